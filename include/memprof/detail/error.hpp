@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace memprof {
+
+/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+namespace detail {
+
+// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
+// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
+#if defined(__cpp_exceptions)
+
+inline namespace with_exceptions {
+
+/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
+
+}  // namespace with_exceptions
+
+#else
+
+inline namespace without_exceptions {
+
+/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
+  std::fprintf(stderr, "memprof: %s\n", text.c_str());
+  std::abort();
+}
+
+}  // namespace without_exceptions
+
+#endif
+
+}  // namespace detail
+}  // namespace memprof
