@@ -1,0 +1,22 @@
+# What only developers of memprof need; a project that uses memprof never reads this file.
+cmake_minimum_required(VERSION 3.24)
+
+option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
+option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
+option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
+
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+if(MEMPROF_SINGLE_HEADER)
+  include(cmake/single_header.cmake)
+else()
+  include(cmake/verify_headers.cmake)
+endif()
+
+enable_testing()
+add_subdirectory(examples) # before the tests: some of them link the library of an example
+add_subdirectory(tests)
+if(MEMPROF_BENCHMARKS)
+  add_subdirectory(benchmarks)
+endif()

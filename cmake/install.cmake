@@ -1,0 +1,20 @@
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_directory ${CMAKE_INSTALL_DATAROOTDIR}/memprof)
+
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
+install(TARGETS memprof EXPORT memprof-targets)
+install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directory})
+
+# Any 0.x may break the interface of the one before.
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cmake
+  COMPATIBILITY SameMinorVersion
+  ARCH_INDEPENDENT)
+install(
+  FILES
+    ${PROJECT_SOURCE_DIR}/cmake/memprof-config.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/memprof-json.cmake
+    ${PROJECT_BINARY_DIR}/memprof-config-version.cmake
+  DESTINATION ${package_directory})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${package_directory} RENAME copyright)

@@ -1,0 +1,19 @@
+# find_package(memprof)                   memprof::memprof
+# find_package(memprof COMPONENTS json)   and memprof::json
+include(CMakeFindDependencyMacro)
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_dependency(Threads)
+
+include(${CMAKE_CURRENT_LIST_DIR}/memprof-targets.cmake)
+
+foreach(component IN LISTS memprof_FIND_COMPONENTS)
+  if(component STREQUAL "json")
+    find_dependency(nlohmann_json 3.10 CONFIG)
+    find_dependency(Boost 1.75 CONFIG)
+    include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
+    set(memprof_json_FOUND TRUE)
+  elseif(memprof_FIND_REQUIRED_${component})
+    set(memprof_FOUND FALSE)
+    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json")
+  endif()
+endforeach()

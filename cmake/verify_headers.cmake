@@ -1,0 +1,20 @@
+# Each header is compiled alone, as part of `all`: CMake writes one translation unit a header of the FILE_SET.
+file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/memprof/*.hpp)
+if(NOT MEMPROF_JSON)
+  list(FILTER public_headers EXCLUDE REGEX "/profile/(json|reflect)\\.hpp$")
+endif()
+
+add_library(memprof_headers INTERFACE)
+target_sources(memprof_headers INTERFACE
+  FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
+if(MEMPROF_JSON)
+  target_link_libraries(memprof_headers INTERFACE memprof::json)
+else()
+  target_link_libraries(memprof_headers INTERFACE memprof::memprof)
+endif()
+set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
+
+# The generated target is not part of `all` by itself.
+add_custom_target(every_header_stands_alone ALL)
+cmake_language(DEFER DIRECTORY ${PROJECT_SOURCE_DIR} CALL
+  add_dependencies every_header_stands_alone memprof_headers_verify_interface_header_sets)

@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# scripts/check_layers.sh [DIRECTORY]: every arrow between the headers points down (CONTRIBUTING.md has the order), and what a
+# layer may take from outside stays where it belongs. Prints one line a fault; exit status 1 if there is any.
+set -euo pipefail
+root=${1:-"$(dirname "$0")/../include/memprof"}
+cd "$root"
+
+find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
+  BEGIN {
+    rank["detail"] = 0; rank["core"] = 1; rank["ledger"] = 2; rank["profile"] = 3; rank["capture"] = 4; rank["backend"] = 5
+    rank["report"] = rank["import"] = rank["analysis"] = 6
+    # The only headers that may include a third-party library.
+    owner["nlohmann"] = "profile/json.hpp"
+    owner["boost"] = "profile/reflect.hpp"
+    # What makes every unit of a user slower.
+    heavy["iostream"] = heavy["chrono"] = heavy["functional"] = heavy["thread"] = heavy["regex"] = 1
+  }
+  function fault(what) { print FILENAME ":" FNR ": " what; faults++ }
+  function layer_of(path) { return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : "" }
+
+  FNR == 1 {
+    from = layer_of(FILENAME)
+    if (from != "" && !(from in rank)) fault("the folder " from "/ is in no layer")
+  }
+  /^[ \t]*#[ \t]*include[ \t]*"/ { fault("write #include <memprof/...>, not quotes"); next }
+  /^[ \t]*#[ \t]*include[ \t]*</ {
+    name = $0
+    sub(/^[^<]*</, "", name); sub(/>.*/, "", name)
+    top = layer_of(name)
+
+    if (top in owner && owner[top] != FILENAME) fault("only " owner[top] " may include <" name ">")
+    if ((from == "core" || from == "detail") && name in heavy) fault(from "/ may not include <" name ">: it costs every user")
+    if (top != "memprof" || from == "") next
+
+    target = substr(name, length("memprof/") + 1)
+    if (target == "memprof.hpp") { fault("the umbrella is for users; include the header that is meant"); next }
+    to = layer_of(target)
+    if (to == "") next # config.hpp and version.hpp
+    if (!(to in rank)) { fault("the folder " to "/ is in no layer"); next }
+    if (rank[to] > rank[from]) fault(from "/ (layer " rank[from] ") may not include " to "/ (layer " rank[to] ")")
+    if (rank[from] == 6 && (rank[to] == 4 || rank[to] == 5))
+      fault(from "/ reads profiles and events: it may not include " to "/ (layer " rank[to] ")")
+  }
+  END { exit faults > 0 }'

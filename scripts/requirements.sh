@@ -1,0 +1,156 @@
+# Sourced by ./dev. `require NAME...` leaves each named requirement present or ends the program with what to install;
+# `require_if_possible` only says what is skipped. Nothing is installed, and no package list is read, when all is there.
+
+# Each line: name, what proves it is there (a command, or a header in <>), Debian packages to try in order.
+requirements_table='
+compiler      c++                                 g++
+cmake         cmake                               cmake
+ninja         ninja                               ninja-build
+json          <nlohmann/json.hpp>                 nlohmann-json3-dev
+pfr           <boost/pfr.hpp>                     libboost1.81-dev libboost-dev
+catch2        <catch2/catch_test_macros.hpp>      catch2
+benchmark     <benchmark/benchmark.h>             libbenchmark-dev
+valgrind      valgrind                            valgrind
+clang-format  clang-format                        clang-format
+clang-tidy    clang-tidy                          clang-tidy
+'
+
+# requirement NAME: sets proof and packages.
+requirement() {
+  local name
+  while read -r name proof packages; do
+    [[ $name != "$1" ]] || return 0
+  done <<<"$requirements_table"
+  fail "no such requirement: $1"
+}
+
+# absent NAME...: those of the names that are not there. One run of the preprocessor answers for all headers.
+absent() {
+  local name proof packages unit=''
+  for name in "$@"; do
+    requirement "$name"
+    if [[ $proof == \<* ]]; then
+      unit+=$'#if !__has_include('$proof$')\nabsent '$name$'\n#endif\n'
+    else
+      command -v "$proof" >/dev/null || echo "$name"
+    fi
+  done
+  [[ -n $unit ]] || return 0
+  if command -v c++ >/dev/null; then
+    c++ -std=c++20 -x c++ -E -P - <<<"$unit" | sed -n 's/^absent //p'
+  else
+    sed -n 's/^absent //p' <<<"$unit"
+  fi
+}
+
+require() {
+  local missing
+  missing=$(absent "$@")
+  [[ -n $missing ]] || return 0
+  install_with_apt $missing
+  missing=$(absent "$@")
+  [[ -z $missing ]] || fail "needed and not there: $(debian_names $missing) (names of Debian's packages); install and run again"
+}
+
+require_if_possible() {
+  local missing name
+  missing=$(absent "$@")
+  [[ -n $missing ]] || return 0
+  install_with_apt $missing
+  for name in $(absent "$@"); do
+    say "skipped: what needs $name (Debian's package $(debian_names "$name"))"
+  done
+}
+
+debian_names() {
+  local name proof packages names=()
+  for name in "$@"; do
+    requirement "$name"
+    names+=("${packages%% *}")
+  done
+  echo "${names[*]}"
+}
+
+# --- apt --------------------------------------------------------------------------------------------------------------
+
+as_root() {
+  if [[ $(id -u) -eq 0 ]]; then env DEBIAN_FRONTEND=noninteractive "$@" </dev/null; else sudo env DEBIAN_FRONTEND=noninteractive "$@"; fi
+}
+
+install_with_apt() {
+  command -v apt-get >/dev/null || return 0
+  [[ $(id -u) -eq 0 ]] || command -v sudo >/dev/null || return 0
+  local name proof packages package wanted=()
+  say "Installing with apt-get: $(debian_names "$@")"
+  as_root apt-get update -qq || true
+  for name in "$@"; do
+    requirement "$name"
+    if [[ $name == catch2 ]]; then
+      wanted+=("$(catch2_3_package)")
+      continue
+    fi
+    for package in $packages; do
+      if apt-cache show "$package" >/dev/null 2>&1; then
+        wanted+=("$package")
+        break
+      fi
+    done
+  done
+  as_root apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null || true
+}
+
+# Debian 12 has Catch2 2; 3 is in the backports of the same release.
+catch2_3_package() {
+  local version
+  version=$(catch2_3_version)
+  if [[ -z $version ]] && enable_backports >&2; then
+    as_root apt-get update -qq >&2 || true
+    version=$(catch2_3_version)
+  fi
+  echo "catch2${version:+=$version}"
+}
+
+catch2_3_version() { apt-cache madison catch2 | awk '$3 + 0 >= 3 { print $3; exit }'; }
+
+# Adds the backports of this release beside the entry that serves the release itself: same mirror, same key.
+enable_backports() {
+  local codename uri key
+  codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  [[ -n $codename ]] || return 1
+  IFS=$'\t' read -r uri key < <(release_entry "$codename") || return 1
+  say "Adding $codename-backports to apt's sources, from $uri"
+  printf 'Types: deb\nURIs: %s\nSuites: %s-backports\nComponents: main\n%s' "$uri" "$codename" "${key:+Signed-By: $key
+}" | as_root_with_input tee "/etc/apt/sources.list.d/$codename-backports.sources" >/dev/null
+}
+
+as_root_with_input() { if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi; }
+
+# release_entry CODENAME: address and key (may be empty) of the first source entry of that suite, in either format.
+release_entry() {
+  local codename=$1
+  {
+    find /etc/apt/sources.list.d -name '*.sources' -exec cat {} + -exec echo \; 2>/dev/null | awk -v suite="$codename" '
+      function entry() {
+        if ((" " suites " ") ~ (" " suite " ") && uri != "" && enabled != "no") { print uri "\t" key; found = 1; exit }
+        suites = uri = key = enabled = ""
+      }
+      /^#/ { next }
+      /^[ \t]*$/ { entry(); next }
+      tolower($1) == "uris:" { uri = $2 }
+      tolower($1) == "suites:" { $1 = ""; suites = substr($0, 2) }
+      tolower($1) == "signed-by:" { key = $2 }
+      tolower($1) == "enabled:" { enabled = tolower($2) }
+      END { if (!found) entry() }'
+    cat /etc/apt/sources.list /etc/apt/sources.list.d/*.list 2>/dev/null | awk -v suite="$codename" '
+      $1 == "deb" {
+        key = ""
+        while ($2 ~ /^\[/ || (open && $2 !~ /^[a-z]+:/)) {
+          open = 1
+          if ($2 ~ /signed-by=/) { key = $2; sub(/.*signed-by=/, "", key); sub(/\].*/, "", key) }
+          $2 = ""; $0 = $0
+        }
+        open = 0
+        if ($3 == suite) { print $2 "\t" key; exit }
+      }'
+  } | head -n 1
+}

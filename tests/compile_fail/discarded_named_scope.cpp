@@ -1,0 +1,10 @@
+// expected: unused-result
+#include <memprof/memprof.hpp>
+
+void operation() {
+#ifdef MEMPROF_FAULT
+  memprof::track_operation("forward", memprof::category::activation);
+#else
+  auto scope = memprof::track_operation("forward", memprof::category::activation);
+#endif
+}

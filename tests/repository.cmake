@@ -1,0 +1,105 @@
+# Tests of the repository and of what users' projects meet. They are labelled `static`: no flag of a preset changes their
+# answer, so only dev runs them.
+
+function(memprof_add_static_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES LABELS static)
+endfunction()
+
+# The command must fail and must say something that matches the pattern.
+function(memprof_add_failing_test name pattern)
+  memprof_add_static_test(${name}
+    ${CMAKE_COMMAND} "-DPATTERN=${pattern}" -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/expect_failure.cmake -- ${ARGN})
+endfunction()
+
+# memprof_expected_message(<file> <variable>): the pattern that a file with a fault states as `// expected: <pattern>`.
+function(memprof_expected_message file variable)
+  file(STRINGS ${file} line REGEX "^// expected: " LIMIT_COUNT 1)
+  string(REPLACE "// expected: " "" pattern "${line}")
+  set(${variable} "${pattern}" PARENT_SCOPE)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+endfunction()
+
+# --- scripts ----------------------------------------------------------------------------------------------------------
+
+set(scripts ${PROJECT_SOURCE_DIR}/scripts)
+memprof_add_static_test("layers: no header includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR}/include/memprof)
+memprof_add_static_test("single_header_is_current" ${scripts}/single_header.sh --check)
+
+# A tree with one fault each, which the layer check must find.
+file(GLOB_RECURSE faulty_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.hpp)
+foreach(header IN LISTS faulty_headers)
+  cmake_path(RELATIVE_PATH header BASE_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/layers OUTPUT_VARIABLE name)
+  string(REGEX REPLACE "/.*" "" tree ${name})
+  memprof_expected_message(${header} pattern)
+  memprof_add_failing_test("layers: the check refuses ${tree}" "${pattern}"
+    ${scripts}/check_layers.sh ${CMAKE_CURRENT_SOURCE_DIR}/layers/${tree})
+endforeach()
+
+# --- what must not compile --------------------------------------------------------------------------------------------
+
+# With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
+file(GLOB compile_fail_sources CONFIGURE_DEPENDS compile_fail/*.cpp)
+set(compile ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -Werror=unused-result -I${PROJECT_SOURCE_DIR}/include)
+foreach(source IN LISTS compile_fail_sources)
+  cmake_path(GET source STEM name)
+  memprof_expected_message(${source} pattern)
+  memprof_add_static_test("compile_fail: ${name} compiles without its fault" ${compile} ${source})
+  memprof_add_failing_test("compile_fail: ${name} is refused" "${pattern}" ${compile} -DMEMPROF_FAULT ${source})
+endforeach()
+
+# --- users' projects --------------------------------------------------------------------------------------------------
+
+set(consumers ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
+set(consumer_builds ${CMAKE_CURRENT_BINARY_DIR}/consumer)
+set(prefix ${consumer_builds}/prefix)
+
+# memprof_add_consumer_test(<name> <folder> <option>...): configure, build and run a small project.
+function(memprof_add_consumer_test name folder)
+  string(MAKE_C_IDENTIFIER ${name} build)
+  memprof_add_static_test("consumer: ${name}"
+    ${CMAKE_CTEST_COMMAND} --build-and-test ${consumers}/${folder} ${consumer_builds}/${build}
+    --build-generator ${CMAKE_GENERATOR}
+    --build-options -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} ${ARGN}
+    --test-command consumer)
+endfunction()
+
+memprof_add_consumer_test("add_subdirectory" add_subdirectory
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_JSON=ON)
+
+memprof_add_static_test("consumer: install"
+  sh -c "rm -rf '${prefix}' && '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${prefix}'")
+set_tests_properties("consumer: install" PROPERTIES FIXTURES_SETUP installed_memprof)
+
+set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+memprof_add_consumer_test("find_package" find_package
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version}
+  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+memprof_add_consumer_test("find_package COMPONENTS json" find_package
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
+
+# memprof_add_refused_consumer_test(<name> <pattern> <option>...): find_package must refuse, and say why.
+function(memprof_add_refused_consumer_test name pattern)
+  string(MAKE_C_IDENTIFIER ${name} build)
+  memprof_add_failing_test("consumer: ${name} is refused" "${pattern}"
+    ${CMAKE_COMMAND} --fresh -S ${consumers}/find_package -B ${consumer_builds}/${build} -G ${CMAKE_GENERATOR}
+    -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_PREFIX_PATH=${prefix} ${ARGN})
+endfunction()
+
+math(EXPR next_minor "${PROJECT_VERSION_MINOR} + 1")
+memprof_add_refused_consumer_test("a later minor version" "version: ${PROJECT_VERSION}"
+  -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${next_minor})
+memprof_add_refused_consumer_test("an unknown component" "has no component \"jsn\""
+  -DWANTED_VERSION=${version} -DWANTED_COMPONENT=jsn)
+memprof_add_refused_consumer_test("json without nlohmann" "nlohmann_json"
+  -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+
+set_tests_properties(
+  "consumer: find_package"
+  "consumer: find_package COMPONENTS json"
+  "consumer: a later minor version is refused"
+  "consumer: an unknown component is refused"
+  "consumer: json without nlohmann is refused"
+  PROPERTIES FIXTURES_REQUIRED installed_memprof)
