@@ -1,0 +1,12 @@
+#pragma once
+
+#include <memprof/version.hpp>
+
+/// @file
+/// Every macro a user may set. Set them for the whole program (`target_compile_definitions`), before any include.
+
+/// `MEMPROF_ENABLED`: 1 (default) records; 0 turns every call into an empty inline function of another inline namespace, so
+/// that the compiler leaves no instruction behind. Translation units with different values may be linked together.
+#ifndef MEMPROF_ENABLED
+#define MEMPROF_ENABLED 1
+#endif

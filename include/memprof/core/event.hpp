@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace memprof {
+
+/// What an event says; the comment names the fields it uses beside `stamp`.
+enum class event_kind : std::uint8_t {
+  allocate = 1,  ///< address, bytes, space, tag
+  deallocate,    ///< address, bytes as the caller told them (0: not told), space
+  annotate,      ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  scope_begin,   ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
+  scope_end,     ///< label, address: as in its `scope_begin`
+  thread_begin,  ///< the ring belongs to a new thread: no operation is open
+};
+
+/// One thing that happened to memory: the only form in which sources speak to the ledger.
+///
+/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
+/// thread". `tag` is 0 or a category's value plus one. `space` and `label` are ids of interned names.
+struct event {
+  std::uint64_t stamp;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t label;
+  event_kind kind;
+  std::uint8_t space;
+  std::uint16_t tag;
+};
+
+static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace memprof

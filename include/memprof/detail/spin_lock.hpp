@@ -1,0 +1,51 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
+class spin_lock {
+ public:
+  void lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    if (word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    lock_slow();
+  }
+
+  void unlock() noexcept {
+    // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
+    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
+  }
+
+  /// Makes it free whatever it was. Only for a child after `fork`, where no other thread exists.
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
+    for (int spin = 0; spin < 100; ++spin) {
+      std::uint32_t expected = 0;
+      if (word_.compare_exchange_weak(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    }
+    while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
+  }
+
+  std::atomic<std::uint32_t> word_{0};
+};
+
+/// Holds a lock until the end of the scope.
+template <class Lock>
+class [[nodiscard]] lock_guard {
+ public:
+  explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  lock_guard(const lock_guard&) = delete;
+  lock_guard& operator=(const lock_guard&) = delete;
+  ~lock_guard() { lock_.unlock(); }
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,314 @@
+#pragma once
+
+#include <memprof/core/event.hpp>
+#include <memprof/core/label.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/pages.hpp>
+#include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace memprof {
+
+/// A fold over events: the only place that knows what a peak is.
+///
+/// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
+/// file. Memory is bounded by live blocks, operations, segments and threads, never by the number of events. Not synchronised.
+/// It survives any input: what is impossible or unusual is counted.
+class ledger {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+
+  /// One finished segment; its end is the next one's begin.
+  struct segment_mark {
+    label name;
+    std::uint64_t begin_stamp;
+    std::uint64_t end_stamp;
+  };
+
+  explicit ledger(const ledger_options& options = {}, std::uint64_t begin_stamp = 0) noexcept
+      : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
+  ledger(const ledger&) = delete;
+  ledger& operator=(const ledger&) = delete;
+  ~ledger() {
+    for (space_ledger* space : spaces_) destroy(space);
+    for (scope_stack* thread : threads_) destroy(thread);
+  }
+
+  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
+    thread_run run{thread, find_thread(thread)};
+    events_ += static_cast<std::uint64_t>(last - first);
+    if (run.scopes == nullptr) {
+      rejected_events_ += static_cast<std::uint64_t>(last - first);
+      return;
+    }
+    for (const event* told = first; told != last; ++told) {
+      if (last - told > prefetch_distance) {
+        if (const space_ledger* ahead = spaces_[told[prefetch_distance].space]) ahead->prefetch(told[prefetch_distance].address);
+      }
+      if (told->stamp != 0) stamp_ = told->stamp;
+      switch (told->kind) {
+        case event_kind::allocate:
+          if (enter(run, told->space)) allocate(run, *told);
+          break;
+        case event_kind::deallocate:
+          if (enter(run, told->space)) deallocate(run, *told);
+          break;
+        default: apply_control(run, *told); break;
+      }
+    }
+  }
+
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
+  void end_segment(label name, std::uint64_t stamp) noexcept {
+    if (stamp > stamp_) stamp_ = stamp;
+    if (!segments_.push_back({name, segment_begin_, stamp})) {
+      ++lost_segments_;
+      return;
+    }
+    segment_begin_ = stamp;
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr && !space->end_segment(stamp)) ++lost_segments_;
+    }
+  }
+
+  /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
+  void settle_open_scopes() noexcept {
+    for (scope_stack* thread : threads_) {
+      if (thread == nullptr) continue;
+      thread->for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+        std::int64_t max_net = scopes.usage[thread->depth()].max_net;
+        for (std::size_t depth = thread->depth(); depth > 0; --depth) {
+          const scope_usage& usage = scopes.usage[depth];
+          if (usage.max_net > max_net) max_net = usage.max_net;
+          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), max_net - usage.net_at_entry, usage.self_max);
+        }
+      });
+    }
+  }
+
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
+  /// The ledger of a memory space, or null if no event named it.
+  [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
+  /// Stamp of the last event that had one.
+  [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+  [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
+  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] std::uint64_t lost_segments() const noexcept { return lost_segments_; }
+  [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
+    for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
+    for (const scope_stack* thread : threads_) total += thread == nullptr ? 0 : sizeof(scope_stack) + thread->bytes();
+    return total;
+  }
+
+ private:
+  /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
+  static constexpr std::ptrdiff_t prefetch_distance = 8;
+
+  /// What a run of one thread's events keeps at hand. The pointers hold until a scope begins or ends.
+  struct thread_run {
+    std::uint32_t thread;
+    scope_stack* scopes;
+    std::uint32_t space_id = max_spaces;
+    space_ledger* space = nullptr;
+    operation_stats* here = nullptr;
+    space_scopes* running = nullptr;
+    scope_usage* usage = nullptr;
+    std::uint32_t operation = 0;
+    std::uint16_t tag = 0;
+  };
+
+  /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
+  [[nodiscard]] bool enter(thread_run& run, std::uint8_t space) noexcept {
+    if (run.space_id == space) [[likely]] return true;
+    return enter_other(run, space);
+  }
+
+  [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
+    space_ledger* const space = spaces_[id] != nullptr ? spaces_[id] : make_space(id);
+    space_scopes* const running = space == nullptr ? nullptr : run.scopes->in_space(id);
+    if (running == nullptr) {
+      ++rejected_events_;
+      return false;
+    }
+    run.space_id = id;
+    run.space = space;
+    run.running = running;
+    run.usage = &running->usage.back();
+    run.operation = run.scopes->operation();
+    run.tag = run.scopes->tag();
+    run.here = &space->operation(run.operation);
+    return true;
+  }
+
+  void allocate(thread_run& run, const event& told) noexcept {
+    space_ledger& space = *run.space;
+    if (!space.has_room_for(told.bytes)) [[unlikely]] {
+      ++rejected_events_;
+      return;
+    }
+    live_blocks::insertion made = space.insert(told.address);
+    if (!made.is_new) [[unlikely]] {
+      if (made.entry == nullptr) {
+        space.untracked_allocations.add(told.bytes);
+        return;
+      }
+      space.replaced_allocations.add(made.entry->bytes);
+      release(run, made.entry);
+      made = space.insert(told.address);
+    }
+    const std::uint16_t tag = told.tag != 0 && told.tag <= category_names.size() ? told.tag : run.tag;
+    space.add(made.entry, told, *run.here, run.operation, tag, run.thread, stamp_);
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    run.here->allocated += bytes;
+    ++run.here->allocation_count;
+    run.running->net += bytes;
+    if (run.running->net > run.usage->max_net) run.usage->max_net = run.running->net;
+    run.usage->self_net += bytes;
+    if (run.usage->self_net > run.usage->self_max) run.usage->self_max = run.usage->self_net;
+  }
+
+  void deallocate(thread_run& run, const event& told) noexcept {
+    space_ledger& space = *run.space;
+    block* const entry = space.find(told.address);
+    if (entry == nullptr) [[unlikely]] {
+      space.unmatched_frees.add(told.bytes);
+      space.mark_event(stamp_);
+      return;
+    }
+    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
+      space.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    }
+    if (entry->thread != run.thread) space.cross_thread_frees.add(entry->bytes);
+    release(run, entry);
+    space.mark_event(stamp_);
+  }
+
+  /// Takes a live block away on behalf of the run's operation.
+  void release(thread_run& run, block* entry) noexcept {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    run.space->remove(entry);
+    run.here->freed += bytes;
+    ++run.here->deallocation_count;
+    run.running->net -= bytes;
+    run.usage->self_net -= bytes;
+  }
+
+  [[gnu::noinline]] void apply_control(thread_run& run, const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::annotate:
+        if (told.tag > category_names.size()) {
+          ++rejected_events_;
+        } else if (enter(run, told.space)) {
+          run.space->annotate(told);
+        }
+        break;
+      case event_kind::scope_begin: begin_scope(run, told); break;
+      case event_kind::scope_end: end_scope(run, told); break;
+      case event_kind::thread_begin:
+        while (!run.scopes->empty()) close_innermost(run);
+        break;
+      default: ++rejected_events_; break;
+    }
+  }
+
+  void begin_scope(thread_run& run, const event& told) noexcept {
+    run.space_id = max_spaces;
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
+    close_from(run, depth);
+    const std::uint16_t tag = told.tag != 0 && told.tag <= category_names.size() ? told.tag : run.scopes->tag();
+    const std::uint32_t operation = operations_.child(run.scopes->operation(), told.label);
+    operations_.count_invocation(operation);
+    if (!run.scopes->push({operation, told.label, depth, tag})) ++rejected_events_;
+  }
+
+  void end_scope(thread_run& run, const event& told) noexcept {
+    run.space_id = max_spaces;
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    close_from(run, depth + 1);
+    if (run.scopes->empty() || run.scopes->innermost().depth != depth || run.scopes->innermost().name != told.label) {
+      ++unbalanced_scopes_;
+      return;
+    }
+    close_innermost(run);
+  }
+
+  /// Closes scopes at `depth` and deeper that nobody ended.
+  void close_from(thread_run& run, std::uint32_t depth) noexcept {
+    while (!run.scopes->empty() && run.scopes->innermost().depth >= depth) {
+      ++unbalanced_scopes_;
+      close_innermost(run);
+    }
+  }
+
+  void close_innermost(thread_run& run) noexcept {
+    run.space_id = max_spaces;
+    const std::uint32_t operation = run.scopes->operation();
+    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage, std::int64_t delta) {
+      operation_stats& stats = spaces_[space]->operation(operation);
+      if (stats.finished++ == 0 || delta > stats.max_delta) stats.max_delta = delta;
+      note_peak(stats, usage.max_net - usage.net_at_entry, usage.self_max);
+    });
+  }
+
+  static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
+    if (peak > stats.peak) stats.peak = peak;
+    if (self_peak > stats.self_peak) stats.self_peak = self_peak;
+  }
+
+  [[nodiscard]] scope_stack* find_thread(std::uint32_t thread) noexcept {
+    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]] return threads_[thread];
+    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
+    return threads_[thread] = make<scope_stack>();
+  }
+
+  [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
+    space_ledger* const space = make<space_ledger>(options_, segments_.size());
+    if (space == nullptr) return nullptr;
+    if (!space->is_usable()) {
+      destroy(space);
+      return nullptr;
+    }
+    return spaces_[id] = space;
+  }
+
+  template <class T, class... Arguments>
+  [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
+    void* const pages = detail::map_pages(sizeof(T));
+    return pages == nullptr ? nullptr : new (pages) T(arguments...);
+  }
+
+  template <class T>
+  static void destroy(T* object) noexcept {
+    if (object == nullptr) return;
+    object->~T();
+    detail::unmap_pages(object, sizeof(T));
+  }
+
+  ledger_options options_;
+  std::uint64_t stamp_;
+  std::uint64_t segment_begin_;
+  std::uint64_t events_ = 0;
+  std::uint64_t rejected_events_ = 0;
+  std::uint64_t unbalanced_scopes_ = 0;
+  std::uint64_t lost_segments_ = 0;
+  space_ledger* spaces_[max_spaces] = {};
+  operation_tree operations_;
+  detail::page_array<segment_mark> segments_;
+  detail::page_array<scope_stack*> threads_;
+};
+
+}  // namespace memprof

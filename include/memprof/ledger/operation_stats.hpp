@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes and blocks that one owner has live, and what it had at the space's last peak.
+///
+/// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
+/// peak; one that has not changed since still has them. So a peak costs nothing per owner.
+struct owner_stats {
+  std::int64_t live;
+  std::int64_t blocks;
+  std::int64_t live_before_change;
+  std::int64_t blocks_before_change;
+  std::uint64_t changed_epoch;
+
+  void change(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    if (changed_epoch != epoch) {
+      live_before_change = live;
+      blocks_before_change = blocks;
+      changed_epoch = epoch;
+    }
+    live += bytes;
+    blocks += count;
+  }
+  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? live_before_change : live;
+  }
+  [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? blocks_before_change : blocks;
+  }
+};
+
+/// One operation in one memory space. Self values; the tree sums them to inclusive ones.
+struct operation_stats {
+  owner_stats owned;
+  std::int64_t allocated;
+  std::int64_t freed;
+  std::int64_t allocation_count;
+  std::int64_t deallocation_count;
+  std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
+  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
+  std::int64_t peak;       ///< inclusive
+  std::int64_t self_peak;
+};
+
+}  // namespace memprof

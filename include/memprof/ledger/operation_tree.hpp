@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memprof/core/label.hpp>
+#include <memprof/detail/page_array.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
+class operation_tree {
+ public:
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+  };
+
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0}) && slots_.resize(256); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
+                                             label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  bool is_usable_ = false;
+  detail::page_array<node> nodes_;
+  detail::page_array<std::uint32_t> slots_;
+};
+
+}  // namespace memprof

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What an operation had live at a peak.
+struct owner_at_peak {
+  std::uint32_t operation;
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// What a category had live at a peak.
+struct category_at_peak {
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// One finished (or the open) segment of one memory space.
+struct segment_record {
+  std::int64_t live_at_start;
+  std::int64_t live_at_end;
+  std::int64_t live_at_peak;
+  std::int64_t allocated;
+  std::int64_t allocation_count;
+  std::int64_t blocks_at_start;
+  std::int64_t blocks_at_end;
+  std::int64_t blocks_at_peak;
+  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
+  std::uint64_t peak_stamp;
+  std::uint32_t peak_operation;
+  std::uint32_t owner_count;  ///< rows kept in the space's owner table
+  std::size_t first_owner;
+  std::int64_t remaining_bytes;  ///< of operations that were not kept
+  std::int64_t remaining_operations;
+  std::array<category_at_peak, category_names.size()> categories;
+};
+
+}  // namespace memprof

@@ -1,0 +1,285 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+#include <memprof/core/event.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/timeline.hpp>
+#include <memprof/ledger/top_blocks.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
+struct ledger_options {
+  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
+  std::uint32_t largest_blocks = 10;      ///< kept for each peak
+  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+};
+
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+/// Everything the ledger knows of one memory space.
+///
+/// Two facts keep an event cheap. Frees are `allocated - change`, so only allocations are summed. And a peak is an ordinal: the
+/// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
+class space_ledger {
+ public:
+  space_ledger(const ledger_options& options, std::size_t first_segment) noexcept
+      : options_(options), first_segment_(first_segment), line_(options.timeline_points), largest_of_finished_(options.largest_blocks) {
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks);
+  }
+
+  /// False if the system had no memory for it.
+  [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Fills a new entry of the table: an allocation by `operation`, whose statistics are `here`.
+  void add(block* entry, const event& told, operation_stats& here, std::uint32_t operation, std::uint16_t tag, std::uint32_t thread,
+           std::uint64_t stamp) noexcept {
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    const std::uint32_t category = tag == 0 ? 0U : tag - 1U;
+    entry->bytes = told.bytes;
+    entry->born = ++ordinal_ & block::max_born;
+    entry->thread = thread & block::max_thread;
+    entry->operation = operation;
+    entry->annotation = 0;
+    entry->category = category & 0xFFU;
+    here.owned.change(epoch_, bytes, 1);
+    categories_[category].change(epoch_, bytes, 1);
+    room_ -= bytes;
+    live_ += bytes;
+    if (live_ > peak_live_) {
+      peak_live_ = live_;
+      peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+      peak_ordinal_ = ordinal_;
+      peak_stamp_ = stamp;
+      peak_operation_ = operation;
+      freed_count_ = 0;
+      ++epoch_;
+    }
+    line_.raise(live_);
+    line_.add(live_, stamp);
+  }
+
+  /// Takes a live block away. The caller still tells the timeline, by `mark_event` or by the allocation that replaces it.
+  void remove(block* entry) noexcept {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    operations_[entry->operation].owned.change(epoch_, -bytes, -1);
+    categories_[entry->category].change(epoch_, -bytes, -1);
+    live_ -= bytes;
+    if (entry->born <= peak_ordinal_) remember_freed(*entry);
+    live_blocks_.erase(entry);
+  }
+
+  /// Moves a live block to another category and gives it a name.
+  void annotate(const event& told) noexcept {
+    block* const entry = live_blocks_.find(told.address);
+    if (entry == nullptr) {
+      unknown_annotations.add(0);
+      return;
+    }
+    if (told.label != 0) entry->annotation = told.label & 0xFFFFFFU;
+    if (told.tag == 0) return;
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    categories_[entry->category].change(epoch_, -bytes, -1);
+    entry->category = (told.tag - 1U) & 0xFFU;
+    categories_[entry->category].change(epoch_, bytes, 1);
+  }
+
+  [[nodiscard]] live_blocks::insertion insert(std::uint64_t address) noexcept { return live_blocks_.insert(address); }
+  [[nodiscard]] block* find(std::uint64_t address) noexcept { return live_blocks_.find(address); }
+  void prefetch(std::uint64_t address) const noexcept { live_blocks_.prefetch(address); }
+  void mark_event(std::uint64_t stamp) noexcept { line_.add(live_, stamp); }
+
+  /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
+  [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
+
+  /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
+  [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
+    if (node >= operations_.size() && !operations_.resize(node + 1)) return operations_[0];
+    return operations_[node];
+  }
+
+  // --- segments -----------------------------------------------------------------------------------------------------
+
+  /// Ends the segment. Costs a pass over the operations, whatever is live. False if the system has no memory.
+  bool end_segment(std::uint64_t stamp) noexcept {
+    segment_record record = open_segment();
+    const bool is_overall_peak = segments_.empty() || record.live_at_peak > overall_peak_;
+    if (!collect_owners(owner_scratch_)) return false;
+    if (is_overall_peak) {
+      overall_peak_ = record.live_at_peak;
+      overall_segment_ = segments_.size();
+      overall_owners_.clear();
+      if (!overall_owners_.resize(owner_scratch_.size())) return false;
+      std::copy(owner_scratch_.begin(), owner_scratch_.end(), overall_owners_.begin());
+    }
+    keep_owners(record);
+    if (!segments_.push_back(record)) return false;
+    for (std::uint32_t index = 0; index < freed_count_; ++index) {
+      largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
+    }
+    start_segment(stamp);
+    return true;
+  }
+
+  /// The segment that has not ended, as if it ended now, without its owners.
+  [[nodiscard]] segment_record open_segment() const noexcept {
+    segment_record record{};
+    record.live_at_start = start_live_;
+    record.live_at_end = live_;
+    record.live_at_peak = peak_live_;
+    record.allocated = start_room_ - room_;
+    record.allocation_count = static_cast<std::int64_t>(ordinal_ - start_ordinal_);
+    record.blocks_at_start = start_blocks_;
+    record.blocks_at_end = static_cast<std::int64_t>(live_blocks_.size());
+    record.blocks_at_peak = peak_blocks_;
+    record.peak_ordinal = peak_ordinal_;
+    record.peak_stamp = peak_stamp_;
+    record.peak_operation = peak_operation_;
+    for (std::size_t index = 0; index < categories_.size(); ++index) {
+      record.categories[index] = {categories_[index].live_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
+    }
+    return record;
+  }
+
+  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
+  [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
+    rows.clear();
+    for (std::size_t node = 0; node < operations_.size(); ++node) {
+      const owner_stats& owned = operations_[node].owned;
+      const std::int64_t blocks = owned.blocks_at_peak(epoch_);
+      if (blocks == 0) continue;
+      if (!rows.push_back({static_cast<std::uint32_t>(node), owned.live_at_peak(epoch_), blocks})) return false;
+    }
+    std::sort(rows.begin(), rows.end(), [](const owner_at_peak& left, const owner_at_peak& right) {
+      return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+    });
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  [[nodiscard]] std::size_t first_segment() const noexcept { return first_segment_; }
+  [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept { return owners_.data() + record.first_owner; }
+  /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
+  [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
+  [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::int64_t live() const noexcept { return live_; }
+  [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
+  [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
+  [[nodiscard]] const live_blocks& blocks() const noexcept { return live_blocks_; }
+  [[nodiscard]] const timeline& line() const noexcept { return line_; }
+  [[nodiscard]] std::size_t operation_count() const noexcept { return operations_.size(); }
+  [[nodiscard]] const operation_stats& operation(std::size_t node) const noexcept { return operations_[node]; }
+  [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
+  /// The largest freed blocks of a finished segment's peak; the live ones are `blocks()` born until its `peak_ordinal`.
+  [[nodiscard]] const top_blocks_of_segments& largest_of_finished() const noexcept { return largest_of_finished_; }
+  /// The same for the open segment.
+  void offer_freed_since_peak(top_blocks_view best) const noexcept {
+    for (std::uint32_t index = 0; index < freed_count_; ++index) best.offer(freed_since_peak_[index]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes();
+  }
+
+  tally unmatched_frees;
+  tally replaced_allocations;
+  tally mismatched_sizes;
+  tally cross_thread_frees;
+  tally unknown_annotations;
+  tally untracked_allocations;
+
+ private:
+  void start_segment(std::uint64_t stamp) noexcept {
+    start_live_ = peak_live_ = live_;
+    start_room_ = room_;
+    start_ordinal_ = peak_ordinal_ = ordinal_;
+    start_blocks_ = peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+    peak_stamp_ = stamp;
+    peak_operation_ = 0;
+    freed_count_ = 0;
+    ++epoch_;
+  }
+
+  /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
+  void keep_owners(segment_record& record) noexcept {
+    record.first_owner = owners_.size();
+    for (const owner_at_peak& row : owner_scratch_) {
+      if (record.owner_count < options_.owners_per_segment && owners_.push_back(row)) {
+        ++record.owner_count;
+      } else {
+        record.remaining_bytes += row.bytes;
+        ++record.remaining_operations;
+      }
+    }
+  }
+
+  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, is freed.
+  void remember_freed(const block& freed) noexcept {
+    top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
+    if (segments_.empty() || freed.born > segments_[segments_.size() - 1].peak_ordinal) return;
+    const segment_record* const first =
+        std::lower_bound(segments_.begin(), segments_.end(), freed.born,
+                         [](const segment_record& record, std::uint64_t born) { return record.peak_ordinal < born; });
+    largest_of_finished_.offer(static_cast<std::size_t>(first - segments_.begin()), segments_.size(), freed);
+  }
+
+  // The order of the members follows how often an event touches them.
+  std::int64_t live_ = 0;
+  std::int64_t peak_live_ = 0;
+  std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< what `allocated` may still grow by
+  std::uint64_t ordinal_ = 0;
+  std::uint64_t epoch_ = 1;
+  std::uint64_t peak_ordinal_ = 0;
+  std::uint64_t peak_stamp_ = 0;
+  std::int64_t peak_blocks_ = 0;
+  std::uint32_t peak_operation_ = 0;
+  std::uint32_t freed_count_ = 0;
+  live_blocks live_blocks_;
+  detail::page_array<operation_stats> operations_;
+  std::array<owner_stats, category_names.size()> categories_{};
+  ledger_options options_;
+  std::size_t first_segment_;
+  timeline line_;
+  detail::page_array<block> freed_since_peak_;
+
+  std::int64_t start_live_ = 0;
+  std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t start_ordinal_ = 0;
+  std::int64_t start_blocks_ = 0;
+
+  detail::page_array<segment_record> segments_;
+  detail::page_array<owner_at_peak> owners_;
+  detail::page_array<owner_at_peak> owner_scratch_;
+  detail::page_array<owner_at_peak> overall_owners_;
+  std::int64_t overall_peak_ = 0;
+  std::size_t overall_segment_ = 0;
+  top_blocks_of_segments largest_of_finished_;
+  bool is_usable_ = false;
+};
+
+}  // namespace memprof

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Live bytes over time in a bounded number of points, each covering the same number of events.
+///
+/// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
+class timeline {
+ public:
+  struct point {
+    std::uint64_t stamp;   ///< of the last stamped event before it began
+    std::int64_t peak;     ///< greatest value within it, its beginning included
+    std::int64_t current;  ///< value at its end
+  };
+
+  /// At most `max_points` points, the open one included; at least 2.
+  explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
+
+  /// Tells that live bytes grew to `live`; `add` of the same event follows.
+  void raise(std::int64_t live) noexcept {
+    if (live > open_.peak) open_.peak = live;
+  }
+
+  /// Tells the live bytes after one event.
+  void add(std::int64_t live, std::uint64_t stamp) noexcept {
+    if (--remaining_ == 0) [[unlikely]] close(live, stamp);
+  }
+
+  /// How many events each finished point covers.
+  [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
+  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
+  /// The point that is not full yet; `has_open` says whether any event is in it.
+  [[nodiscard]] const point& open() const noexcept { return open_; }
+  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
+
+ private:
+  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
+    open_.current = live;
+    remaining_ = width_;
+    // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    if (!points_.push_back(open_)) return;
+    if (points_.size() == max_points_) join_neighbours();
+    open_ = {stamp, live, live};
+  }
+
+  void join_neighbours() noexcept {
+    const std::size_t half = points_.size() / 2;
+    for (std::size_t index = 0; index < half; ++index) {
+      const point& left = points_[2 * index];
+      const point& right = points_[2 * index + 1];
+      points_[index] = {left.stamp, left.peak > right.peak ? left.peak : right.peak, right.current};
+    }
+    while (points_.size() > half) points_.pop_back();
+    width_ *= 2;
+    remaining_ = width_;
+  }
+
+  std::uint64_t remaining_ = 1;
+  std::uint64_t width_ = 1;
+  std::uint32_t max_points_;
+  point open_{0, 0, 0};
+  detail::page_array<point> points_;
+};
+
+}  // namespace memprof

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
+[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born < right.born;
+}
+
+/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
+struct top_blocks_view {
+  block* blocks;
+  std::uint32_t& count;
+  std::uint32_t limit;
+
+  void offer(const block& candidate) const noexcept {
+    if (count < limit) {
+      blocks[count++] = candidate;
+      std::push_heap(blocks, blocks + count, is_larger);
+    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
+      std::pop_heap(blocks, blocks + count, is_larger);
+      blocks[count - 1] = candidate;
+      std::push_heap(blocks, blocks + count, is_larger);
+    }
+  }
+};
+
+/// The largest blocks that were live at the peak of each of a growing row of segments, told interval by interval.
+///
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ... segments that make up
+/// the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that contain it. So a free
+/// never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+class top_blocks_of_segments {
+ public:
+  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
+
+  /// Offers a block to the segments [first, last). False if the system has no memory.
+  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
+    for (std::size_t level = 0; first < last; ++level) {
+      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
+      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
+      first >>= 1;
+      last >>= 1;
+    }
+    return true;
+  }
+
+  /// Offers to `best` what is known of one segment.
+  void collect(std::size_t segment, top_blocks_view best) const noexcept {
+    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
+      if (segment >= counts_[level].size()) continue;
+      const block* const known = blocks_[level].data() + segment * limit_;
+      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
+    return total;
+  }
+
+ private:
+  static constexpr std::size_t max_levels = 32;
+
+  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
+    auto& counts = counts_[level];
+    auto& blocks = blocks_[level];
+    if (index >= counts.size()) {
+      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
+    }
+    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  detail::page_array<std::uint32_t> counts_[max_levels];
+  detail::page_array<block> blocks_[max_levels];
+};
+
+}  // namespace memprof

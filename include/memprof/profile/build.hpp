@@ -1,0 +1,212 @@
+#pragma once
+
+#include <memprof/core/clock.hpp>
+#include <memprof/core/label.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/live_sets.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/version.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace memprof {
+
+/// What a ledger's ids mean, and whether more events may come.
+struct ledger_names {
+  const label_table& labels;
+  const label* space_names;  ///< by id of memory space
+  time_scale time;
+  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
+};
+
+/// The name in a profile of the segment that has not ended yet.
+inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+
+namespace detail {
+
+[[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
+  std::vector<std::string> paths{std::string{no_operation}};
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    const std::string name{labels.text(tree[node].name)};
+    paths.push_back(tree[node].parent == 0 ? name : paths[tree[node].parent] + "/" + name);
+  }
+  return paths;
+}
+
+/// Sums up a space's self values along the tree; entry 0 is "no operation".
+[[nodiscard]] inline std::vector<operation_usage> usage_of_space(const operation_tree& tree, const space_ledger& space,
+                                                                 std::string_view space_name) {
+  std::vector<operation_usage> all(tree.size());
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    operation_usage& usage = all[node];
+    usage.space = space_name;
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      usage.self_allocated = stats.allocated;
+      usage.self_freed = stats.freed;
+      usage.allocated += stats.allocated;
+      usage.freed += stats.freed;
+      usage.allocation_count = stats.allocation_count;
+      usage.deallocation_count = stats.deallocation_count;
+      usage.max_delta = stats.max_delta;
+      usage.peak = stats.peak;
+      usage.self_peak = stats.self_peak;
+      usage.live = stats.owned.live;
+    }
+    usage.self_delta = usage.self_allocated - usage.self_freed;
+    usage.total_delta = usage.allocated - usage.freed;
+    if (node == 0) break;
+    all[tree[node].parent].allocated += usage.allocated;
+    all[tree[node].parent].freed += usage.freed;
+  }
+  return all;
+}
+
+[[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
+                                                                     const std::vector<std::string>& paths) {
+  const operation_tree& tree = events.operations();
+  std::vector<operation_profile> operations(tree.size() - 1);
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    operation_profile& operation = operations[node - 1];
+    operation.path = paths[node];
+    operation.name = names.labels.text(tree[node].name);
+    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
+    operation.invocations = tree[node].invocations;
+  }
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    std::vector<operation_usage> usage = usage_of_space(tree, *space, names.labels.text(names.space_names[id]));
+    std::vector<bool> did_anything(tree.size());
+    for (std::size_t node = tree.size(); --node > 0;) {
+      did_anything[node] = did_anything[node] || usage[node].allocation_count != 0 || usage[node].deallocation_count != 0;
+      if (!did_anything[node]) continue;
+      did_anything[tree[node].parent] = true;
+      operations[node - 1].usage.push_back(std::move(usage[node]));
+    }
+  }
+  return operations;
+}
+
+[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
+
+[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time) {
+  memory_timeline result;
+  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
+  for (const timeline::point& point : line.finished()) {
+    result.points.push_back({time.to_ns(point.stamp), point.peak, point.current});
+  }
+  return result;
+}
+
+/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+class space_builder {
+ public:
+  space_builder(const space_ledger& space, const ledger_names& names, const std::vector<std::string>& paths)
+      : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
+
+  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
+    result_.name = name;
+    for (std::size_t index = 0; index < segments.size(); ++index) add_segment(segments[index].name, index);
+    result_.cumulative_current = space_.live();
+    result_.allocations = space_.allocated();
+    result_.deallocations = result_.allocations - result_.cumulative_current;
+    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
+    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
+    add_overall_peak();
+    result_.timeline = build_timeline(space_.line(), names_.time);
+    if (space_.line().has_open()) {
+      const timeline::point& open = space_.line().open();
+      result_.timeline.points.push_back({names_.time.to_ns(open.stamp), open.peak, space_.live()});
+    }
+    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
+                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+    return std::move(result_);
+  }
+
+ private:
+  void add_segment(const std::string& name, std::size_t index) {
+    segment_usage usage;
+    usage.segment = name;
+    if (index >= space_.first_segment()) {
+      const std::size_t own_index = index - space_.first_segment();
+      const bool is_open = own_index >= space_.segments().size();
+      const segment_record record = is_open ? space_.open_segment() : space_.segments()[own_index];
+      fill(usage, record);
+      usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(own_index);
+    }
+    if (usage.live_at_peak.bytes > result_.cumulative_peak) {
+      result_.cumulative_peak = usage.live_at_peak.bytes;
+      result_.peak_segment = static_cast<std::int64_t>(index);
+    }
+    usage.cumulative_peak = result_.cumulative_peak;
+    result_.segments.push_back(std::move(usage));
+  }
+
+  void fill(segment_usage& usage, const segment_record& record) const {
+    usage.segment_peak = record.live_at_peak - record.live_at_start;
+    usage.segment_change = record.live_at_end - record.live_at_start;
+    usage.allocations = record.allocated;
+    usage.deallocations = record.allocated - usage.segment_change;
+    usage.cumulative_current = record.live_at_end;
+    usage.allocation_count = record.allocation_count;
+    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
+    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
+    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
+  }
+
+  void add_overall_peak() {
+    if (result_.peak_segment < 0) return;
+    const auto index = static_cast<std::size_t>(result_.peak_segment);
+    const segment_usage& usage = result_.segments[index];
+    result_.peak_time_ns = usage.peak_time_ns;
+    result_.peak_operation = usage.peak_operation;
+    const bool is_finished = index - space_.first_segment() < space_.segments().size();
+    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
+  }
+
+  const space_ledger& space_;
+  const ledger_names& names_;
+  const std::vector<std::string>& paths_;
+  live_set_builder live_sets_;
+  space_profile result_;
+};
+
+}  // namespace detail
+
+/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+[[nodiscard]] inline profile build_profile(ledger& events, const ledger_names& names) {
+  events.settle_open_scopes();
+  profile result;
+  result.library_version = version_string;
+  result.complete = names.is_complete;
+  for (const ledger::segment_mark& mark : events.segments()) {
+    result.segments.push_back(
+        {std::string{names.labels.text(mark.name)}, names.time.to_ns(mark.begin_stamp), names.time.to_ns(mark.end_stamp)});
+  }
+  if (!names.is_complete) {
+    result.segments.push_back({std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
+                               names.time.to_ns(events.last_stamp())});
+  }
+  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
+  result.operations = detail::build_operations(events, names, paths);
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const std::string_view name = names.labels.text(names.space_names[id]);
+    result.spaces.push_back(detail::space_builder{*space, names, paths}.build(name, result.segments));
+    if (space->untracked_allocations.count != 0) result.exact = false;
+  }
+  result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
+  result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  if (events.rejected_events() != 0 || events.lost_segments() != 0) result.exact = false;
+  return result;
+}
+
+}  // namespace memprof

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <memprof/core/label.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// How reports name what was allocated outside any operation.
+inline constexpr std::string_view no_operation = "(no operation)";
+
+/// Puts together, for each segment of one space, what was live at its peak.
+///
+/// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
+/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its birth.
+class live_set_builder {
+ public:
+  live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+      : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
+    for (const segment_record& record : space.segments()) peak_ordinals_.push_back(record.peak_ordinal);
+    peak_ordinals_.push_back(space.open_segment().peak_ordinal);
+    space.blocks().for_each([&](const block& live) {
+      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), std::uint64_t{live.born});
+      still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
+    });
+  }
+
+  /// The live set at the peak of finished segment `index` (within `space.segments()`).
+  [[nodiscard]] live_set at_finished(std::size_t index) const {
+    const segment_record& record = space_.segments()[index];
+    live_set set = totals_of(record);
+    const owner_at_peak* const owners = space_.owners(record);
+    for (std::uint32_t row = 0; row < record.owner_count; ++row) set.by_operation.push_back(named(owners[row]));
+    set.remaining_bytes = record.remaining_bytes;
+    set.remaining_operations = record.remaining_operations;
+    set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
+    return set;
+  }
+
+  /// The live set at the peak of the segment that is still open, with all its owners.
+  [[nodiscard]] live_set at_open() const {
+    live_set set = totals_of(space_.open_segment());
+    detail::page_array<owner_at_peak> owners;
+    if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
+    for (const owner_at_peak& row : owners) set.by_operation.push_back(named(row));
+    set.largest_blocks =
+        largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
+    return set;
+  }
+
+  /// Replaces the kept owners of the overall peak's segment by all of them.
+  [[nodiscard]] live_set with_all_owners(live_set set) const {
+    set.by_operation.clear();
+    set.remaining_bytes = set.remaining_operations = 0;
+    for (const owner_at_peak& row : space_.overall_owners()) set.by_operation.push_back(named(row));
+    return set;
+  }
+
+ private:
+  [[nodiscard]] static live_set totals_of(const segment_record& record) {
+    live_set set;
+    set.bytes = record.live_at_peak;
+    set.blocks = record.blocks_at_peak;
+    for (std::size_t index = 0; index < record.categories.size(); ++index) {
+      const category_at_peak& held = record.categories[index];
+      if (held.blocks != 0) set.by_category.push_back({std::string{category_names[index]}, held.bytes, held.blocks});
+    }
+    std::stable_sort(set.by_category.begin(), set.by_category.end(),
+                     [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+    return set;
+  }
+
+  [[nodiscard]] owned_bytes named(const owner_at_peak& row) const { return {paths_[row.operation], row.bytes, row.blocks}; }
+
+  template <class OfferFreed>
+  [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
+    std::vector<block> room(space_.options().largest_blocks);
+    std::uint32_t count = 0;
+    const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
+    offer_freed(best);
+    still_live_.collect(segment, best);
+    std::sort(room.begin(), room.begin() + count, is_larger);
+    std::vector<live_block> result;
+    for (std::uint32_t index = 0; index < count; ++index) result.push_back(described(room[index]));
+    return result;
+  }
+
+  [[nodiscard]] live_block described(const block& live) const {
+    live_block result;
+    result.address = live.address;
+    result.bytes = static_cast<std::int64_t>(live.bytes);
+    result.operation = paths_[live.operation];
+    result.category = static_cast<memprof::category>(live.category);
+    std::string_view annotation = labels_.text(live.annotation);
+    const auto next_field = [&] {
+      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
+      const std::string_view field = annotation.substr(0, end);
+      annotation.remove_prefix(std::min(end + 1, annotation.size()));
+      return std::string{field};
+    };
+    result.name = next_field();
+    result.shape = next_field();
+    result.dtype = next_field();
+    return result;
+  }
+
+  const space_ledger& space_;
+  const std::vector<std::string>& paths_;
+  const label_table& labels_;
+  std::vector<std::uint64_t> peak_ordinals_;
+  top_blocks_of_segments still_live_;
+};
+
+}  // namespace memprof::detail

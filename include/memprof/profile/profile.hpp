@@ -1,0 +1,219 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// What a capture found out, as plain structs with integer bytes. Everything after the ledger (reports, files, analyses) is a
+/// function of a `profile`. All byte counts are signed 64-bit; all times are nanoseconds since the capture began.
+///
+/// A struct's fields appear in JSON under the same names and in the same order (`profile/reflect.hpp`).
+
+namespace memprof {
+
+/// Whether the program really allocated (`normal`) or only recorded what it would have allocated (`no_dispatch`).
+enum class run_mode : std::uint8_t { normal, no_dispatch };
+
+/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+struct owned_bytes {
+  std::string owner;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+
+  bool operator==(const owned_bytes&) const = default;
+};
+
+/// One block that was live at a peak. `name`, `shape` and `dtype` are those of `annotate`, empty if it was never called.
+struct live_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::string operation;
+  memprof::category category = category::other;
+  std::string name;
+  std::string shape;
+  std::string dtype;
+
+  bool operator==(const live_block&) const = default;
+};
+
+/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
+/// those of `by_category`. Rows are sorted by bytes, greatest first.
+struct live_set {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+  std::vector<owned_bytes> by_operation;
+  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< how many operations those are
+  std::vector<owned_bytes> by_category;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+
+  bool operator==(const live_set&) const = default;
+};
+
+/// The stretch between two snapshots: a phase of training.
+struct segment {
+  std::string name;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+
+  bool operator==(const segment&) const = default;
+};
+
+/// One memory space within one segment.
+struct segment_usage {
+  std::string segment;
+  std::int64_t segment_peak = 0;        ///< greatest (live - live at the segment's start), at least 0
+  std::int64_t allocations = 0;         ///< bytes allocated
+  std::int64_t deallocations = 0;       ///< bytes freed
+  std::int64_t segment_change = 0;      ///< allocations - deallocations
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes from the capture's begin to this segment's end
+  std::int64_t cumulative_current = 0;  ///< live bytes at this segment's end
+  std::int64_t allocation_count = 0;
+  std::int64_t deallocation_count = 0;
+  std::int64_t peak_time_ns = 0;  ///< when `segment_peak` was first reached
+  std::string peak_operation;     ///< path of the operation that reached it, empty if none was open
+  live_set live_at_peak;
+
+  bool operator==(const segment_usage&) const = default;
+};
+
+/// A stretch of a timeline: `peak` is the greatest and `current` the last value of live bytes within it.
+struct timeline_point {
+  std::int64_t time_ns = 0;  ///< when the stretch began
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const timeline_point&) const = default;
+};
+
+/// Live bytes over time. Every point covers the same number of events (the last one perhaps fewer), so no maximum is lost.
+struct memory_timeline {
+  std::int64_t events_per_point = 1;
+  std::vector<timeline_point> points;
+
+  bool operator==(const memory_timeline&) const = default;
+};
+
+/// How often something happened and how many bytes it concerned.
+struct event_tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  bool operator==(const event_tally&) const = default;
+};
+
+/// What in a space's events was unusual. None of it is fatal.
+struct space_anomalies {
+  event_tally unmatched_frees;       ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
+  event_tally replaced_allocations;  ///< a second allocation at a live address: the older block counts as deallocated
+  event_tally mismatched_sizes;      ///< frees that told another size than was allocated; bytes: sum of the differences
+  event_tally cross_thread_frees;    ///< frees by another thread than allocated; usual in pipelines
+  event_tally unknown_annotations;   ///< `annotate` of an address that was not live
+  event_tally untracked_allocations; ///< could not be kept because the profiler itself got no memory
+
+  bool operator==(const space_anomalies&) const = default;
+};
+
+/// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
+struct space_profile {
+  std::string name;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes of the capture, relative to its begin
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocations = 0;         ///< bytes allocated
+  std::int64_t deallocations = 0;       ///< bytes freed
+  std::int64_t allocation_count = 0;
+  std::int64_t deallocation_count = 0;
+  std::int64_t peak_segment = -1;  ///< index into `segments` of the one that holds the overall peak; -1 if there is none
+  std::int64_t peak_time_ns = 0;
+  std::string peak_operation;
+  live_set live_at_peak;
+  std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
+  memory_timeline timeline;
+  space_anomalies anomalies;
+
+  bool operator==(const space_profile&) const = default;
+};
+
+/// What one operation did in one memory space. Inclusive values contain the operations within; self values do not, so a
+/// table of self values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while
+/// it was open.
+struct operation_usage {
+  std::string space;
+  std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
+  std::int64_t self_delta = 0;
+  std::int64_t max_delta = 0;  ///< inclusive: greatest delta of one finished invocation
+  std::int64_t allocated = 0;  ///< inclusive, bytes
+  std::int64_t freed = 0;      ///< inclusive, bytes, whoever had allocated them
+  std::int64_t self_allocated = 0;
+  std::int64_t self_freed = 0;
+  std::int64_t allocation_count = 0;    ///< self
+  std::int64_t deallocation_count = 0;  ///< self
+  std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
+  std::int64_t self_peak = 0;           ///< the same without the operations within
+  std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
+
+  bool operator==(const operation_usage&) const = default;
+};
+
+/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+struct operation_profile {
+  std::string path;
+  std::string name;
+  std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
+  std::int64_t invocations = 0;
+  std::vector<operation_usage> usage;  ///< one for each space in which it did anything
+
+  bool operator==(const operation_profile&) const = default;
+};
+
+/// What the profiler itself cost.
+struct profiler_cost {
+  std::int64_t events = 0;           ///< recorded and applied
+  std::int64_t drains = 0;           ///< how often rings were emptied into the ledger
+  std::int64_t memory_bytes = 0;     ///< its own memory now: rings, ledger, names
+  std::int64_t peak_memory_bytes = 0;
+  double record_ns_per_event = 0;  ///< measured when the capture began
+  double drain_ns_per_event = 0;   ///< measured over the capture
+
+  bool operator==(const profiler_cost&) const = default;
+};
+
+/// What went wrong on the way from the program to the ledger.
+struct event_anomalies {
+  std::int64_t dropped_events = 0;      ///< by `overflow::drop`
+  std::int64_t reentrant_events = 0;    ///< from a signal handler that interrupted the recording of another event
+  std::int64_t rejected_events = 0;     ///< impossible values: unknown kind or space, size of 2^63 or more
+  std::int64_t unbalanced_scopes = 0;   ///< operations that ended out of order
+
+  bool operator==(const event_anomalies&) const = default;
+};
+
+/// Everything a capture found out.
+struct profile {
+  std::string library_version;
+  run_mode mode = run_mode::normal;
+  bool exact = true;       ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  bool complete = false;   ///< whether the capture has ended
+  std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
+  std::int64_t duration_ns = 0;
+  std::vector<segment> segments;
+  std::vector<space_profile> spaces;
+  std::vector<operation_profile> operations;  ///< parents before children
+  event_anomalies anomalies;
+  profiler_cost cost;
+
+  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none.
+  [[nodiscard]] const space_profile& space(std::string_view name) const;
+  /// The space of that name, or a null pointer.
+  [[nodiscard]] const space_profile* find_space(std::string_view name) const noexcept;
+  /// The operation of that path, or a null pointer.
+  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const noexcept;
+
+  bool operator==(const profile&) const = default;
+};
+
+}  // namespace memprof
