@@ -1,7 +1,10 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/detail/error.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -17,6 +20,15 @@ namespace memprof {
 
 /// Whether the program really allocated (`normal`) or only recorded what it would have allocated (`no_dispatch`).
 enum class run_mode : std::uint8_t { normal, no_dispatch };
+
+/// The names of `run_mode`, in the order of its values.
+inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_dispatch"};
+
+/// The name of a run mode as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(run_mode value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
+}
 
 /// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
 struct owned_bytes {
@@ -108,12 +120,12 @@ struct event_tally {
 
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
-  event_tally unmatched_frees;       ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
-  event_tally replaced_allocations;  ///< a second allocation at a live address: the older block counts as deallocated
-  event_tally mismatched_sizes;      ///< frees that told another size than was allocated; bytes: sum of the differences
-  event_tally cross_thread_frees;    ///< frees by another thread than allocated; usual in pipelines
-  event_tally unknown_annotations;   ///< `annotate` of an address that was not live
-  event_tally untracked_allocations; ///< could not be kept because the profiler itself got no memory
+  event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
+  event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
+  event_tally mismatched_sizes;       ///< frees that told another size than was allocated; bytes: sum of the differences
+  event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
+  event_tally unknown_annotations;    ///< `annotate` of an address that was not live
+  event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
 
   bool operator==(const space_anomalies&) const = default;
 };
@@ -172,9 +184,9 @@ struct operation_profile {
 
 /// What the profiler itself cost.
 struct profiler_cost {
-  std::int64_t events = 0;           ///< recorded and applied
-  std::int64_t drains = 0;           ///< how often rings were emptied into the ledger
-  std::int64_t memory_bytes = 0;     ///< its own memory now: rings, ledger, names
+  std::int64_t events = 0;        ///< recorded and applied
+  std::int64_t drains = 0;        ///< how often rings were emptied into the ledger
+  std::int64_t memory_bytes = 0;  ///< its own memory now: rings, ledger, names
   std::int64_t peak_memory_bytes = 0;
   double record_ns_per_event = 0;  ///< measured when the capture began
   double drain_ns_per_event = 0;   ///< measured over the capture
@@ -184,10 +196,10 @@ struct profiler_cost {
 
 /// What went wrong on the way from the program to the ledger.
 struct event_anomalies {
-  std::int64_t dropped_events = 0;      ///< by `overflow::drop`
-  std::int64_t reentrant_events = 0;    ///< from a signal handler that interrupted the recording of another event
-  std::int64_t rejected_events = 0;     ///< impossible values: unknown kind or space, size of 2^63 or more
-  std::int64_t unbalanced_scopes = 0;   ///< operations that ended out of order
+  std::int64_t dropped_events = 0;     ///< by `overflow::drop`
+  std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
+  std::int64_t rejected_events = 0;    ///< impossible values: unknown kind or space, size of 2^63 or more
+  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -196,8 +208,8 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
-  bool exact = true;       ///< false if events were dropped, reentrant or untracked: totals may then be too small
-  bool complete = false;   ///< whether the capture has ended
+  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
@@ -215,5 +227,27 @@ struct profile {
 
   bool operator==(const profile&) const = default;
 };
+
+inline const space_profile* profile::find_space(std::string_view name) const noexcept {
+  for (const space_profile& candidate : spaces) {
+    if (candidate.name == name) return &candidate;
+  }
+  return nullptr;
+}
+
+inline const space_profile& profile::space(std::string_view name) const {
+  if (const space_profile* const found = find_space(name)) return *found;
+  std::string text = "the profile has no memory space '" + std::string{name} + "'; it has";
+  if (spaces.empty()) text += " none: no allocation was recorded";
+  for (const space_profile& present : spaces) text += (&present == spaces.data() ? " '" : ", '") + present.name + "'";
+  detail::raise(text);
+}
+
+inline const operation_profile* profile::find_operation(std::string_view path) const noexcept {
+  for (const operation_profile& candidate : operations) {
+    if (candidate.path == path) return &candidate;
+  }
+  return nullptr;
+}
 
 }  // namespace memprof
