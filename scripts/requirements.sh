@@ -1,5 +1,6 @@
-# Sourced by ./dev. `require NAME...` leaves each named requirement present or ends the program with what to install;
-# `require_if_possible` only says what is skipped. Nothing is installed, and no package list is read, when all is there.
+# Sourced by ./dev. `require NAME... [-- NAME...]` leaves each requirement before the dashes present or ends the program with
+# what to install; of those after the dashes it says what is skipped. Nothing is installed, and no package list is read, when
+# all is there.
 
 # Each line: name, what proves it is there (a command, or a header in <>), Debian packages to try in order.
 requirements_table='
@@ -44,21 +45,20 @@ absent() {
 }
 
 require() {
-  local missing
-  missing=$(absent "$@")
-  [[ -n $missing ]] || return 0
-  install_with_apt $missing
-  missing=$(absent "$@")
-  [[ -z $missing ]] || fail "needed and not there: $(debian_names $missing) (names of Debian's packages); install and run again"
-}
+  local needed=() wanted=() dashes=no name missing
+  for name in "$@"; do
+    if [[ $name == -- ]]; then dashes=yes
+    elif [[ $dashes == no ]]; then needed+=("$name")
+    else wanted+=("$name"); fi
+  done
 
-require_if_possible() {
-  local missing name
-  missing=$(absent "$@")
+  missing=$(absent "${needed[@]}" "${wanted[@]}")
   [[ -n $missing ]] || return 0
   install_with_apt $missing
-  for name in $(absent "$@"); do
-    say "skipped: what needs $name (Debian's package $(debian_names "$name"))"
+  missing=$(absent "${needed[@]}")
+  [[ -z $missing ]] || fail "needed and not there: $(debian_names $missing) (so Debian calls them); install them and run this again"
+  for name in $(absent "${wanted[@]}"); do
+    say "skipped: what needs $name (package $(debian_names "$name"))"
   done
 }
 
@@ -73,30 +73,34 @@ debian_names() {
 
 # --- apt --------------------------------------------------------------------------------------------------------------
 
-as_root() {
-  if [[ $(id -u) -eq 0 ]]; then env DEBIAN_FRONTEND=noninteractive "$@" </dev/null; else sudo env DEBIAN_FRONTEND=noninteractive "$@"; fi
+as_root() { if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi; }
+
+# Quiet while it goes well. A failure does not end the program: what is missing afterwards does.
+apt_get() {
+  local output
+  output=$(as_root env DEBIAN_FRONTEND=noninteractive apt-get "$@" 2>&1 </dev/null) || printf '%s\n' "$output" >&2
 }
 
 install_with_apt() {
   command -v apt-get >/dev/null || return 0
   [[ $(id -u) -eq 0 ]] || command -v sudo >/dev/null || return 0
-  local name proof packages package wanted=()
-  say "Installing with apt-get: $(debian_names "$@")"
-  as_root apt-get update -qq || true
+  local name proof packages package chosen=()
+  say "installing with apt-get: $(debian_names "$@")"
+  apt_get update
   for name in "$@"; do
     requirement "$name"
     if [[ $name == catch2 ]]; then
-      wanted+=("$(catch2_3_package)")
+      chosen+=("$(catch2_3_package)")
       continue
     fi
     for package in $packages; do
       if apt-cache show "$package" >/dev/null 2>&1; then
-        wanted+=("$package")
+        chosen+=("$package")
         break
       fi
     done
   done
-  as_root apt-get install -y -qq --no-install-recommends "${wanted[@]}" >/dev/null || true
+  apt_get install -y --no-install-recommends "${chosen[@]}"
 }
 
 # Debian 12 has Catch2 2; 3 is in the backports of the same release.
@@ -104,7 +108,7 @@ catch2_3_package() {
   local version
   version=$(catch2_3_version)
   if [[ -z $version ]] && enable_backports >&2; then
-    as_root apt-get update -qq >&2 || true
+    apt_get update
     version=$(catch2_3_version)
   fi
   echo "catch2${version:+=$version}"
@@ -118,12 +122,12 @@ enable_backports() {
   codename=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
   [[ -n $codename ]] || return 1
   IFS=$'\t' read -r uri key < <(release_entry "$codename") || return 1
-  say "Adding $codename-backports to apt's sources, from $uri"
-  printf 'Types: deb\nURIs: %s\nSuites: %s-backports\nComponents: main\n%s' "$uri" "$codename" "${key:+Signed-By: $key
-}" | as_root_with_input tee "/etc/apt/sources.list.d/$codename-backports.sources" >/dev/null
+  say "adding $codename-backports to the sources of apt, from $uri"
+  {
+    printf 'Types: deb\nURIs: %s\nSuites: %s-backports\nComponents: main\n' "$uri" "$codename"
+    [[ -z $key ]] || printf 'Signed-By: %s\n' "$key"
+  } | as_root tee "/etc/apt/sources.list.d/$codename-backports.sources" >/dev/null
 }
-
-as_root_with_input() { if [[ $(id -u) -eq 0 ]]; then "$@"; else sudo "$@"; fi; }
 
 # release_entry CODENAME: address and key (may be empty) of the first source entry of that suite, in either format.
 release_entry() {
