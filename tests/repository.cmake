@@ -36,6 +36,11 @@ foreach(header IN LISTS faulty_headers)
     ${scripts}/check_layers.sh ${CMAKE_CURRENT_SOURCE_DIR}/layers/${tree})
 endforeach()
 
+# What users include by choice must not come in through the umbrella.
+memprof_add_static_test("umbrella: it reaches no third-party header"
+  sh -c "! '${CMAKE_CXX_COMPILER}' -std=c++20 -I'${PROJECT_SOURCE_DIR}/include' -M -x c++ \
+    '${PROJECT_SOURCE_DIR}/include/memprof/memprof.hpp' | grep -E '/(boost|nlohmann|cuda|torch)/'")
+
 # --- what must not compile --------------------------------------------------------------------------------------------
 
 # With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
