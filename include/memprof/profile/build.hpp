@@ -178,7 +178,8 @@ class space_builder {
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its default.
+/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its
+/// default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 [[nodiscard]] inline profile build_profile(ledger& events, const ledger_names& names) {
@@ -191,8 +192,8 @@ class space_builder {
         {std::string{names.labels.text(mark.name)}, names.time.to_ns(mark.begin_stamp), names.time.to_ns(mark.end_stamp)});
   }
   if (!names.is_complete) {
-    result.segments.push_back({std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
-                               names.time.to_ns(events.last_stamp())});
+    result.segments.push_back(
+        {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()), names.time.to_ns(events.last_stamp())});
   }
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);

@@ -19,7 +19,8 @@ inline constexpr std::string_view no_operation = "(no operation)";
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
-/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its birth.
+/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
+/// birth.
 class live_set_builder {
  public:
   live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
@@ -50,8 +51,7 @@ class live_set_builder {
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
     for (const owner_at_peak& row : owners) set.by_operation.push_back(named(row));
-    set.largest_blocks =
-        largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
+    set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
     return set;
   }
 
