@@ -15,6 +15,9 @@ enum class event_kind : std::uint8_t {
   thread_begin,  ///< the ring belongs to a new thread: no operation is open
 };
 
+/// The id of no memory space: `annotate` with it asks all of them.
+inline constexpr std::uint8_t any_space = 255;
+
 /// One thing that happened to memory: the only form in which sources speak to the ledger.
 ///
 /// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same

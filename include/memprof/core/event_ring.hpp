@@ -31,6 +31,7 @@ struct thread_context {
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
   std::uint32_t scope_depth = 0;        ///< operations open on this thread
+  std::uint32_t hidden_depth = 0;       ///< calls of tracked resources: what they take from `operator new` is theirs already
   bool has_exited = false;              ///< its thread-local objects are gone
 };
 

@@ -19,7 +19,7 @@ namespace memprof::abi_1 {
 /// versions of the library in one process do not read each other's words.
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
-  static constexpr std::uint32_t max_spaces = 256;
+  static constexpr std::uint32_t max_spaces = any_space;
 
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
@@ -37,6 +37,7 @@ struct registry {
   std::atomic<std::uint64_t> dropped_events{0};
   std::atomic<std::uint64_t> reentrant_events{0};
   std::uint64_t ring_bytes = 0;
+  bool has_fork_handlers = false;
 
   // How often the order word changed hands; tests and `stats` read them.
   std::uint64_t drains = 0;
@@ -53,7 +54,7 @@ struct registry {
   std::uint32_t drain_heap_capacity = 0;
 
   label_table* labels = nullptr;
-  label space_names[max_spaces] = {};
+  label space_names[max_spaces + 1] = {};
   std::uint32_t space_count = 0;
 
   /// Records for threads whose thread-local objects are gone; used under the lock.
@@ -68,9 +69,8 @@ struct registry {
 /// instruction away; it is small because a library that is loaded later takes it from a scarce reserve.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_context this_thread{};
 
-/// The id of `text`. Takes the lock.
+/// The id of `text`; 0 if the system has no memory. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
-  const detail::lock_guard guard{shared.lock};
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;

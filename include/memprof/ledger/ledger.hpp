@@ -21,7 +21,7 @@ namespace memprof {
 /// It survives any input: what is impossible or unusual is counted.
 class ledger {
  public:
-  static constexpr std::uint32_t max_spaces = 256;
+  static constexpr std::uint32_t max_spaces = any_space;
 
   /// One finished segment; its end is the next one's begin.
   struct segment_mark {
@@ -49,7 +49,8 @@ class ledger {
     }
     for (const event* told = first; told != last; ++told) {
       if (last - told > prefetch_distance) {
-        if (const space_ledger* ahead = spaces_[told[prefetch_distance].space]) ahead->prefetch(told[prefetch_distance].address);
+        const event& ahead = told[prefetch_distance];
+        if (const space_ledger* const space = spaces_[ahead.space]; space != nullptr) space->prefetch(ahead.address);
       }
       if (told->stamp != 0) stamp_ = told->stamp;
       switch (told->kind) {
@@ -137,7 +138,7 @@ class ledger {
   }
 
   [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
-    space_ledger* const space = spaces_[id] != nullptr ? spaces_[id] : make_space(id);
+    space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
     space_scopes* const running = space == nullptr ? nullptr : run.scopes->in_space(id);
     if (running == nullptr) {
       ++rejected_events_;
@@ -211,8 +212,10 @@ class ledger {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (enter(run, told.space)) {
-          run.space->annotate(told);
+        } else if (space_ledger* const space = told.space == any_space ? find_space_of(told.address) : spaces_[told.space]) {
+          space->annotate(told);
+        } else {
+          ++rejected_events_;
         }
         break;
       case event_kind::scope_begin: begin_scope(run, told); break;
@@ -275,6 +278,17 @@ class ledger {
     return threads_[thread] = make<scope_stack>();
   }
 
+  /// The space in which a block lives at `address`; else the first space, which will count the miss.
+  [[nodiscard]] space_ledger* find_space_of(std::uint64_t address) noexcept {
+    space_ledger* first = nullptr;
+    for (space_ledger* space : spaces_) {
+      if (space == nullptr) continue;
+      if (space->find(address) != nullptr) return space;
+      if (first == nullptr) first = space;
+    }
+    return first;
+  }
+
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
     space_ledger* const space = make<space_ledger>(options_, segments_.size());
     if (space == nullptr) return nullptr;
@@ -305,7 +319,7 @@ class ledger {
   std::uint64_t rejected_events_ = 0;
   std::uint64_t unbalanced_scopes_ = 0;
   std::uint64_t lost_segments_ = 0;
-  space_ledger* spaces_[max_spaces] = {};
+  space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<scope_stack*> threads_;

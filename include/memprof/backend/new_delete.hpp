@@ -1,0 +1,162 @@
+#pragma once
+
+/// @file
+/// Replaces the global `operator new` and `operator delete` of the program, in all their forms, by ones that record in the memory
+/// space `cpu` and take memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include
+/// is a "multiple definition" error of the linker.
+///
+/// Bytes are those the program asked for. While no capture is active each call costs one load more than the plain one. With
+/// `MEMPROF_ENABLED=0` nothing is replaced.
+
+#include <memprof/config.hpp>
+
+#if MEMPROF_ENABLED
+
+#include <memprof/core/event_sink.hpp>
+#include <memprof/core/registry.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <new>
+
+namespace memprof::detail {
+
+/// The id of `cpu`, known before any constructor runs; 0 stands for "not yet asked", since real ids are kept plus one.
+inline constinit std::atomic<std::uint32_t> new_delete_space{0};
+
+[[nodiscard, gnu::cold, gnu::noinline]] inline std::uint32_t find_new_delete_space() noexcept {
+  const std::uint32_t found = memory_space{"cpu"}.id() + 1U;
+  new_delete_space.store(found, std::memory_order_relaxed);
+  return found;
+}
+
+[[nodiscard]] inline std::uint8_t space_of_new_delete() noexcept {
+  // Relaxed: the id is the same whoever found it.
+  std::uint32_t known = new_delete_space.load(std::memory_order_relaxed);
+  if (known == 0) [[unlikely]] known = find_new_delete_space();
+  return static_cast<std::uint8_t>(known - 1);
+}
+
+[[nodiscard]] inline bool records_new_delete() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0 && abi_1::this_thread.hidden_depth == 0;
+}
+
+/// `malloc` for an alignment and the loop over new-handlers that the standard asks for; null if the last handler gave up.
+[[nodiscard]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
+  for (;;) {
+    const std::size_t wanted = bytes == 0 ? 1 : bytes;
+    void* address = nullptr;
+    if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+      address = std::malloc(wanted);
+    } else if (::posix_memalign(&address, alignment, wanted) != 0) {
+      address = nullptr;
+    }
+    if (address != nullptr) [[likely]] return address;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) return nullptr;
+    handler();
+  }
+}
+
+[[nodiscard]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
+  void* const address = heap_allocate(bytes, alignment);
+  if (address == nullptr) [[unlikely]] {
+#if defined(__cpp_exceptions)
+    throw std::bad_alloc{};
+#else
+    std::abort();
+#endif
+  }
+  if (records_new_delete()) record_allocation(space_of_new_delete(), address, bytes);
+  return address;
+}
+
+[[nodiscard]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    return new_tracked(bytes, alignment);  // a handler may throw
+  } catch (...) {
+    return nullptr;
+  }
+#else
+  void* const address = heap_allocate(bytes, alignment);
+  if (address != nullptr && records_new_delete()) record_allocation(space_of_new_delete(), address, bytes);
+  return address;
+#endif
+}
+
+inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
+  if (address == nullptr) return;
+  if (records_new_delete()) record_deallocation(space_of_new_delete(), address, bytes);
+  std::free(address);
+}
+
+inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+[[nodiscard]] constexpr std::size_t to_size(std::align_val_t alignment) noexcept { return static_cast<std::size_t>(alignment); }
+
+}  // namespace memprof::detail
+
+// The compiler must not see through these: it would pair the inlined `malloc` with a `delete` elsewhere and warn.
+#define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]
+
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::to_size(alignment));
+}
+
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address) noexcept { memprof::detail::delete_tracked(address); }
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address) noexcept { memprof::detail::delete_tracked(address); }
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+
+#undef MEMPROF_DETAIL_REPLACEMENT
+
+#endif  // MEMPROF_ENABLED

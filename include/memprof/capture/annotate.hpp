@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/core/category.hpp>
+
+#include <optional>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/core/event_sink.hpp>
+#include <memprof/core/registry.hpp>
+
+#include <cstdint>
+#include <string>
+#endif
+
+namespace memprof {
+
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name;   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape;  ///< "[768, 2304]"
+  std::string_view dtype;  ///< "float32"
+  std::optional<memprof::category> category;
+};
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Tells what the live block at `pointer` is, in whatever memory space it lives. A category that is told replaces the block's.
+///
+/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
+/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
+inline void annotate(const void* pointer, const annotation& told) {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
+  label description = 0;
+  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty()) {
+    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+    std::string text{told.name};
+    text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
+    const detail::lock_guard lock{shared.lock};
+    description = abi_1::intern(shared, text);
+  }
+  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space,
+                        detail::tag_of(told.category)});
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate(const void*, const annotation&) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

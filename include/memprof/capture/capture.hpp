@@ -1,0 +1,186 @@
+#pragma once
+
+#include <memprof/capture/options.hpp>
+#include <memprof/config.hpp>
+#include <memprof/core/event_sink.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/capture/session.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <tuple>
+#include <utility>
+#endif
+
+namespace memprof {
+
+/// The name of the segment that ends with the capture.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Attaches backends one after the other; those that are attached are detached again if a later one throws.
+template <class... Backends>
+class attached_backends {
+ public:
+  attached_backends() {
+    std::apply([this](auto&... source) { (attach(source), ...); }, sources_);
+  }
+  attached_backends(const attached_backends&) = delete;
+  attached_backends& operator=(const attached_backends&) = delete;
+
+  static void detach_and_delete(void* self) noexcept {
+    auto* const attached = static_cast<attached_backends*>(self);
+    std::apply([](auto&... source) { (source.detach(), ...); }, attached->sources_);
+    delete attached;
+  }
+
+ private:
+  struct undo {
+    void* source;
+    void (*detach)(void*);
+  };
+
+  template <class Source>
+  void attach(Source& source) {
+#if defined(__cpp_exceptions)
+    try {
+      source.attach(sink_);
+    } catch (...) {
+      while (attached_ > 0) undo_[--attached_].detach(undo_[attached_].source);
+      throw;
+    }
+#else
+    source.attach(sink_);
+#endif
+    undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
+  }
+
+  event_sink sink_;
+  std::tuple<Backends...> sources_;
+  undo undo_[sizeof...(Backends) + 1];
+  std::size_t attached_ = 0;
+};
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Ends the present segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// equal names are kept as segments of their own.
+///
+/// Throws `memprof::error` if no capture is active. Cost: emptying the rings and a pass over the operations; it never walks the
+/// live blocks. Thread-safe, as are all control calls.
+inline void snapshot(std::string_view name) { detail::end_segment(name); }
+
+/// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
+/// stderr if none is active.
+inline void end_capture(std::string_view name = end_segment_name) {
+  if (detail::end_session(detail::active_session(), name)) return;
+  std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
+}
+
+/// Forgets the last capture and its profile, ending it first if it is active.
+inline void clear() { detail::clear_session(); }
+
+/// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
+///
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait.
+[[nodiscard]] inline profile current_profile() {
+  memprof::profile result;
+  (void)detail::read_session(0, result);
+  return result;
+}
+
+/// Owns a capture: it ends at the end of the scope, and its profile stays readable after that.
+class [[nodiscard]] capture_guard {
+ public:
+  explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
+  capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  capture_guard& operator=(capture_guard&&) = delete;
+  ~capture_guard() { detail::end_session(number_, end_segment_name); }
+
+  /// As the free function. Throws `memprof::error` if this guard's capture is not the active one.
+  void snapshot(std::string_view name) {
+    if (number_ == 0 || detail::active_session() != number_) {
+      detail::raise("capture_guard::snapshot: this guard's capture has ended or was released, so there is no segment '" +
+                    std::string{name} + "' to end");
+    }
+    detail::end_segment(name);
+  }
+
+  /// Ends the capture with a last segment. Does nothing if it has ended already.
+  void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
+
+  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since, or
+  /// after `clear`.
+  [[nodiscard]] const memprof::profile& profile() const {
+    if (number_ == 0 || !detail::read_session(number_, profile_)) {
+      detail::raise("capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
+                    "profile before that, or use current_profile()");
+    }
+    return profile_;
+  }
+
+  /// Lets go without ending: `end_capture` or the end of the process will.
+  void release() noexcept { number_ = 0; }
+
+ private:
+  std::uint32_t number_;
+  mutable memprof::profile profile_;
+};
+
+/// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
+///
+/// Throws `memprof::error` if a capture is active or an option is out of range. Make sure to hold the guard: without it the
+/// capture ends at once.
+template <backend... Backends>
+[[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
+  capture_guard guard{detail::begin_session(options)};
+  if constexpr (sizeof...(Backends) != 0) {
+    using attached = detail::attached_backends<Backends...>;
+    detail::capture_state& state = *detail::state_of(abi_1::process_registry);
+    state.backends = new attached;  // if one of them throws, the guard ends the capture
+    state.detach_backends = attached::detach_and_delete;
+  }
+  return guard;
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void snapshot(std::string_view) noexcept {}
+inline void end_capture(std::string_view = end_segment_name) noexcept {}
+inline void clear() noexcept {}
+[[nodiscard]] inline profile current_profile() { return {}; }
+
+class [[nodiscard]] capture_guard {
+ public:
+  // Not trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
+  ~capture_guard() {}
+  void snapshot(std::string_view) noexcept {}
+  void end(std::string_view = end_segment_name) noexcept {}
+  [[nodiscard]] const memprof::profile& profile() const {
+    static const memprof::profile nothing;
+    return nothing;
+  }
+  void release() noexcept {}
+};
+
+template <backend... Backends>
+[[nodiscard]] inline capture_guard begin_capture(const capture_options& = {}) noexcept {
+  return {};
+}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

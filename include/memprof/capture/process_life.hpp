@@ -1,0 +1,54 @@
+#pragma once
+
+#include <memprof/core/recorder.hpp>
+#include <memprof/core/registry.hpp>
+
+#include <atomic>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <dlfcn.h>
+#include <pthread.h>
+#endif
+
+/// @file
+/// What becomes of a capture when the process forks, and when the library that began it is unloaded.
+
+namespace memprof::detail {
+
+/// Holds the lock over `fork`, so that the child never sees a half-done drain.
+inline void before_fork() noexcept { abi_1::process_registry.lock.lock(); }
+inline void after_fork_in_parent() noexcept { abi_1::process_registry.lock.unlock(); }
+
+/// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
+inline void after_fork_in_child() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.reset();
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.drain = nullptr;
+  shared.capture = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->tail = ring->head.load(std::memory_order_relaxed);
+    // Only the thread that forked lives on.
+    if (ring->owner != &abi_1::this_thread && ring->owner != &shared.exited_threads) ring->owner = nullptr;
+  }
+}
+
+/// Registers the fork handlers once per process. Under the lock.
+inline void watch_forks(registry& shared) noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+  if (shared.has_fork_handlers) return;
+  shared.has_fork_handlers = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+#endif
+}
+
+/// Keeps the library that this code was compiled into loaded: the registry now points to its functions.
+inline void pin_module() noexcept {
+#if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
+  Dl_info module{};
+  if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
+  // For the executable itself this fails, and it needs no pin. The handle is kept on purpose.
+  (void)::dlopen(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,153 @@
+#pragma once
+
+#include <memprof/capture/capture_state.hpp>
+#include <memprof/capture/options.hpp>
+#include <memprof/capture/process_life.hpp>
+#include <memprof/core/event_order.hpp>
+#include <memprof/core/recorder.hpp>
+#include <memprof/core/registry.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
+/// under the registry's lock, hidden from the hooks; none of it is on the hot path.
+
+namespace memprof::detail {
+
+/// The calling thread works for the profiler: it holds the lock, and its own allocations are not recorded.
+class [[nodiscard]] control_guard {
+ public:
+  control_guard() noexcept : hidden_(abi_1::this_thread, activity::internal), lock_(abi_1::process_registry.lock) {}
+
+ private:
+  activity_guard hidden_;
+  lock_guard<spin_lock> lock_;
+};
+
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+
+inline void check(const capture_options& options) {
+  const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
+    raise("begin_capture: capture_options::" + std::string{field} + " is " + std::to_string(value) + "; use " + allowed);
+  };
+  if (options.ring_capacity < 2 || options.ring_capacity > (1U << 24)) {
+    refuse("ring_capacity", options.ring_capacity, "2 to 16777216 events (the default is 1024)");
+  }
+  if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
+  if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+}
+
+/// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
+inline void discard_old_events(registry& shared) noexcept {
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->tail = ring->head.load(std::memory_order_acquire);  // pairs with the release in `record`
+  }
+  if (abi_1::this_thread.ring != nullptr) empty_own_ring(shared, abi_1::this_thread, false);
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
+}
+
+/// Destroys the last capture. Under the lock.
+inline void forget_capture(registry& shared) noexcept {
+  delete state_of(shared);
+  shared.capture = nullptr;
+}
+
+/// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options) {
+  check(options);
+  registry& shared = abi_1::process_registry;
+  pin_module();
+  const control_guard control;
+  if (shared.layout_version != registry::current_layout_version) {
+    raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
+          ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
+  }
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) {
+    raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
+  }
+  forget_capture(shared);
+  watch_forks(shared);
+  prepare_order(shared);
+  shared.ring_capacity = options.ring_capacity;
+  shared.drop_when_full = options.overflow_policy == overflow::drop;
+  discard_old_events(shared);
+  auto* const state = new capture_state(options, shared);
+  state->record_ns = measure_record_cost(shared);
+  shared.capture = state;
+  shared.drain = drain_into_capture;
+  if (++shared.capture_count == 0) ++shared.capture_count;
+  // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
+  shared.active_capture.store(shared.capture_count, std::memory_order_release);
+  return shared.capture_count;
+}
+
+[[nodiscard]] inline std::uint32_t active_session() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
+/// Ends the present segment. Throws `memprof::error` if no capture is active.
+inline void end_segment(std::string_view name) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) {
+    raise("snapshot: no capture is active, so there is no segment '" + std::string{name} +
+          "' to end; hold the guard of begin_capture() while the program runs");
+  }
+  shared.drain(shared);
+  state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
+}
+
+/// Switches the backends of the active capture off. Not under the lock: they may call us.
+inline void detach_backends_of(capture_state& state) noexcept {
+  if (state.detach_backends == nullptr) return;
+  state.detach_backends(state.backends);
+  state.detach_backends = nullptr;
+}
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_session() != number) return false;
+  detach_backends_of(*state_of(shared));
+  const control_guard control;
+  if (active_session() != number) return false;
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.drain(shared);
+  shared.drain = nullptr;
+  capture_state& state = *state_of(shared);
+  state.end_stamp = shared.stamps.next();
+  state.end_ns = monotonic_ns();
+  state.end_drains = shared.drains;
+  state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
+  state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
+  state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
+  return true;
+}
+
+/// Ends whatever capture is active and forgets the last one.
+inline void clear_session() noexcept {
+  registry& shared = abi_1::process_registry;
+  end_session(active_session(), "END_TRACE");
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) forget_capture(shared);
+}
+
+/// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
+[[nodiscard]] inline bool read_session(std::uint32_t number, profile& result) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
+  if (shared.drain != nullptr) shared.drain(shared);
+  result = make_profile(shared, *state);
+  return true;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/core/category.hpp>
+#include <memprof/core/fixed_string.hpp>
+
+#include <optional>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/core/event_sink.hpp>
+#include <memprof/core/recorder.hpp>
+#include <memprof/core/registry.hpp>
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  event_ring* const ring = abi_1::this_thread.ring;
+  const std::uint32_t hash = label_table::hash_of(name);
+  event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
+  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]] return cached->id;
+  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  const lock_guard lock{shared.lock};
+  const label id = abi_1::intern(shared, name);
+  if (cached != nullptr && id != 0) {
+    const std::string_view kept = shared.labels->text(id);
+    *cached = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+  }
+  return id;
+}
+
+/// The id of a name known at compile time: one load after the first call.
+template <fixed_string Name>
+[[nodiscard]] label static_label() noexcept {
+  static constinit std::atomic<label> known{0};
+  // Relaxed: the id is a number that means the same to every thread, and its text is read under the lock.
+  label id = known.load(std::memory_order_relaxed);
+  if (id == 0) [[unlikely]] {
+    id = find_label(Name.view());
+    known.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// An operation that is open on this thread until the end of the scope. Stays where it was made.
+class [[nodiscard]] operation_scope {
+ public:
+  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
+  template <class FindName>
+  operation_scope(FindName find_name, std::uint16_t tag) noexcept
+      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
+    if (capture_ == 0) [[likely]] return;
+    name_ = find_name();
+    depth_ = ++abi_1::this_thread.scope_depth;
+    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
+                              {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
+  }
+  operation_scope(const operation_scope&) = delete;
+  operation_scope& operator=(const operation_scope&) = delete;
+  ~operation_scope() {
+    if (capture_ == 0) [[likely]] return;
+    abi_1::this_thread.scope_depth = depth_ - 1;
+    // A scope that outlives its capture must not close one of the next.
+    if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
+    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
+                              {0, depth_, 0, name_, event_kind::scope_end, any_space, 0});
+  }
+
+ private:
+  std::uint32_t capture_;
+  label name_ = 0;
+  std::uint32_t depth_ = 0;
+};
+
+/// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
+///
+/// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
+/// load while no capture is active.
+template <fixed_string Name>
+[[nodiscard]] operation_scope track_operation(std::optional<category> told = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, detail::tag_of(told)};
+}
+
+/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, std::optional<category> told = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, detail::tag_of(told)};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] operation_scope {
+ public:
+  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  ~operation_scope() {}
+};
+
+template <fixed_string Name>
+[[nodiscard]] inline operation_scope track_operation(std::optional<category> = {}) noexcept {
+  return {};
+}
+[[nodiscard]] inline operation_scope track_operation(std::string_view, std::optional<category> = {}) noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

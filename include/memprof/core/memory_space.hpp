@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memprof/core/recorder.hpp>
+#include <memprof/core/registry.hpp>
+#include <memprof/detail/error.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
+class memory_space {
+ public:
+  /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
+  explicit memory_space(std::string_view name) {
+    registry& shared = abi_1::process_registry;
+    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+    const detail::lock_guard lock{shared.lock};
+    const label wanted = abi_1::intern(shared, name);
+    for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+      if (shared.space_names[id] == wanted) {
+        id_ = static_cast<std::uint8_t>(id);
+        return;
+      }
+    }
+    if (wanted == 0 || shared.space_count == registry::max_spaces) {
+      detail::raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
+                    std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
+    }
+    id_ = static_cast<std::uint8_t>(shared.space_count);
+    shared.space_names[shared.space_count++] = wanted;
+  }
+
+  [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
+  bool operator==(const memory_space&) const = default;
+
+ private:
+  std::uint8_t id_ = 0;
+};
+
+}  // namespace memprof

@@ -1,0 +1,39 @@
+#pragma once
+
+/// @file
+/// memprof: where a training loop's memory goes. This header is all a program needs that wants a text summary; it needs no other
+/// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
+
+#include <memprof/backend/cpu.hpp>
+#include <memprof/capture/annotate.hpp>
+#include <memprof/capture/capture.hpp>
+#include <memprof/capture/options.hpp>
+#include <memprof/capture/track_operation.hpp>
+#include <memprof/config.hpp>
+#include <memprof/core/category.hpp>
+#include <memprof/core/event_sink.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text.hpp>
+#include <memprof/version.hpp>
+
+#include <cstdio>
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Prints the text summary of the active capture up to now, or of the last one, on stdout.
+inline void print_memory_usage() { std::fputs(to_text(current_profile()).c_str(), stdout); }
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+inline void print_memory_usage() noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
