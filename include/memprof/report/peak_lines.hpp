@@ -1,0 +1,110 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text_format.hpp>
+#include <memprof/report/text_options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The part of the text report that answers: how much was it, when, and whose.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline std::string operation_text(std::string_view path) {
+  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
+}
+
+/// One row of a table: bytes, their share of `whole`, and whose they are.
+inline void append_share(std::string& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
+  constexpr std::size_t bytes_width = 15;
+  constexpr std::size_t share_width = 6;
+  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
+  text +=
+      right_aligned(megabytes(bytes), bytes_width) + "  " + right_aligned(decimal(share, 1), share_width) + " %  " + what + '\n';
+}
+
+/// The first `most` operations, and all others as one row, so that the rows add up.
+inline void append_owners(std::string& text, const live_set& live, std::size_t most) {
+  text += "  Largest owners at that moment:\n";
+  const std::size_t shown = std::min(most, live.by_operation.size());
+  std::int64_t others_bytes = live.remaining_bytes;
+  for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
+    const owned_bytes& row = live.by_operation[index];
+    if (index >= shown) {
+      others_bytes += row.bytes;
+      continue;
+    }
+    const std::string owner = row.owner.empty() ? operation_text({}) : on_one_line(row.owner);
+    append_share(text, row.bytes, live.bytes, owner + " (" + counted(row.blocks, "block", "blocks") + ")");
+  }
+  const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
+  if (others > 0) append_share(text, others_bytes, live.bytes, counted(others, "further operation", "further operations"));
+}
+
+inline void append_categories(std::string& text, const live_set& live) {
+  const bool none_set =
+      live.by_category.empty() || (live.by_category.size() == 1 && live.by_category.front().owner == to_string(category::other));
+  if (none_set) return;
+  text += "  By category:\n";
+  for (const owned_bytes& row : live.by_category) {
+    append_share(text, row.bytes, live.bytes, on_one_line(row.owner) + " (" + counted(row.blocks, "block", "blocks") + ")");
+  }
+}
+
+/// What is known of a block: its annotation, or else its address.
+[[nodiscard]] inline std::string block_text(const live_block& block) {
+  std::string text = on_one_line(block.name);
+  for (const std::string* const part : {&block.shape, &block.dtype}) {
+    if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
+  }
+  if (text.empty()) {
+    std::array<char, 16> digits{};
+    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
+    text = "0x" + std::string{digits.data(), written.ptr};
+  }
+  if (block.category != category::other) text += ", " + std::string{to_string(block.category)};
+  return text + ", allocated " + operation_text(block.operation);
+}
+
+inline void append_blocks(std::string& text, const live_set& live, std::size_t most) {
+  const std::size_t shown = std::min(most, live.largest_blocks.size());
+  if (shown == 0) return;
+  text += "  Largest blocks:\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    const live_block& block = live.largest_blocks[index];
+    append_share(text, block.bytes, live.bytes, block_text(block));
+  }
+}
+
+/// When and where the greatest number of bytes was live in one space, and whose they were.
+inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+  text += "Peak of " + on_one_line(space.name) + ": " + megabytes(space.cumulative_peak) + " (" +
+          counted(space.cumulative_peak, "byte", "bytes") + ")";
+  if (space.cumulative_peak == 0) {
+    text += ", nothing was live\n";
+    return;
+  }
+  constexpr double ns_per_second = 1e9;
+  text += ", " + decimal(static_cast<double>(space.peak_time_ns) / ns_per_second, 3) + " s after the capture began,\n  ";
+  const bool known = space.peak_segment >= 0 && static_cast<std::size_t>(space.peak_segment) < source.segments.size();
+  if (known) {
+    const auto index = static_cast<std::size_t>(space.peak_segment);
+    text += "in segment " + on_one_line(source.segments[index].name) + " (" + std::to_string(index + 1) + " of " +
+            std::to_string(source.segments.size()) + "), ";
+  }
+  text += operation_text(space.peak_operation) + '\n';
+  append_owners(text, space.live_at_peak, options.owners);
+  append_categories(text, space.live_at_peak);
+  append_blocks(text, space.live_at_peak, options.largest_blocks);
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text_format.hpp>
+#include <memprof/report/text_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The part of the text report that scripts read: line for line what the memory tracker of tt-train prints, so that parsers of
+/// its logs (analyze_memory.py, extract_results.py) read ours. Lines of further memory spaces stand where those parsers look
+/// past.
+
+namespace memprof::detail {
+
+/// The space that the options choose, or a null pointer if the profile has no space at all.
+[[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
+  if (!options.primary_space.empty()) return &source.space(options.primary_space);
+  if (const space_profile* const dram = source.find_space("dram")) return dram;
+  const auto device =
+      std::find_if(source.spaces.begin(), source.spaces.end(), [](const space_profile& space) { return space.name != "cpu"; });
+  return device != source.spaces.end() ? &*device : source.find_space("cpu");
+}
+
+/// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
+[[nodiscard]] inline std::string space_label(const space_profile& space) {
+  const std::string label = on_one_line(space.name);
+  return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
+}
+
+inline void append_usage(std::string& text, const std::string& label, const segment_usage& usage) {
+  text += "  " + label + ": Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
+          ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
+          '\n';
+  text += "  " + label + ": Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
+          megabytes(usage.cumulative_current) + '\n';
+}
+
+/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space.
+inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
+  const std::size_t shown =
+      options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
+  const segment_usage none;
+  const auto usage_in = [&none](const space_profile* space, std::size_t index) -> const segment_usage& {
+    return space != nullptr && index < space->segments.size() ? space->segments[index] : none;
+  };
+
+  text += "=== Memory Usage Summary ===\n\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
+    append_usage(text, "DRAM", usage_in(primary, index));
+    for (const space_profile& space : source.spaces) {
+      if (&space != primary) append_usage(text, space_label(space), usage_in(&space, index));
+    }
+  }
+  if (shown < source.segments.size()) {
+    text += "(" + counted(static_cast<std::int64_t>(source.segments.size() - shown), "more segment", "more segments") + ")\n";
+  }
+
+  text += "\n=== Final Totals ===\n";
+  const auto append_totals = [&text](const std::string& label, std::int64_t peak, std::int64_t current) {
+    text += "Overall " + label + " Peak: " + megabytes(peak) + ", Final " + label + " Usage: " + megabytes(current) + '\n';
+  };
+  append_totals("DRAM", primary == nullptr ? 0 : primary->cumulative_peak, primary == nullptr ? 0 : primary->cumulative_current);
+  for (const space_profile& space : source.spaces) {
+    if (&space != primary) append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+  }
+  text += '\n';
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/anomaly_lines.hpp>
+#include <memprof/report/peak_lines.hpp>
+#include <memprof/report/segment_lines.hpp>
+#include <memprof/report/text_format.hpp>
+#include <memprof/report/text_options.hpp>
+
+#include <string>
+
+namespace memprof {
+
+namespace detail {
+
+inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
+  if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
+  if (source.mode == run_mode::no_dispatch)
+    text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
+  if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
+}
+
+inline void append_cost(std::string& text, const profiler_cost& cost) {
+  text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
+  if (cost.memory_bytes_at_million_events != 0) {
+    text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";
+  }
+  text += ", " + counted(cost.events, "event", "events") + ", " + decimal(cost.record_ns_per_event, 1) + " ns to record and " +
+          decimal(cost.drain_ns_per_event, 1) + " ns to account for each\n";
+}
+
+}  // namespace detail
+
+/// A profile as text for people and for existing log parsers.
+///
+/// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
+/// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
+/// whatever was unusual, and the profiler's own cost. MB is 2^20 bytes. Throws `memprof::error` if `text_options::primary_space`
+/// names no space of the profile.
+[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+  const space_profile* const primary = detail::primary_space(source, options);
+  std::string text;
+  if (source.segments.empty()) {
+    text += "WARNING: No traces captured\n";
+    // Before the first snapshot there is no segment, but perhaps a peak already.
+    if (primary == nullptr) return text;
+  } else {
+    detail::append_segments(text, source, primary, options);
+  }
+  detail::append_state(text, source, primary);
+  detail::append_warning(text, source);
+  for (const space_profile& space : source.spaces) {
+    if (&space == primary || space.cumulative_peak != 0) detail::append_peak(text, source, space, options);
+  }
+  detail::append_oddities(text, source);
+  detail::append_cost(text, source.cost);
+  return text;
+}
+
+}  // namespace memprof
