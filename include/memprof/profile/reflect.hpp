@@ -102,8 +102,8 @@ inline constexpr auto field_names<operation_profile> = std::to_array<std::string
 
 template <>
 inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
-                                                                                    "peak_memory_bytes", "record_ns_per_event",
-                                                                                    "drain_ns_per_event"});
+                                                                                    "memory_bytes_at_million_events",
+                                                                                    "record_ns_per_event", "drain_ns_per_event"});
 
 template <>
 inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
