@@ -118,11 +118,14 @@ class ledger {
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
+  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
+  static constexpr std::uint32_t no_space = 256;
+
   /// What a run of one thread's events keeps at hand. The pointers hold until a scope begins or ends.
   struct thread_run {
     std::uint32_t thread;
     scope_stack* scopes;
-    std::uint32_t space_id = max_spaces;
+    std::uint32_t space_id = no_space;
     space_ledger* space = nullptr;
     operation_stats* here = nullptr;
     space_scopes* running = nullptr;
@@ -228,7 +231,7 @@ class ledger {
   }
 
   void begin_scope(thread_run& run, const event& told) noexcept {
-    run.space_id = max_spaces;
+    run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
@@ -239,9 +242,9 @@ class ledger {
   }
 
   void end_scope(thread_run& run, const event& told) noexcept {
-    run.space_id = max_spaces;
+    run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
-    close_from(run, depth + 1);
+    close_from(run, std::uint64_t{depth} + 1);
     if (run.scopes->empty() || run.scopes->innermost().depth != depth || run.scopes->innermost().name != told.label) {
       ++unbalanced_scopes_;
       return;
@@ -250,7 +253,7 @@ class ledger {
   }
 
   /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_run& run, std::uint32_t depth) noexcept {
+  void close_from(thread_run& run, std::uint64_t depth) noexcept {
     while (!run.scopes->empty() && run.scopes->innermost().depth >= depth) {
       ++unbalanced_scopes_;
       close_innermost(run);
@@ -258,8 +261,9 @@ class ledger {
   }
 
   void close_innermost(thread_run& run) noexcept {
-    run.space_id = max_spaces;
+    run.space_id = no_space;
     const std::uint32_t operation = run.scopes->operation();
+    operations_.count_finished(operation);
     run.scopes->pop([&](std::uint8_t space, const scope_usage& usage, std::int64_t delta) {
       operation_stats& stats = spaces_[space]->operation(operation);
       if (stats.finished++ == 0 || delta > stats.max_delta) stats.max_delta = delta;
@@ -290,7 +294,7 @@ class ledger {
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
-    space_ledger* const space = make<space_ledger>(options_, segments_.size());
+    space_ledger* const space = make<space_ledger>(options_, segments_.size(), segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);

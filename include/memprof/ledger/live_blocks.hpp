@@ -58,6 +58,8 @@ class live_blocks {
         if (candidate.address == address) [[likely]] return &candidate;
       }
       if (here.passed_by() == 0) [[likely]] return nullptr;
+      // A saturated count is never lowered, so hostile addresses may leave no group that ends the search.
+      if (index == (((hash >> shift_) + mask_) & mask_)) return nullptr;
     }
   }
 

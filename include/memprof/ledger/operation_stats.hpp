@@ -9,11 +9,12 @@ namespace memprof {
 /// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
 /// peak; one that has not changed since still has them. So a peak costs nothing per owner.
 struct owner_stats {
+  // Bytes and blocks do not lie side by side: compilers would move them as one vector, which is slower than two additions.
   std::int64_t live;
-  std::int64_t blocks;
   std::int64_t live_before_change;
-  std::int64_t blocks_before_change;
   std::uint64_t changed_epoch;
+  std::int64_t blocks;
+  std::int64_t blocks_before_change;
 
   void change(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
     if (changed_epoch != epoch) {
@@ -23,6 +24,12 @@ struct owner_stats {
     }
     live += bytes;
     blocks += count;
+  }
+  /// The same for what was wrong all along: the values at the peak change as well.
+  void correct(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    change(epoch, bytes, count);
+    live_before_change += bytes;
+    blocks_before_change += count;
   }
   [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
     return changed_epoch == epoch ? live_before_change : live;

@@ -18,14 +18,18 @@ class operation_tree {
     std::uint32_t parent;
     label name;
     std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
   };
 
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0}) && slots_.resize(256); }
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0, 0}) && slots_.resize(256); }
 
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
   [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
   void count_invocation(std::uint32_t index) noexcept {
     if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
   }
 
   /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
@@ -40,7 +44,7 @@ class operation_tree {
       if (!grow()) return parent;
       slot = free_slot(slots_, parent, name);
     }
-    if (!nodes_.push_back({parent, name, 0})) return parent;
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
 

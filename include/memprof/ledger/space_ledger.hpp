@@ -42,8 +42,13 @@ struct tally {
 /// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
 class space_ledger {
  public:
-  space_ledger(const ledger_options& options, std::size_t first_segment) noexcept
-      : options_(options), first_segment_(first_segment), line_(options.timeline_points), largest_of_finished_(options.largest_blocks) {
+  /// A space that shows up in segment `first_segment`, which began at `begin_stamp`.
+  space_ledger(const ledger_options& options, std::size_t first_segment, std::uint64_t begin_stamp) noexcept
+      : peak_stamp_(begin_stamp),
+        options_(options),
+        first_segment_(first_segment),
+        line_(options.timeline_points),
+        largest_of_finished_(options.largest_blocks) {
     is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks);
   }
 
@@ -90,7 +95,8 @@ class space_ledger {
     live_blocks_.erase(entry);
   }
 
-  /// Moves a live block to another category and gives it a name.
+  /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
+  /// at the open segment's peak change too. Finished segments keep theirs.
   void annotate(const event& told) noexcept {
     block* const entry = live_blocks_.find(told.address);
     if (entry == nullptr) {
@@ -100,9 +106,10 @@ class space_ledger {
     if (told.label != 0) entry->annotation = told.label & 0xFFFFFFU;
     if (told.tag == 0) return;
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
-    categories_[entry->category].change(epoch_, -bytes, -1);
+    const auto move = entry->born <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
+    (categories_[entry->category].*move)(epoch_, -bytes, -1);
     entry->category = (told.tag - 1U) & 0xFFU;
-    categories_[entry->category].change(epoch_, bytes, 1);
+    (categories_[entry->category].*move)(epoch_, bytes, 1);
   }
 
   [[nodiscard]] live_blocks::insertion insert(std::uint64_t address) noexcept { return live_blocks_.insert(address); }
@@ -255,7 +262,7 @@ class space_ledger {
   std::uint64_t ordinal_ = 0;
   std::uint64_t epoch_ = 1;
   std::uint64_t peak_ordinal_ = 0;
-  std::uint64_t peak_stamp_ = 0;
+  std::uint64_t peak_stamp_;
   std::int64_t peak_blocks_ = 0;
   std::uint32_t peak_operation_ = 0;
   std::uint32_t freed_count_ = 0;

@@ -7,6 +7,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/version.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -51,7 +52,8 @@ namespace detail {
       usage.freed += stats.freed;
       usage.allocation_count = stats.allocation_count;
       usage.deallocation_count = stats.deallocation_count;
-      usage.max_delta = stats.max_delta;
+      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
+      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
       usage.peak = stats.peak;
       usage.self_peak = stats.self_peak;
       usage.live = stats.owned.live;
