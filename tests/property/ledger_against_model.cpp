@@ -1,0 +1,239 @@
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/build.hpp>
+#include <property/ledger_model_profile.hpp>
+#include <property/random_sequence.hpp>
+#include <property/sequence_text.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using namespace memprof;
+using namespace memprof::property;
+
+constexpr std::array<std::string_view, label_count> label_texts{"forward",
+                                                                "attention",
+                                                                "a/b",
+                                                                "",
+                                                                "STEP",
+                                                                "MODEL_CREATION",
+                                                                "x",
+                                                                "y",
+                                                                "wte\x1f[65, 128]\x1f"
+                                                                "float32",
+                                                                "only_name",
+                                                                "\x1f\x1f"
+                                                                "bfloat16",
+                                                                "too\x1fmany\x1f"
+                                                                "fields\x1fhere"};
+constexpr std::array<std::string_view, space_count> space_texts{"cpu", "cuda:0", "cuda:1", "dram", "l1", "host"};
+constexpr double ns_per_stamp = 0.5;
+
+/// The names of all sequences, for the ledger and for the model.
+class name_tables {
+ public:
+  name_tables() {
+    // An empty text may not be the first in a table, and label n is the text of index n - 1: hence the check.
+    for (const std::string_view text : label_texts) {
+      in_order_ = in_order_ && labels_.intern(text) == model.labels.size() + 1;
+      model.labels.emplace_back(text);
+    }
+    for (std::size_t id = 0; id < space_count; ++id) {
+      space_labels_[id] = labels_.intern(space_texts[id]);
+      model.spaces.emplace_back(space_texts[id]);
+    }
+    // Labels behind the annotations belong to the spaces; the model must know their texts too.
+    for (const std::string_view text : space_texts) model.labels.emplace_back(text);
+    model.first_stamp = first_stamp;
+    model.ns_per_stamp = ns_per_stamp;
+  }
+
+  [[nodiscard]] bool in_order() const { return in_order_; }
+  [[nodiscard]] ledger_names ledger(bool is_complete) const {
+    return {labels_, space_labels_.data(), {first_stamp, ns_per_stamp}, is_complete};
+  }
+
+  model_names model;
+
+ private:
+  label_table labels_;
+  std::array<label, memprof::ledger::max_spaces> space_labels_{};
+  bool in_order_ = true;
+};
+
+[[nodiscard]] const name_tables& names() {
+  static const name_tables tables;
+  return tables;
+}
+
+[[nodiscard]] std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+[[nodiscard]] std::uint64_t sequence_count() { return from_environment("MEMPROF_PROPERTY_SEQUENCES", 10'000); }
+[[nodiscard]] std::uint64_t base_seed() { return from_environment("MEMPROF_PROPERTY_SEED", 20'260'801); }
+
+/// Feeds steps [first, last), the events of one thread in runs of at most `longest_run`.
+void feed(ledger& fed, const std::vector<step>& steps, std::size_t first, std::size_t last, std::size_t longest_run) {
+  std::vector<event> run;
+  while (first < last) {
+    if (steps[first].is_segment_end) {
+      fed.end_segment(steps[first].told.label, steps[first].told.stamp);
+      ++first;
+      continue;
+    }
+    run.clear();
+    const std::uint32_t thread = steps[first].thread;
+    while (first < last && run.size() < longest_run && !steps[first].is_segment_end && steps[first].thread == thread) {
+      run.push_back(steps[first++].told);
+    }
+    fed.apply(run.data(), run.data() + run.size(), thread);
+  }
+}
+
+constexpr std::uint64_t end_stamp = 1'000'000'000;
+constexpr label end_label = 5;
+
+struct profiles {
+  profile open;      // with the last segment still open
+  profile complete;  // after its end
+};
+
+[[nodiscard]] profiles of_model(const sequence& fed) {
+  ledger_model model{fed.options, first_stamp};
+  for (const step& each : fed.steps) {
+    if (each.is_segment_end) {
+      model.end_segment(each.told.label, each.told.stamp);
+    } else {
+      model.apply(each.thread, each.told);
+    }
+  }
+  profiles built;
+  built.open = model.build(names().model, false, std::string{version_string});
+  model.end_segment(end_label, end_stamp);
+  built.complete = model.build(names().model, true, std::string{version_string});
+  return built;
+}
+
+/// What differs between the ledger's and the model's profiles of a sequence; empty if nothing does.
+[[nodiscard]] std::string against_model(const sequence& fed) {
+  const profiles expected = of_model(fed);
+  ledger events{fed.options, first_stamp};
+  feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
+  if (std::string text = difference(build_profile(events, names().ledger(false)), expected.open); !text.empty()) return text;
+  events.end_segment(end_label, end_stamp);
+  return difference(build_profile(events, names().ledger(true)), expected.complete);
+}
+
+/// What differs when the runs are cut and somebody looks at the profile in between; empty if nothing does.
+[[nodiscard]] std::string against_other_runs(const sequence& fed) {
+  ledger whole{fed.options, first_stamp};
+  feed(whole, fed.steps, 0, fed.steps.size(), fed.steps.size());
+  const profile expected = build_profile(whole, names().ledger(false));
+  for (const std::size_t longest_run : {std::size_t{1}, std::size_t{2}, std::size_t{9}, std::size_t{32}}) {
+    ledger cut{fed.options, first_stamp};
+    std::size_t first = 0;
+    for (const std::size_t middle : {fed.steps.size() / 3, fed.steps.size() / 2, fed.steps.size()}) {
+      feed(cut, fed.steps, first, middle, longest_run);
+      first = middle;
+      (void)build_profile(cut, names().ledger(false));
+    }
+    std::string text = difference(build_profile(cut, names().ledger(false)), expected);
+    if (cut.events() != whole.events()) text += "  the number of events differs\n";
+    if (!text.empty()) return "  with runs of at most " + std::to_string(longest_run) + " events\n" + text;
+  }
+  return {};
+}
+
+using property_check = std::function<std::string(const sequence&)>;
+
+/// Leaves out ever shorter stretches of steps as long as the property still fails.
+[[nodiscard]] sequence shrunk(sequence failing, const property_check& check) {
+  for (std::size_t length = failing.steps.size(); length > 0; length = length / 2) {
+    for (std::size_t first = 0; first < failing.steps.size();) {
+      sequence shorter = failing;
+      const auto begin = shorter.steps.begin() + static_cast<std::ptrdiff_t>(first);
+      const std::size_t count = std::min(length, shorter.steps.size() - first);
+      shorter.steps.erase(begin, begin + static_cast<std::ptrdiff_t>(count));
+      if (check(shorter).empty()) {
+        first += length;
+      } else {
+        failing = shorter;
+      }
+    }
+  }
+  return failing;
+}
+
+/// One in 40 sequences is long; every personality gets its share.
+[[nodiscard]] sequence sequence_number(std::uint64_t seed, std::uint64_t index) {
+  const personality& kind = personalities[index % personalities.size()];
+  return sequence_generator{kind, seed + index}.make(index % 41 == 40 ? 6 : 1);
+}
+
+void check_all(const char* property, std::uint64_t count, const property_check& check) {
+  const std::uint64_t seed = base_seed();
+  std::printf("%s: %llu sequences, MEMPROF_PROPERTY_SEED=%llu\n", property, static_cast<unsigned long long>(count),
+              static_cast<unsigned long long>(seed));
+  for (std::uint64_t index = 0; index < count; ++index) {
+    const sequence made = sequence_number(seed, index);
+    if (check(made).empty()) continue;
+    const sequence minimal = shrunk(made, check);
+    FAIL("MEMPROF_PROPERTY_SEED=" << seed << ", sequence " << index << " of personality '" << made.personality << "', shrunk to "
+                                  << minimal.steps.size() << " steps:\n"
+                                  << to_code(minimal) << check(minimal));
+  }
+  SUCCEED();
+}
+
+}  // namespace
+
+TEST_CASE("property: every number of a profile equals that of a brute-force model, for random sequences of events") {
+  REQUIRE(names().in_order());
+  check_all("model", sequence_count(), against_model);
+}
+
+TEST_CASE("property: it does not matter how events are cut into runs, or whether somebody looks at the profile in between") {
+  check_all("runs", sequence_count() / 4, against_other_runs);
+}
+
+TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
+  std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
+  std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
+  for (std::uint64_t index = 0; index < 1000; ++index) {
+    const profile made = of_model(sequence_number(base_seed(), index)).complete;
+    rejected += made.anomalies.rejected_events;
+    unbalanced += made.anomalies.unbalanced_scopes;
+    many_segments += made.segments.size() >= 100;
+    for (const space_profile& space : made.spaces) {
+      unmatched += space.anomalies.unmatched_frees.count;
+      replaced += space.anomalies.replaced_allocations.count;
+      mismatched += space.anomalies.mismatched_sizes.count;
+      crossed += space.anomalies.cross_thread_frees.count;
+      unknown += space.anomalies.unknown_annotations.count;
+      joined += space.timeline.events_per_point > 1;
+      late_spaces += space.segments.size() > 1 && space.segments[0].allocation_count == 0;
+      above_32_bits += space.cumulative_peak > std::int64_t{1} << 32;
+      for (const segment_usage& usage : space.segments) {
+        const live_set& set = usage.live_at_peak;
+        truncated += set.remaining_operations != 0;
+        negative += usage.segment_change < 0;
+        ties += set.largest_blocks.size() >= 2 && set.largest_blocks[0].bytes == set.largest_blocks[1].bytes;
+      }
+    }
+  }
+  for (const std::int64_t reached : {unmatched, replaced, mismatched, crossed, unknown, rejected, unbalanced, truncated, joined,
+                                     ties, late_spaces, negative, many_segments, above_32_bits}) {
+    CHECK(reached > 10);
+  }
+}

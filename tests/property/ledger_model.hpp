@@ -1,0 +1,350 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+#include <memprof/core/event.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof::property {
+
+/// What the ids of a sequence mean; the model has no table of labels.
+struct model_names {
+  std::vector<std::string> labels;  ///< label n is labels[n - 1]
+  std::vector<std::string> spaces;
+  std::uint64_t first_stamp = 0;
+  double ns_per_stamp = 1.0;
+};
+
+/// The ledger and the profile once more, from their definitions and without any cleverness: it keeps every block, every
+/// invocation and every value of live bytes, copies the live set at each new peak, and adds up at the end.
+class ledger_model {
+ public:
+  ledger_model(const ledger_options& options, std::uint64_t begin_stamp)
+      : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
+
+  void apply(std::uint32_t thread, const event& told) {
+    if (thread >= 1U << 20) {
+      ++rejected_;
+      return;
+    }
+    if (told.stamp != 0) stamp_ = told.stamp;
+    switch (told.kind) {
+      case event_kind::allocate: allocate(thread, told); break;
+      case event_kind::deallocate: deallocate(thread, told); break;
+      case event_kind::annotate: annotate(told); break;
+      case event_kind::scope_begin: begin_scope(thread, told); break;
+      case event_kind::scope_end: end_scope(thread, told); break;
+      case event_kind::thread_begin: close_deeper_than(thread, -1); break;
+      default: ++rejected_; break;
+    }
+  }
+
+  void end_segment(std::uint32_t name, std::uint64_t stamp) {
+    stamp_ = std::max(stamp_, stamp);
+    marks_.push_back({name, segment_begin_, stamp});
+    segment_begin_ = stamp;
+    for (auto& [id, space] : spaces_) {
+      space.segments.back().categories = categories_of(space, space.segments.back());
+      space.segments.push_back(starting(space, stamp));
+    }
+  }
+
+  [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
+
+ private:
+  struct block {
+    std::uint64_t address;
+    std::int64_t bytes;
+    std::uint32_t thread;
+    std::size_t operation;
+    std::size_t category;
+    std::uint32_t annotation;
+  };
+  struct segment_state {
+    std::int64_t start = 0;
+    std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0;
+    std::int64_t peak = 0;
+    std::uint64_t peak_stamp = 0;
+    std::size_t peak_operation = 0;
+    std::vector<std::size_t> at_peak;     // ordinals of the blocks
+    std::vector<std::size_t> categories;  // theirs, when the segment ended
+  };
+  struct sample {
+    std::uint64_t stamp;
+    std::int64_t live;
+  };
+  struct space_state {
+    std::size_t first_segment;
+    std::vector<block> blocks;                  // all that ever were, in order of allocation
+    std::map<std::uint64_t, std::size_t> live;  // by address
+    std::int64_t allocated = 0;
+    std::int64_t live_bytes = 0;
+    std::vector<segment_state> segments;  // the last one is open
+    std::vector<sample> samples;
+    space_anomalies anomalies;
+  };
+  struct flow {
+    std::int64_t net = 0, greatest = 0, self_net = 0, self_greatest = 0;
+  };
+  struct invocation {
+    std::size_t operation;
+    std::uint32_t name;
+    std::uint32_t depth;
+    unsigned tag;
+    bool has_ended = false;
+    std::map<unsigned, flow> flows;
+  };
+  struct self_totals {
+    std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0;
+  };
+  struct operation {
+    std::size_t parent;
+    std::uint32_t name;
+    std::map<unsigned, self_totals> by_space;
+    std::vector<std::size_t> invocations;
+  };
+  struct mark {
+    std::uint32_t name;
+    std::uint64_t begin, end;
+  };
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  void allocate(std::uint32_t thread, const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    if (told.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - space.allocated)) {
+      ++rejected_;
+      return;
+    }
+    if (const auto older = space.live.find(told.address); older != space.live.end()) {
+      count(space.anomalies.replaced_allocations, static_cast<std::uint64_t>(space.blocks[older->second].bytes));
+      release(thread, told.space, told.address);
+    }
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
+    space.live[told.address] = space.blocks.size();
+    space.blocks.push_back({told.address, bytes, thread, operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
+    space.allocated += bytes;
+    space.live_bytes += bytes;
+    segment_state& now = space.segments.back();
+    now.allocated += bytes;
+    ++now.allocations;
+    if (space.live_bytes > now.peak) {
+      now.peak = space.live_bytes;
+      now.peak_stamp = stamp_;
+      now.peak_operation = operation_of(thread);
+      now.at_peak = ordinals_of_live(space);
+    }
+    space.samples.push_back({stamp_, space.live_bytes});
+    self_totals& self = operations_[operation_of(thread)].by_space[told.space];
+    self.allocated += bytes;
+    ++self.allocations;
+    flows(thread, told.space, bytes);
+  }
+
+  void deallocate(std::uint32_t thread, const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    if (const auto found = space.live.find(told.address); found == space.live.end()) {
+      count(space.anomalies.unmatched_frees, told.bytes);
+    } else {
+      const block& freed = space.blocks[found->second];
+      const auto bytes = static_cast<std::uint64_t>(freed.bytes);
+      if (told.bytes != 0 && told.bytes != bytes) {
+        count(space.anomalies.mismatched_sizes, std::max(told.bytes, bytes) - std::min(told.bytes, bytes));
+      }
+      if (freed.thread != thread) count(space.anomalies.cross_thread_frees, bytes);
+      release(thread, told.space, told.address);
+    }
+    space.samples.push_back({stamp_, space.live_bytes});
+  }
+
+  void release(std::uint32_t thread, unsigned id, std::uint64_t address) {
+    space_state& space = spaces_.at(id);
+    const std::int64_t bytes = space.blocks[space.live.at(address)].bytes;
+    space.live.erase(address);
+    space.live_bytes -= bytes;
+    space.segments.back().freed += bytes;
+    ++space.segments.back().frees;
+    self_totals& self = operations_[operation_of(thread)].by_space[id];
+    self.freed += bytes;
+    ++self.frees;
+    flows(thread, id, -bytes);
+  }
+
+  void annotate(const event& told) {
+    space_state* const asked = told.tag > 8 ? nullptr : annotated_space(told);
+    if (asked == nullptr) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = *asked;
+    const auto found = space.live.find(told.address);
+    if (found == space.live.end()) {
+      count(space.anomalies.unknown_annotations, 0);
+      return;
+    }
+    block& named = space.blocks[found->second];
+    if (told.label != 0) named.annotation = told.label;
+    if (told.tag != 0) named.category = told.tag - 1U;
+  }
+
+  /// The space that has the block; `any_space` is satisfied with the first one that has it, else with the first there is.
+  [[nodiscard]] space_state* annotated_space(const event& told) {
+    if (told.space != any_space) return spaces_.count(told.space) == 0 ? nullptr : &spaces_.at(told.space);
+    for (auto& [id, space] : spaces_) {
+      if (space.live.count(told.address) != 0) return &space;
+    }
+    return spaces_.empty() ? nullptr : &spaces_.begin()->second;
+  }
+
+  void begin_scope(std::uint32_t thread, const event& told) {
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    unbalanced_ += close_deeper_than(thread, std::int64_t{depth} - 1);
+    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
+    const std::size_t called = child(operation_of(thread), told.label);
+    operations_[called].invocations.push_back(invocations_.size());
+    open_[thread].push_back(invocations_.size());
+    invocations_.push_back({called, told.label, depth, tag, false, {}});
+  }
+
+  void end_scope(std::uint32_t thread, const event& told) {
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    unbalanced_ += close_deeper_than(thread, depth);
+    std::vector<std::size_t>& open = open_[thread];
+    if (open.empty() || invocations_[open.back()].depth != depth || invocations_[open.back()].name != told.label) {
+      ++unbalanced_;
+      return;
+    }
+    invocations_[open.back()].has_ended = true;
+    open.pop_back();
+  }
+
+  /// How many scopes of the thread that closed.
+  std::int64_t close_deeper_than(std::uint32_t thread, std::int64_t depth) {
+    std::vector<std::size_t>& open = open_[thread];
+    std::int64_t closed = 0;
+    for (; !open.empty() && invocations_[open.back()].depth > depth; ++closed) {
+      invocations_[open.back()].has_ended = true;
+      open.pop_back();
+    }
+    return closed;
+  }
+
+  /// Every open scope of the thread sees the bytes, the innermost also as its own.
+  void flows(std::uint32_t thread, unsigned space, std::int64_t bytes) {
+    for (const std::size_t index : open_[thread]) {
+      flow& seen = invocations_[index].flows[space];
+      seen.net += bytes;
+      seen.greatest = std::max(seen.greatest, seen.net);
+      if (index != open_[thread].back()) continue;
+      seen.self_net += bytes;
+      seen.self_greatest = std::max(seen.self_greatest, seen.self_net);
+    }
+  }
+
+  // --- state --------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] space_state& space_of(unsigned id) {
+    const auto found = spaces_.find(id);
+    if (found != spaces_.end()) return found->second;
+    space_state& space = spaces_[id];
+    space.first_segment = marks_.size();
+    space.segments.push_back(starting(space, segment_begin_));
+    return space;
+  }
+
+  [[nodiscard]] static segment_state starting(const space_state& space, std::uint64_t stamp) {
+    segment_state begun;
+    begun.start = begun.peak = space.live_bytes;
+    begun.peak_stamp = stamp;
+    begun.at_peak = ordinals_of_live(space);
+    return begun;
+  }
+
+  [[nodiscard]] static std::vector<std::size_t> ordinals_of_live(const space_state& space) {
+    std::vector<std::size_t> ordinals;
+    for (const auto& [address, ordinal] : space.live) ordinals.push_back(ordinal);
+    return ordinals;
+  }
+
+  [[nodiscard]] static std::vector<std::size_t> categories_of(const space_state& space, const segment_state& now) {
+    std::vector<std::size_t> categories;
+    for (const std::size_t ordinal : now.at_peak) categories.push_back(space.blocks[ordinal].category);
+    return categories;
+  }
+
+  [[nodiscard]] unsigned tag_of(std::uint32_t thread) {
+    return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].tag;
+  }
+  [[nodiscard]] std::size_t operation_of(std::uint32_t thread) {
+    return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].operation;
+  }
+
+  [[nodiscard]] std::size_t child(std::size_t parent, std::uint32_t name) {
+    for (std::size_t index = 1; index < operations_.size(); ++index) {
+      if (operations_[index].parent == parent && operations_[index].name == name) return index;
+    }
+    operations_.push_back({parent, name, {}, {}});
+    return operations_.size() - 1;
+  }
+
+  /// Adds to a tally that stops at the greatest value, since what a caller tells may be anything.
+  static void count(event_tally& tally, std::uint64_t bytes) {
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    ++tally.count;
+    const auto before = static_cast<std::uint64_t>(tally.bytes);
+    tally.bytes = static_cast<std::int64_t>(bytes > most - before ? most : before + bytes);
+  }
+
+  // --- the profile (ledger_model_profile.hpp) -----------------------------------------------------------------------
+
+  [[nodiscard]] static std::string text_of(const model_names& names, std::uint32_t label) {
+    return label == 0 || label > names.labels.size() ? std::string{} : names.labels[label - 1];
+  }
+  [[nodiscard]] static std::int64_t time_of(const model_names& names, std::uint64_t stamp) {
+    return stamp <= names.first_stamp
+               ? 0
+               : static_cast<std::int64_t>(static_cast<double>(stamp - names.first_stamp) * names.ns_per_stamp);
+  }
+  [[nodiscard]] std::string path_of(const model_names& names, std::size_t index) const;
+  [[nodiscard]] std::string owner_of(const model_names& names, std::size_t index) const {
+    return index == 0 ? "(no operation)" : path_of(names, index);
+  }
+  [[nodiscard]] live_set live_set_of(const model_names& names, const space_state& space, const segment_state& now,
+                                     bool has_all_owners) const;
+  [[nodiscard]] segment_usage usage_of(const model_names& names, const space_state& space, std::size_t own_index) const;
+  [[nodiscard]] memory_timeline timeline_of(const model_names& names, const space_state& space) const;
+  [[nodiscard]] space_profile space_profile_of(const model_names& names, const space_state& space,
+                                               const std::vector<segment>& segments) const;
+  [[nodiscard]] std::vector<operation_profile> operations_of(const model_names& names) const;
+
+  ledger_options options_;
+  std::uint64_t stamp_;
+  std::uint64_t segment_begin_;
+  std::vector<mark> marks_;
+  std::map<unsigned, space_state> spaces_;
+  std::vector<operation> operations_{{0, 0, {}, {}}};  // 0 is "no operation"
+  std::vector<invocation> invocations_;
+  std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by thread: its open invocations
+  std::int64_t rejected_ = 0;
+  std::int64_t unbalanced_ = 0;
+};
+
+}  // namespace memprof::property

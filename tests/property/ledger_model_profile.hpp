@@ -1,0 +1,212 @@
+#pragma once
+
+#include <property/ledger_model.hpp>
+
+namespace memprof::property {
+
+inline std::string ledger_model::path_of(const model_names& names, std::size_t index) const {
+  std::string path = text_of(names, operations_[index].name);
+  for (std::size_t outer = operations_[index].parent; outer != 0; outer = operations_[outer].parent) {
+    path = text_of(names, operations_[outer].name) + "/" + path;
+  }
+  return path;
+}
+
+inline live_set ledger_model::live_set_of(const model_names& names, const space_state& space, const segment_state& now,
+                                          bool has_all_owners) const {
+  const bool has_ended = &now != &space.segments.back();
+  const std::vector<std::size_t> categories = has_ended ? now.categories : categories_of(space, now);
+  live_set set;
+  std::map<std::size_t, owned_bytes> by_operation;
+  std::map<std::size_t, owned_bytes> by_category;
+  for (std::size_t index = 0; index < now.at_peak.size(); ++index) {
+    const block& live = space.blocks[now.at_peak[index]];
+    set.bytes += live.bytes;
+    ++set.blocks;
+    by_operation[live.operation].bytes += live.bytes;
+    ++by_operation[live.operation].blocks;
+    by_category[categories[index]].bytes += live.bytes;
+    ++by_category[categories[index]].blocks;
+  }
+
+  // Rows with as many bytes keep the order of the operations' first calls and of the categories' values.
+  const auto greatest_first = [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; };
+  for (auto& [index, row] : by_operation) {
+    row.owner = owner_of(names, index);
+    set.by_operation.push_back(row);
+  }
+  std::stable_sort(set.by_operation.begin(), set.by_operation.end(), greatest_first);
+  while (!has_all_owners && set.by_operation.size() > options_.owners_per_segment) {
+    set.remaining_bytes += set.by_operation.back().bytes;
+    ++set.remaining_operations;
+    set.by_operation.pop_back();
+  }
+  for (auto& [category, row] : by_category) {
+    row.owner = category_names[category];
+    set.by_category.push_back(row);
+  }
+  std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
+
+  std::vector<std::size_t> largest = now.at_peak;
+  std::sort(largest.begin(), largest.end());
+  std::stable_sort(largest.begin(), largest.end(),
+                   [&](std::size_t left, std::size_t right) { return space.blocks[left].bytes > space.blocks[right].bytes; });
+  if (largest.size() > options_.largest_blocks) largest.resize(options_.largest_blocks);
+  for (const std::size_t ordinal : largest) {
+    const block& shown = space.blocks[ordinal];
+    std::vector<std::string> fields{""};
+    for (const char character : text_of(names, shown.annotation)) {
+      if (character == '\x1f') {
+        fields.emplace_back();
+      } else {
+        fields.back() += character;
+      }
+    }
+    fields.resize(3);
+    set.largest_blocks.push_back({shown.address, shown.bytes, owner_of(names, shown.operation),
+                                  static_cast<category>(shown.category), fields[0], fields[1], fields[2]});
+  }
+  return set;
+}
+
+inline segment_usage ledger_model::usage_of(const model_names& names, const space_state& space, std::size_t own_index) const {
+  const segment_state& now = space.segments[own_index];
+  const bool is_open = own_index + 1 == space.segments.size();
+  segment_usage usage;
+  usage.segment_peak = now.peak - now.start;
+  usage.allocations = now.allocated;
+  usage.deallocations = now.freed;
+  usage.segment_change = now.allocated - now.freed;
+  usage.cumulative_current = now.start + usage.segment_change;
+  usage.allocation_count = now.allocations;
+  usage.deallocation_count = now.frees;
+  usage.peak_time_ns = time_of(names, now.peak_stamp);
+  if (now.peak_operation != 0) usage.peak_operation = path_of(names, now.peak_operation);
+  usage.live_at_peak = live_set_of(names, space, now, is_open);
+  return usage;
+}
+
+/// Cuts the row of all values into stretches of equal length: the shortest power of two that leaves fewer than the limit full.
+inline memory_timeline ledger_model::timeline_of(const model_names& names, const space_state& space) const {
+  const std::size_t limit = options_.timeline_points < 2 ? 2 : options_.timeline_points - options_.timeline_points % 2;
+  std::size_t width = 1;
+  while (space.samples.size() / width >= limit) width *= 2;
+  memory_timeline line;
+  line.events_per_point = static_cast<std::int64_t>(width);
+  for (std::size_t first = 0; first < space.samples.size(); first += width) {
+    const std::size_t last = std::min(first + width, space.samples.size());
+    timeline_point point;
+    if (first != 0) {
+      point.time_ns = time_of(names, space.samples[first - 1].stamp);
+      point.peak = space.samples[first - 1].live;
+    }
+    for (std::size_t index = first; index < last; ++index) point.peak = std::max(point.peak, space.samples[index].live);
+    point.current = space.samples[last - 1].live;
+    line.points.push_back(point);
+  }
+  return line;
+}
+
+inline space_profile ledger_model::space_profile_of(const model_names& names, const space_state& space,
+                                                    const std::vector<segment>& segments) const {
+  space_profile result;
+  for (std::size_t index = 0; index < segments.size(); ++index) {
+    segment_usage usage;
+    if (index >= space.first_segment) usage = usage_of(names, space, index - space.first_segment);
+    usage.segment = segments[index].name;
+    // The design's formula, with the live bytes at the segment's start.
+    const std::int64_t reached = usage.cumulative_current - usage.segment_change + usage.segment_peak;
+    if (reached > result.cumulative_peak) {
+      result.cumulative_peak = reached;
+      result.peak_segment = static_cast<std::int64_t>(index);
+      result.peak_time_ns = usage.peak_time_ns;
+      result.peak_operation = usage.peak_operation;
+      result.live_at_peak = live_set_of(names, space, space.segments[index - space.first_segment], true);
+    }
+    usage.cumulative_peak = result.cumulative_peak;
+    result.segments.push_back(usage);
+  }
+  for (const segment_state& each : space.segments) {
+    result.allocations += each.allocated;
+    result.deallocations += each.freed;
+    result.allocation_count += each.allocations;
+    result.deallocation_count += each.frees;
+  }
+  for (const auto& [address, ordinal] : space.live) result.cumulative_current += space.blocks[ordinal].bytes;
+  result.timeline = timeline_of(names, space);
+  result.anomalies = space.anomalies;
+  return result;
+}
+
+inline std::vector<operation_profile> ledger_model::operations_of(const model_names& names) const {
+  std::vector<operation_profile> result;
+  for (std::size_t index = 1; index < operations_.size(); ++index) {
+    operation_profile shown;
+    shown.path = path_of(names, index);
+    shown.name = text_of(names, operations_[index].name);
+    shown.parent = static_cast<std::int64_t>(operations_[index].parent) - 1;
+    for (const auto& [id, space] : spaces_) {
+      operation_usage usage;
+      usage.space = names.spaces[id];
+      bool did_anything = false;
+      for (std::size_t inner = index; inner < operations_.size(); ++inner) {
+        std::size_t ancestor = inner;
+        while (ancestor > index) ancestor = operations_[ancestor].parent;
+        const auto self = operations_[inner].by_space.find(id);
+        if (ancestor != index || self == operations_[inner].by_space.end()) continue;
+        did_anything = true;
+        usage.allocated += self->second.allocated;
+        usage.freed += self->second.freed;
+        if (inner != index) continue;
+        usage.self_allocated = self->second.allocated;
+        usage.self_freed = self->second.freed;
+        usage.allocation_count = self->second.allocations;
+        usage.deallocation_count = self->second.frees;
+      }
+      if (!did_anything) continue;
+      usage.total_delta = usage.allocated - usage.freed;
+      usage.self_delta = usage.self_allocated - usage.self_freed;
+      bool has_ended_once = false;
+      for (const std::size_t ordinal : operations_[index].invocations) {
+        const invocation& call = invocations_[ordinal];
+        const auto found = call.flows.find(id);
+        const flow seen = found == call.flows.end() ? flow{} : found->second;
+        usage.peak = std::max(usage.peak, seen.greatest);
+        usage.self_peak = std::max(usage.self_peak, seen.self_greatest);
+        if (!call.has_ended) continue;
+        usage.max_delta = has_ended_once ? std::max(usage.max_delta, seen.net) : seen.net;
+        has_ended_once = true;
+      }
+      for (const auto& [address, ordinal] : space.live) {
+        if (space.blocks[ordinal].operation == index) usage.live += space.blocks[ordinal].bytes;
+      }
+      shown.usage.push_back(usage);
+    }
+    shown.invocations = static_cast<std::int64_t>(operations_[index].invocations.size());
+    result.push_back(shown);
+  }
+  return result;
+}
+
+inline profile ledger_model::build(const model_names& names, bool is_complete, const std::string& library_version) const {
+  profile result;
+  result.library_version = library_version;
+  result.complete = is_complete;
+  result.exact = rejected_ == 0;
+  for (const mark& ended : marks_) {
+    result.segments.push_back({text_of(names, ended.name), time_of(names, ended.begin), time_of(names, ended.end)});
+  }
+  if (!is_complete) {
+    result.segments.push_back({"OPEN_SEGMENT", time_of(names, segment_begin_), time_of(names, stamp_)});
+  }
+  for (const auto& [id, space] : spaces_) {
+    result.spaces.push_back(space_profile_of(names, space, result.segments));
+    result.spaces.back().name = names.spaces[id];
+  }
+  result.operations = operations_of(names);
+  result.anomalies.rejected_events = rejected_;
+  result.anomalies.unbalanced_scopes = unbalanced_;
+  return result;
+}
+
+}  // namespace memprof::property

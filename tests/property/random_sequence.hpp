@@ -1,0 +1,218 @@
+#pragma once
+
+#include <memprof/core/event.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace memprof::property {
+
+/// Splitmix64: the same numbers on every platform, unlike the distributions of <random>.
+class random_numbers {
+ public:
+  explicit random_numbers(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t next() {
+    std::uint64_t mixed = state_ += 0x9E3779B97F4A7C15U;
+    mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
+    return mixed ^ (mixed >> 31);
+  }
+  /// A number below `bound`, which is not 0.
+  std::uint64_t below(std::uint64_t bound) { return next() % bound; }
+  bool chance(unsigned percent) { return below(100) < percent; }
+  template <class T, std::size_t Count>
+  const T& pick(const std::array<T, Count>& choices) {
+    return choices[below(Count)];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// An event of a thread, or the end of a segment (then `told.label` is its name and `told.stamp` its end).
+struct step {
+  bool is_segment_end;
+  std::uint32_t thread;
+  event told;
+};
+
+/// What a test feeds to the ledger and to the model.
+struct sequence {
+  const char* personality = "";
+  ledger_options options;
+  std::vector<step> steps;
+};
+
+/// The kind of program a sequence comes from. Numbers without a unit are percentages of the steps.
+struct personality {
+  enum class size_range { few, training, above_32_bits, hostile };
+
+  const char* name;
+  std::uint64_t min_steps, max_steps;
+  std::uint64_t spaces, threads;
+  std::uint64_t addresses;  ///< how many there are; 0: always a new one
+  size_range sizes;
+  bool frees_newest;
+  unsigned segment_ends, scopes, annotations, strange;
+  std::uint64_t run;    ///< longest run of one thread
+  std::uint64_t depth;  ///< deepest nesting
+};
+
+inline constexpr std::array<personality, 8> personalities{{
+    {"training", 60, 300, 1, 1, 0, personality::size_range::training, true, 3, 25, 5, 0, 300, 4},
+    {"random", 20, 200, 3, 2, 64, personality::size_range::training, false, 3, 15, 5, 1, 20, 3},
+    {"collisions", 20, 150, 2, 3, 5, personality::size_range::few, false, 5, 15, 10, 2, 5, 3},
+    {"hostile", 20, 200, 6, 4, 12, personality::size_range::hostile, false, 5, 20, 8, 15, 4, 6},
+    {"pipeline", 40, 250, 2, 4, 40, personality::size_range::above_32_bits, false, 2, 20, 5, 1, 3, 3},
+    {"many segments", 100, 300, 2, 1, 0, personality::size_range::few, false, 45, 5, 5, 0, 10, 2},
+    {"late spaces", 30, 150, 6, 2, 30, personality::size_range::training, false, 10, 15, 5, 1, 10, 2},
+    {"operations", 40, 250, 2, 2, 20, personality::size_range::few, false, 3, 50, 3, 3, 8, 6},
+}};
+
+inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
+inline constexpr std::uint32_t operation_labels = 4;  ///< few names, so that they repeat
+inline constexpr std::uint32_t space_count = 6;
+inline constexpr std::uint64_t first_stamp = 1000;
+
+/// Makes one sequence. Equal seeds make equal sequences.
+class sequence_generator {
+ public:
+  sequence_generator(const personality& kind, std::uint64_t seed) : kind_(kind), random_(seed) {}
+
+  [[nodiscard]] sequence make(std::uint64_t times_longer) {
+    sequence made;
+    made.personality = kind_.name;
+    made.options.timeline_points = random_.pick(std::array<std::uint32_t, 8>{0, 1, 2, 3, 7, 16, 64, 4096});
+    made.options.largest_blocks = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 10});
+    made.options.owners_per_segment = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 32});
+    const std::uint64_t count = times_longer * (kind_.min_steps + random_.below(kind_.max_steps - kind_.min_steps + 1));
+    std::uint64_t left_of_run = 0;
+    while (made.steps.size() < count) {
+      if (left_of_run-- == 0) {
+        thread_ = static_cast<std::uint32_t>(random_.below(kind_.threads));
+        left_of_run = random_.below(kind_.run);
+      }
+      // Later spaces show up later in the sequence.
+      spaces_ = 1 + made.steps.size() * kind_.spaces / (count + 1);
+      made.steps.push_back(next_step());
+    }
+    return made;
+  }
+
+ private:
+  [[nodiscard]] step next_step() {
+    if (random_.chance(60)) stamp_ += 1 + random_.below(50);
+    if (random_.chance(kind_.segment_ends)) {
+      return {true, 0, {stamp_, 0, 0, 1 + static_cast<std::uint32_t>(random_.below(label_count)), event_kind::allocate, 0, 0}};
+    }
+    event told{random_.chance(60) ? stamp_ : 0, 0, 0, 0, event_kind::allocate, 0, 0};
+    told.space = static_cast<std::uint8_t>(random_.below(spaces_));
+    if (random_.chance(kind_.scopes)) {
+      make_scope(told);
+    } else if (random_.chance(kind_.annotations)) {
+      make_annotation(told);
+    } else if (random_.chance(48)) {
+      make_deallocation(told);
+    } else {
+      make_allocation(told);
+    }
+    std::uint32_t thread = thread_;
+    if (random_.chance(kind_.strange)) make_strange(told, thread);
+    return {false, thread, told};
+  }
+
+  void make_allocation(event& told) {
+    told.address = kind_.addresses == 0 ? fresh_address_ += 64 : random_.below(kind_.addresses) * 64;  // 0 among them
+    told.bytes = random_size();
+    told.tag = static_cast<std::uint16_t>(random_.chance(30) ? random_.below(9) : 0);
+    live_[told.space].push_back({told.address, told.bytes});
+  }
+
+  void make_deallocation(event& told) {
+    told.kind = event_kind::deallocate;
+    auto& live = live_[told.space];
+    if (live.empty()) {
+      told.address = random_.below(8) * 64;
+      told.bytes = random_.chance(50) ? random_size() : 0;
+      return;
+    }
+    const std::size_t near_end = random_.below(live.size() < 3 ? live.size() : 3);
+    const std::size_t index = kind_.frees_newest && random_.chance(95) ? live.size() - 1 - near_end : random_.below(live.size());
+    told.address = live[index].first;
+    if (random_.chance(50)) told.bytes = live[index].second;
+    live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  void make_annotation(event& told) {
+    told.kind = event_kind::annotate;
+    const auto& live = live_[told.space];
+    told.address = live.empty() || random_.chance(20) ? random_.below(16) * 64 : live[random_.below(live.size())].first;
+    told.tag = static_cast<std::uint16_t>(random_.below(9));
+    told.label = random_.chance(30) ? 0 : static_cast<std::uint32_t>(label_count - random_.below(4));
+    if (random_.chance(50)) told.space = any_space;
+  }
+
+  void make_scope(event& told) {
+    auto& open = open_[thread_];
+    if (!open.empty() && (open.size() >= kind_.depth || random_.chance(50))) {
+      told.kind = event_kind::scope_end;
+      told.address = open.size();
+      told.label = open.back();
+      open.pop_back();
+      return;
+    }
+    told.kind = event_kind::scope_begin;
+    told.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
+    told.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
+    open.push_back(told.label);
+    told.address = open.size();
+  }
+
+  /// What no honest source sends, or what is left when others' events were dropped.
+  void make_strange(event& told, std::uint32_t& thread) {
+    switch (random_.below(11)) {
+      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 7, 255})); break;
+      case 1: told.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
+      case 2: told.kind = event_kind::thread_begin; break;
+      case 3: told.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope
+      case 4: told.address = random_.pick(std::array<std::uint64_t, 6>{0, 1, 2, 4, 0xFFFFFFFE, 0xFFFFFFFF}); break;
+      case 5: told.bytes = random_.next(); break;
+      case 6: told.address = random_.next(); break;
+      case 7: told.label = static_cast<std::uint32_t>(random_.below(label_count + 3)); break;
+      case 8: told.space = any_space; break;
+      case 9: thread = random_.pick(std::array<std::uint32_t, 3>{1500, 1U << 20, 0xFFFFFFFF}); break;
+      default: told.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
+    }
+  }
+
+  [[nodiscard]] std::uint64_t random_size() {
+    using range = personality::size_range;
+    if (random_.chance(3)) return 0;
+    switch (kind_.sizes) {
+      case range::few: return random_.below(4) * 8;  // so that many blocks and owners are equally large
+      case range::training: return std::uint64_t{256} << random_.below(8);
+      case range::above_32_bits: return random_.below(std::uint64_t{1} << (20 + random_.below(20)));
+      case range::hostile: break;
+    }
+    if (random_.chance(90)) return random_.below(1000);
+    return random_.pick(std::array<std::uint64_t, 6>{std::uint64_t{1} << 32, std::uint64_t{1} << 60, std::uint64_t{1} << 62,
+                                                     (std::uint64_t{1} << 63) - 1, std::uint64_t{1} << 63, ~std::uint64_t{0}});
+  }
+
+  const personality& kind_;
+  random_numbers random_;
+  std::uint64_t stamp_ = first_stamp;
+  std::uint64_t fresh_address_ = 0x7F0000000000;
+  std::uint32_t thread_ = 0;
+  std::uint64_t spaces_ = 1;
+  std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, space_count> live_;  // address and size
+  std::map<std::uint32_t, std::vector<std::uint32_t>> open_;                            // labels by thread
+};
+
+}  // namespace memprof::property

@@ -1,0 +1,135 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <property/random_sequence.hpp>
+
+#include <cstddef>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace memprof::property {
+
+/// A sequence as lines that can be pasted into a test.
+[[nodiscard]] inline std::string to_code(const sequence& shown) {
+  std::ostringstream out;
+  out << "sequence failing{\"" << shown.personality << "\", {.timeline_points = " << shown.options.timeline_points
+      << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
+      << "}, {\n";
+  for (const step& each : shown.steps) {
+    const event& told = each.told;
+    const char* const kinds[] = {"unknown", "allocate", "deallocate", "annotate", "scope_begin", "scope_end", "thread_begin"};
+    const auto kind = static_cast<unsigned>(told.kind);
+    out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
+        << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
+    if (kind < std::size(kinds) && kind != 0) {
+      out << "event_kind::" << kinds[kind];
+    } else {
+      out << "static_cast<event_kind>(" << kind << ")";
+    }
+    out << ", .space = " << unsigned{told.space} << ", .tag = " << told.tag << "}},\n";
+  }
+  out << "}};\n";
+  return out.str();
+}
+
+/// Every field of a profile on a line of its own, so that two profiles can be compared line by line.
+class profile_lines {
+ public:
+  [[nodiscard]] static std::vector<std::string> of(const profile& shown) {
+    profile_lines writer;
+    writer.write(shown);
+    return std::move(writer.lines_);
+  }
+
+ private:
+  template <class... Values>
+  void line(const std::string& where, const Values&... values) {
+    std::ostringstream out;
+    out << where;
+    ((out << ' ' << values), ...);
+    lines_.push_back(out.str());
+  }
+
+  void write(const std::string& where, const live_set& set) {
+    line(where + " bytes, blocks", set.bytes, set.blocks);
+    for (const owned_bytes& row : set.by_operation) line(where + " by_operation", row.owner, row.bytes, row.blocks);
+    line(where + " remaining bytes, operations", set.remaining_bytes, set.remaining_operations);
+    for (const owned_bytes& row : set.by_category) line(where + " by_category", row.owner, row.bytes, row.blocks);
+    for (const live_block& row : set.largest_blocks) {
+      line(where + " largest_blocks", row.address, row.bytes, row.operation, to_string(row.category), row.name, row.shape,
+           row.dtype);
+    }
+  }
+
+  void write(const std::string& where, const segment_usage& usage) {
+    line(where + " name", usage.segment);
+    line(where + " peak, change, cumulative peak, current", usage.segment_peak, usage.segment_change, usage.cumulative_peak,
+         usage.cumulative_current);
+    line(where + " allocations, deallocations, counts", usage.allocations, usage.deallocations, usage.allocation_count,
+         usage.deallocation_count);
+    line(where + " peak time, operation", usage.peak_time_ns, usage.peak_operation);
+    write(where + " live_at_peak", usage.live_at_peak);
+  }
+
+  void write(const std::string& where, const space_profile& space) {
+    line(where + " name", space.name);
+    line(where + " cumulative peak, current", space.cumulative_peak, space.cumulative_current);
+    line(where + " allocations, deallocations, counts", space.allocations, space.deallocations, space.allocation_count,
+         space.deallocation_count);
+    line(where + " peak segment, time, operation", space.peak_segment, space.peak_time_ns, space.peak_operation);
+    write(where + " live_at_peak", space.live_at_peak);
+    for (std::size_t index = 0; index < space.segments.size(); ++index) {
+      write(where + " segment " + std::to_string(index), space.segments[index]);
+    }
+    line(where + " events_per_point", space.timeline.events_per_point);
+    for (const timeline_point& point : space.timeline.points) {
+      line(where + " point time, peak, current", point.time_ns, point.peak, point.current);
+    }
+    const space_anomalies& odd = space.anomalies;
+    for (const event_tally* tally : {&odd.unmatched_frees, &odd.replaced_allocations, &odd.mismatched_sizes,
+                                     &odd.cross_thread_frees, &odd.unknown_annotations, &odd.untracked_allocations}) {
+      line(where + " anomaly", tally->count, tally->bytes);
+    }
+  }
+
+  void write(const std::string& where, const operation_profile& operation) {
+    line(where + " path, name, parent, invocations", operation.path, operation.name, operation.parent, operation.invocations);
+    for (const operation_usage& usage : operation.usage) {
+      line(where + " in " + usage.space + ": total, self, max delta", usage.total_delta, usage.self_delta, usage.max_delta);
+      line(where + " in " + usage.space + ": allocated, freed, self", usage.allocated, usage.freed, usage.self_allocated,
+           usage.self_freed);
+      line(where + " in " + usage.space + ": counts", usage.allocation_count, usage.deallocation_count);
+      line(where + " in " + usage.space + ": peak, self peak, live", usage.peak, usage.self_peak, usage.live);
+    }
+  }
+
+  void write(const profile& shown) {
+    line("version, exact, complete", shown.library_version, shown.exact, shown.complete);
+    for (const segment& each : shown.segments) line("segment name, begin, end", each.name, each.begin_ns, each.end_ns);
+    for (const space_profile& space : shown.spaces) write("space " + space.name, space);
+    for (const operation_profile& operation : shown.operations) write("operation " + operation.path, operation);
+    line("rejected, unbalanced", shown.anomalies.rejected_events, shown.anomalies.unbalanced_scopes);
+  }
+
+  std::vector<std::string> lines_;
+};
+
+/// The first lines in which two profiles differ; empty if they are equal.
+[[nodiscard]] inline std::string difference(const profile& found, const profile& expected) {
+  if (found == expected) return {};
+  const std::vector<std::string> left = profile_lines::of(found);
+  const std::vector<std::string> right = profile_lines::of(expected);
+  std::string text;
+  int shown = 0;
+  for (std::size_t index = 0; index < std::max(left.size(), right.size()) && shown < 5; ++index) {
+    const std::string is = index < left.size() ? left[index] : "(nothing)";
+    const std::string should_be = index < right.size() ? right[index] : "(nothing)";
+    if (is == should_be) continue;
+    text += "  is        " + is + "\n  should be " + should_be + "\n";
+    ++shown;
+  }
+  return text.empty() ? "  they differ in a field that profile_lines does not write\n" : text;
+}
+
+}  // namespace memprof::property
