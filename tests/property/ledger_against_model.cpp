@@ -104,12 +104,7 @@ void feed(ledger& fed, const std::vector<step>& steps, std::size_t first, std::s
 constexpr std::uint64_t end_stamp = 1'000'000'000;
 constexpr label end_label = 5;
 
-struct profiles {
-  profile open;      // with the last segment still open
-  profile complete;  // after its end
-};
-
-[[nodiscard]] profiles of_model(const sequence& fed) {
+[[nodiscard]] profile of_model(const sequence& fed) {
   ledger_model model{fed.options, first_stamp};
   for (const step& each : fed.steps) {
     if (each.is_segment_end) {
@@ -118,21 +113,16 @@ struct profiles {
       model.apply(each.thread, each.told);
     }
   }
-  profiles built;
-  built.open = model.build(names().model, false, std::string{version_string});
-  model.end_segment(end_label, end_stamp);
-  built.complete = model.build(names().model, true, std::string{version_string});
-  return built;
+  if (fed.is_complete) model.end_segment(end_label, end_stamp);
+  return model.build(names().model, fed.is_complete, std::string{version_string});
 }
 
 /// What differs between the ledger's and the model's profiles of a sequence; empty if nothing does.
 [[nodiscard]] std::string against_model(const sequence& fed) {
-  const profiles expected = of_model(fed);
   ledger events{fed.options, first_stamp};
   feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
-  if (std::string text = difference(build_profile(events, names().ledger(false)), expected.open); !text.empty()) return text;
-  events.end_segment(end_label, end_stamp);
-  return difference(build_profile(events, names().ledger(true)), expected.complete);
+  if (fed.is_complete) events.end_segment(end_label, end_stamp);
+  return difference(build_profile(events, names().ledger(fed.is_complete)), of_model(fed));
 }
 
 /// What differs when the runs are cut and somebody looks at the profile in between; empty if nothing does.
@@ -140,7 +130,7 @@ struct profiles {
   ledger whole{fed.options, first_stamp};
   feed(whole, fed.steps, 0, fed.steps.size(), fed.steps.size());
   const profile expected = build_profile(whole, names().ledger(false));
-  for (const std::size_t longest_run : {std::size_t{1}, std::size_t{2}, std::size_t{9}, std::size_t{32}}) {
+  for (const std::size_t longest_run : {std::size_t{1}, std::size_t{9}, std::size_t{32}}) {
     ledger cut{fed.options, first_stamp};
     std::size_t first = 0;
     for (const std::size_t middle : {fed.steps.size() / 3, fed.steps.size() / 2, fed.steps.size()}) {
@@ -204,14 +194,14 @@ TEST_CASE("property: every number of a profile equals that of a brute-force mode
 }
 
 TEST_CASE("property: it does not matter how events are cut into runs, or whether somebody looks at the profile in between") {
-  check_all("runs", sequence_count() / 4, against_other_runs);
+  check_all("runs", sequence_count() / 10, against_other_runs);
 }
 
 TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
   std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1000; ++index) {
-    const profile made = of_model(sequence_number(base_seed(), index)).complete;
+    const profile made = of_model(sequence_number(base_seed(), index));
     rejected += made.anomalies.rejected_events;
     unbalanced += made.anomalies.unbalanced_scopes;
     many_segments += made.segments.size() >= 100;

@@ -46,6 +46,7 @@ struct step {
 struct sequence {
   const char* personality = "";
   ledger_options options;
+  bool is_complete = false;  ///< whether the last segment ends too
   std::vector<step> steps;
 };
 
@@ -91,6 +92,7 @@ class sequence_generator {
     made.options.timeline_points = random_.pick(std::array<std::uint32_t, 8>{0, 1, 2, 3, 7, 16, 64, 4096});
     made.options.largest_blocks = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 10});
     made.options.owners_per_segment = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 32});
+    made.is_complete = random_.chance(50);
     const std::uint64_t count = times_longer * (kind_.min_steps + random_.below(kind_.max_steps - kind_.min_steps + 1));
     std::uint64_t left_of_run = 0;
     while (made.steps.size() < count) {

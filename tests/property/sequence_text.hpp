@@ -15,7 +15,7 @@ namespace memprof::property {
   std::ostringstream out;
   out << "sequence failing{\"" << shown.personality << "\", {.timeline_points = " << shown.options.timeline_points
       << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
-      << "}, {\n";
+      << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
     const event& told = each.told;
     const char* const kinds[] = {"unknown", "allocate", "deallocate", "annotate", "scope_begin", "scope_end", "thread_begin"};
