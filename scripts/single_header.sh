@@ -14,40 +14,6 @@ if [[ ${1:-} == --check ]]; then
   trap 'rm -rf "$output"' EXIT
 fi
 
-# merge HEADER: the header on stdout, every <memprof/...> in it replaced by its text at the first place it is included; the names
-# of the merged headers go to the file $merged.
-merge() {
-  awk -v root=include/ -v start="$1" -v merged="$merged" '
-    function stop(what) { print "single_header.sh: " what > "/dev/stderr"; failed = 1; exit 1 }
-    function copy(name, conditional,   path, line, target, depth, blank) {
-      path = root name
-      state[name] = conditional ? "conditional" : "always"
-      print name > merged
-      print "// ---- <" name ">"
-      depth = 0
-      blank = 1 # no empty lines at the start
-      while ((status = (getline line < path)) > 0) {
-        if (line ~ /^#pragma once/) continue
-        if (line ~ /^[ \t]*#[ \t]*if/) depth++
-        if (line ~ /^[ \t]*#[ \t]*endif/) depth--
-        if (line ~ /^[ \t]*#[ \t]*include[ \t]*<memprof\//) {
-          target = line
-          sub(/^[^<]*</, "", target); sub(/>.*/, "", target)
-          if (!(target in state)) copy(target, conditional || depth > 0)
-          else if (state[target] == "conditional")
-            stop(path ": <" target "> was merged inside an #if; include it before that #if as well")
-          continue
-        }
-        if (line == "" && blank) continue
-        blank = line == ""
-        print line
-      }
-      if (status < 0) stop("cannot read " path)
-      close(path)
-    }
-    BEGIN { copy(start, 0); exit failed }'
-}
-
 merged=$(mktemp)
 rm -rf "$output/memprof"
 mkdir -p "$output/memprof"
@@ -56,7 +22,7 @@ mkdir -p "$output/memprof"
   sed 's|^|// |' LICENSE | sed 's| *$||'
   echo "#pragma once"
   echo
-  merge memprof/memprof.hpp
+  (cd include && awk -v merged="$merged" -f ../scripts/single_header.awk)
 } >"$output/memprof/memprof.hpp"
 
 while read -r header; do
@@ -64,13 +30,11 @@ while read -r header; do
   mkdir -p "$output/$(dirname "$header")"
   awk -v merged="$merged" '
     BEGIN { while ((getline name < merged) > 0) in_umbrella[name] = 1 }
+    /^#pragma once/ { print; print "\n#include <memprof/memprof.hpp>"; next }
     /^[ \t]*#[ \t]*include[ \t]*<memprof\// {
       name = $0
       sub(/^[^<]*</, "", name); sub(/>.*/, "", name)
-      if (name in in_umbrella) {
-        if (!included++) print "#include <memprof/memprof.hpp>"
-        next
-      }
+      if (name in in_umbrella) next
     }
     { print }' "include/$header" >"$output/$header"
 done < <(cd include && find memprof -name '*.hpp' | sort)

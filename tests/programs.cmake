@@ -4,7 +4,7 @@ file(GLOB noexcept_sources CONFIGURE_DEPENDS noexcept/*.cpp)
 if(NOT MEMPROF_TESTS)
   foreach(source IN LISTS noexcept_sources)
     cmake_path(GET source STEM name)
-    add_executable(noexcept_${name} ${source} odr.cpp odr_second_unit.cpp)
+    add_executable(noexcept_${name} ${source} odr.cpp odr_second_unit.cpp odr_disabled_unit.cpp)
     target_link_libraries(noexcept_${name} PRIVATE memprof::memprof)
     add_test(NAME "noexcept: ${name}" COMMAND noexcept_${name})
     set_tests_properties("noexcept: ${name}" PROPERTIES LABELS noexcept)
@@ -19,8 +19,8 @@ if(NOT Catch2_FOUND)
 endif()
 include(Catch)
 
-# The umbrella in two units of every test executable: a definition that is not inline fails the link.
-add_library(memprof_odr OBJECT odr.cpp odr_second_unit.cpp)
+# The umbrella in several units of every test executable: a definition that is not inline fails the link.
+add_library(memprof_odr OBJECT odr.cpp odr_second_unit.cpp odr_disabled_unit.cpp)
 target_link_libraries(memprof_odr PRIVATE memprof::memprof)
 
 # memprof_add_test(<target> <label> <source>...): every TEST_CASE becomes a test of ctest.
