@@ -1,0 +1,35 @@
+#pragma once
+
+#include <fstream>
+#include <regex>
+#include <string>
+#include <vector>
+
+namespace memprof_tests {
+
+struct declared_struct {
+  std::string name;
+  std::vector<std::string> fields;
+};
+
+/// The structs that profile.hpp declares, with their fields, both in the order of the text.
+inline std::vector<declared_struct> declared_structs() {
+  std::ifstream header{MEMPROF_SOURCE_DIR "/include/memprof/profile/profile.hpp"};
+  const std::regex opening{R"(^struct (\w+) \{$)"};
+  const std::regex field{R"(^  [\w:<>]+ (\w+)(?: = [^;]+)?;.*$)"};
+  std::vector<declared_struct> result;
+  std::smatch match;
+  bool inside = false;
+  for (std::string line; std::getline(header, line);) {
+    if (line == "};") inside = false;
+    if (std::regex_match(line, match, opening)) {
+      inside = true;
+      result.push_back({match[1], {}});
+    } else if (inside && std::regex_match(line, match, field)) {
+      result.back().fields.push_back(match[1]);
+    }
+  }
+  return result;
+}
+
+}  // namespace memprof_tests

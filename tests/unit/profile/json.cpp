@@ -1,0 +1,136 @@
+#include <memprof/profile/json.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <string>
+
+#include "filled_profile.hpp"
+
+using memprof::profile;
+
+namespace {
+
+profile through_text(const profile& source) { return memprof::parse_json(memprof::to_json(source).dump()); }
+
+std::filesystem::path scratch_file(const char* name) { return std::filesystem::temp_directory_path() / name; }
+
+/// A field of a struct that a later version of the format added.
+struct grown {
+  std::int64_t old_field = 1;
+  std::int64_t new_field = 2;
+};
+
+}  // namespace
+
+namespace memprof {
+template <>
+inline constexpr auto field_names<grown> = std::to_array<std::string_view>({"old_field", "new_field"});
+template <>
+inline constexpr auto later_fields<grown> = std::to_array<std::string_view>({"new_field"});
+}  // namespace memprof
+
+TEST_CASE("json: an empty, a small and a full profile are read back equal") {
+  CHECK(through_text({}) == profile{});
+  CHECK(through_text(memprof_tests::small_profile()) == memprof_tests::small_profile());
+  const profile full = memprof_tests::filled_profile();
+  REQUIRE(full.spaces[1].segments[1].live_at_peak.largest_blocks[1].category == memprof::category::parameter);
+  CHECK(through_text(full) == full);
+}
+
+TEST_CASE("json: a file holds what was written") {
+  const auto path = scratch_file("memprof_json_test.json");
+  memprof::write_json(memprof_tests::filled_profile(), path);
+  CHECK(memprof::read_json(path) == memprof_tests::filled_profile());
+  memprof::write_json(memprof_tests::small_profile(), path);
+  CHECK(memprof::read_json(path) == memprof_tests::small_profile());
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("json: the document begins with its format and version, then has the fields in order") {
+  std::string keys;
+  const nlohmann::ordered_json document = memprof::to_json({});
+  for (const auto& member : document.items()) keys += member.key() + " ";
+  CHECK(
+      keys ==
+      "format version library_version mode exact complete begin_unix_ns duration_ns segments spaces operations anomalies cost ");
+  CHECK(document["format"] == "memprof-profile");
+  CHECK(document["version"] == 1);
+}
+
+TEST_CASE("json: enumerations are names and addresses are integers") {
+  const auto document = memprof::to_json(memprof_tests::small_profile());
+  CHECK(document["mode"] == "normal");
+  const auto& block = document["spaces"][0]["live_at_peak"]["largest_blocks"][0];
+  CHECK(block["category"] == "activation");
+  CHECK(block["address"].is_number_integer());
+  CHECK(block["address"] == 0x1000);
+}
+
+TEST_CASE("json: integers keep all their bits") {
+  profile extreme = memprof_tests::small_profile();
+  memprof::space_profile& space = extreme.spaces[0];
+  space.cumulative_peak = std::numeric_limits<std::int64_t>::max();
+  space.cumulative_current = std::numeric_limits<std::int64_t>::min();
+  space.allocations = (std::int64_t{1} << 53) + 1;  // no double has this value
+  space.live_at_peak.largest_blocks[0].address = std::numeric_limits<std::uint64_t>::max();
+  const std::string text = memprof::to_json(extreme).dump();
+  CHECK(text.find("9223372036854775807") != std::string::npos);
+  CHECK(text.find("-9223372036854775808") != std::string::npos);
+  CHECK(text.find("9007199254740993") != std::string::npos);
+  CHECK(text.find("18446744073709551615") != std::string::npos);
+  CHECK(memprof::parse_json(text) == extreme);
+}
+
+TEST_CASE("json: doubles are read back as they were") {
+  profile source;
+  for (const double value : {0.1, 1.0 / 3.0, 5e-324, 1.7976931348623157e308, 12.0}) {
+    source.cost.record_ns_per_event = value;
+    CHECK(through_text(source).cost.record_ns_per_event == value);
+  }
+  for (const double value : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+    source.cost.record_ns_per_event = value;
+    CHECK(memprof::to_json(source)["cost"]["record_ns_per_event"].dump() == "null");
+    CHECK(std::isnan(through_text(source).cost.record_ns_per_event));
+  }
+}
+
+TEST_CASE("json: names that are not UTF-8 are written with replacement characters") {
+  profile source;
+  source.segments = {{"a\xff"
+                      "b",
+                      0, 0},
+                     {"\xc3\xa9", 0, 0}};
+  const auto path = scratch_file("memprof_json_utf8_test.json");
+  memprof::write_json(source, path);
+  const profile read = memprof::read_json(path);
+  CHECK(read.segments[0].name ==
+        "a\xef\xbf\xbd"
+        "b");
+  CHECK(read.segments[1].name == "\xc3\xa9");
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("json: names may hold any character, zero included") {
+  profile source;
+  source.segments = {{std::string{"a\0b\n\x01\"\\/", 8}, 0, 0}};
+  CHECK(through_text(source) == source);
+}
+
+TEST_CASE("json: keys that a later memprof added are ignored") {
+  auto document = memprof::to_json(memprof_tests::small_profile());
+  document["new_key"] = {1, 2, 3};
+  document["spaces"][0]["new_key"] = "x";
+  CHECK(memprof::from_json(document) == memprof_tests::small_profile());
+}
+
+TEST_CASE("json: a field that an earlier memprof did not write keeps its default") {
+  grown target{5, 6};
+  memprof::detail::read_value(nlohmann::ordered_json::parse(R"({"old_field": 7})"), {"test"}, target);
+  CHECK(target.old_field == 7);
+  CHECK(target.new_field == 6);
+  CHECK_THROWS_AS(memprof::detail::read_value(nlohmann::ordered_json::parse(R"({"new_field": 7})"), {"test"}, target),
+                  memprof::error);
+}
