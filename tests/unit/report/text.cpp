@@ -1,0 +1,190 @@
+#include <memprof/report/text.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <clocale>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+namespace {
+
+constexpr std::int64_t mib = 1 << 20;
+
+/// Two segments of a training step, with the peak of 8 MiB in the second.
+memprof::profile training_step() {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.segments = {{"MODEL_CREATION", 0, 0}, {"FORWARD_PASS", 0, 0}};
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.name = "cpu";
+  space.segments.resize(2);
+  space.cumulative_peak = 8 * mib;
+  space.cumulative_current = 3 * mib;
+  space.peak_segment = 1;
+  space.peak_time_ns = 1'234'500'000;
+  space.peak_operation = "gpt/block_1/mlp";
+  space.live_at_peak.bytes = 8 * mib;
+  space.live_at_peak.blocks = 16;
+  space.live_at_peak.by_operation = {{"gpt/block_0/mlp", 3 * mib, 5}, {"gpt/block_1/mlp", 2 * mib, 4}, {"", mib, 1},
+                                     {"gpt/embedding", mib / 2, 1},   {"gpt/head", mib / 4, 1},        {"gpt/norm", mib / 4, 2}};
+  space.live_at_peak.remaining_bytes = mib;
+  space.live_at_peak.remaining_operations = 2;
+  space.live_at_peak.by_category = {{"activation", 6 * mib, 12}, {"parameter", 2 * mib, 4}};
+  space.live_at_peak.largest_blocks = {
+      {0x10, mib, "gpt/block_0/mlp", memprof::category::activation, "hidden", "[512, 512]", "float32"},
+      {0xabcdef, mib / 2, "", memprof::category::other, "", "", ""}};
+  profile.cost.events = 1234;
+  profile.cost.memory_bytes = 3 * mib / 2;
+  profile.cost.record_ns_per_event = 8.04;
+  profile.cost.drain_ns_per_event = 3.96;
+  return profile;
+}
+
+/// The text after the lines that the tracker of tt-train prints too.
+std::string explanation(const memprof::profile& profile, const memprof::text_options& options = {}) {
+  const std::string text = memprof::to_text(profile, options);
+  return text.substr(text.find("\n\nDRAM stands") + 2);
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("text: it says the peak, where it was, and whose it was") {
+  CHECK(explanation(training_step()) ==
+        "DRAM stands for the memory space cpu.\n"
+        "Peak of cpu: 8.00 MB (8388608 bytes), 1.234 s after the capture began,\n"
+        "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_1/mlp\n"
+        "  Largest owners at that moment:\n"
+        "        3.00 MB    37.5 %  gpt/block_0/mlp (5 blocks)\n"
+        "        2.00 MB    25.0 %  gpt/block_1/mlp (4 blocks)\n"
+        "        1.00 MB    12.5 %  outside every operation (1 block)\n"
+        "        0.50 MB     6.2 %  gpt/embedding (1 block)\n"
+        "        0.25 MB     3.1 %  gpt/head (1 block)\n"
+        "        1.25 MB    15.6 %  3 further operations\n"
+        "  By category:\n"
+        "        6.00 MB    75.0 %  activation (12 blocks)\n"
+        "        2.00 MB    25.0 %  parameter (4 blocks)\n"
+        "  Largest blocks:\n"
+        "        1.00 MB    12.5 %  hidden [512, 512] float32, activation, allocated in operation gpt/block_0/mlp\n"
+        "        0.50 MB     6.2 %  0xabcdef, allocated outside every operation\n"
+        "The profiler itself: 1.50 MB of memory, 1234 events, 8.0 ns to record and 4.0 ns to account for each\n");
+}
+
+TEST_CASE("text: the options bound its tables") {
+  const std::string text = explanation(training_step(), {.owners = 1, .largest_blocks = 0});
+  CHECK(contains(text, "gpt/block_0/mlp (5 blocks)\n        5.00 MB    62.5 %  7 further operations\n"));
+  CHECK(!contains(text, "Largest blocks"));
+}
+
+TEST_CASE("text: categories are left out if none was set") {
+  memprof::profile profile = training_step();
+  profile.spaces[0].live_at_peak.by_category = {{"other", 8 * mib, 16}};
+  CHECK(!contains(explanation(profile), "By category"));
+}
+
+TEST_CASE("text: a profile that is not exact is called so loudly, before its numbers, with the reasons") {
+  memprof::profile profile = training_step();
+  profile.exact = false;
+  profile.anomalies.dropped_events = 12;
+  profile.anomalies.reentrant_events = 1;
+  profile.anomalies.rejected_events = 2;
+  profile.spaces[0].anomalies.untracked_allocations = {1, mib};
+  CHECK(contains(explanation(profile),
+                 "DRAM stands for the memory space cpu.\n"
+                 "WARNING: NOT EXACT, totals and peaks may be too small\n"
+                 "  12 events were dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, "
+                 "overflow::drain none)\n"
+                 "  1 event was lost because a signal handler allocated or freed while another event was recorded\n"
+                 "  2 events were rejected because of impossible values\n"
+                 "  1 allocation in cpu (1.00 MB) could not be kept because the profiler itself got no memory\n"
+                 "Peak of cpu"));
+  memprof::profile unexplained = training_step();
+  unexplained.exact = false;
+  CHECK(contains(explanation(unexplained), "too small\n  the profile does not say why\n"));
+  CHECK(!contains(explanation(training_step()), "EXACT"));
+}
+
+TEST_CASE("text: what was unusual is said in words, and only that") {
+  memprof::profile profile = training_step();
+  CHECK(!contains(explanation(profile), "Unusual"));
+  memprof::space_anomalies& found = profile.spaces[0].anomalies;
+  found.unmatched_frees = {2, 3 * mib};
+  found.replaced_allocations = {1, mib};
+  found.mismatched_sizes = {1, 2 * mib};
+  found.cross_thread_frees = {7, mib};
+  found.unknown_annotations = {1, 0};
+  profile.anomalies.unbalanced_scopes = 2;
+  CHECK(contains(explanation(profile),
+                 "Unusual:\n"
+                 "  2 frees in cpu of blocks that the capture never saw allocated (3.00 MB): not counted as deallocations\n"
+                 "  1 allocation in cpu at the address of a live block (1.00 MB): the older block counts as deallocated\n"
+                 "  1 free in cpu that told another size than was allocated (2.00 MB): the allocated size counts\n"
+                 "  7 frees in cpu by another thread than the one that allocated (1.00 MB): usual in pipelines\n"
+                 "  1 annotation in cpu of an address that was not live\n"
+                 "  2 operations ended out of order\n"
+                 "The profiler itself"));
+}
+
+TEST_CASE("text: the state of the capture is said if it is not the usual one") {
+  memprof::profile profile = training_step();
+  profile.complete = false;
+  profile.mode = memprof::run_mode::no_dispatch;
+  CHECK(contains(explanation(profile),
+                 "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n"
+                 "The capture has not ended: the numbers are those so far.\n"));
+}
+
+TEST_CASE("text: the peak of every space is told, save of further ones that had nothing") {
+  memprof::profile profile = training_step();
+  profile.spaces.push_back(profile.spaces[0]);
+  profile.spaces.back().name = "cuda:0";
+  profile.spaces.emplace_back().name = "idle";
+  const std::string text = explanation(profile);
+  CHECK(contains(text, "Peak of cpu: 8.00 MB"));
+  CHECK(contains(text, "Peak of cuda:0: 8.00 MB"));
+  CHECK(!contains(text, "Peak of idle"));
+  CHECK(contains(explanation(profile, {.primary_space = "idle"}), "Peak of idle: 0.00 MB (0 bytes), nothing was live\n"));
+}
+
+TEST_CASE("text: before the first segment the peak is told all the same") {
+  memprof::profile profile = training_step();
+  profile.segments.clear();
+  profile.spaces[0].segments.clear();
+  profile.spaces[0].peak_segment = -1;
+  const std::string text = memprof::to_text(profile);
+  CHECK(text.starts_with("WARNING: No traces captured\nDRAM stands for the memory space cpu.\nPeak of cpu: 8.00 MB"));
+  CHECK(contains(text, "began,\n  in operation gpt/block_1/mlp\n"));
+}
+
+TEST_CASE("text: the profiler's memory at a million events is told once there were so many") {
+  memprof::profile profile = training_step();
+  profile.cost.memory_bytes_at_million_events = mib;
+  CHECK(contains(explanation(profile), "1.50 MB of memory (1.00 MB when it had seen a million events), 1234 events"));
+}
+
+TEST_CASE("text: numbers have a point whatever the locale") {
+  const std::string before = std::setlocale(LC_ALL, nullptr);
+  const char* const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8"};
+  const char* set = nullptr;
+  for (const char* const name : names) {
+    if (set == nullptr) set = std::setlocale(LC_ALL, name);
+  }
+  const std::string text = memprof::to_text(training_step());
+  std::setlocale(LC_ALL, before.c_str());
+  if (set == nullptr) SKIP("no locale with a decimal comma is installed");
+  CHECK(contains(text, "Overall DRAM Peak: 8.00 MB"));
+}
+
+TEST_CASE("text: megabytes of any bytes") {
+  using memprof::detail::megabytes;
+  using memprof::detail::signed_megabytes;
+  CHECK(megabytes(0) == "0.00 MB");
+  CHECK(megabytes(5242) == "0.00 MB");  // 0.00499...
+  CHECK(megabytes(5243) == "0.01 MB");  // 0.00500...
+  CHECK(megabytes(-mib) == "-1.00 MB");
+  CHECK(signed_megabytes(0) == "+0.00 MB");
+  CHECK(signed_megabytes(-3 * mib / 2) == "-1.50 MB");
+  CHECK(megabytes(std::numeric_limits<std::int64_t>::max()) == "8796093022208.00 MB");
+  CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
+}
