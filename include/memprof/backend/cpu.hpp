@@ -12,6 +12,7 @@
 #if MEMPROF_ENABLED
 #include <memprof/core/event_sink.hpp>
 #include <memprof/core/memory_space.hpp>
+#include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 #endif
 
@@ -21,12 +22,9 @@ namespace memprof {
 namespace detail {
 
 /// What an upstream takes from the global `operator new` belongs to the block that is being made: it is not counted again.
-class [[nodiscard]] nested_allocation {
+class [[nodiscard]] nested_allocation : activity_guard {
  public:
-  nested_allocation() noexcept { ++abi_1::this_thread.hidden_depth; }
-  nested_allocation(const nested_allocation&) = delete;
-  nested_allocation& operator=(const nested_allocation&) = delete;
-  ~nested_allocation() { --abi_1::this_thread.hidden_depth; }
+  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
 };
 
 }  // namespace detail
@@ -117,11 +115,11 @@ struct plain_heap {
 struct tracked_heap {
   [[nodiscard]] static void* allocate(std::size_t bytes, std::size_t alignment) {
     void* const address = allocate_hidden(bytes, alignment);
-    record_allocation(space().id(), address, bytes);
+    record_allocation(cpu_space, address, bytes);
     return address;
   }
   static void deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-    record_deallocation(space().id(), address, bytes);
+    record_deallocation(cpu_space, address, bytes);
     const nested_allocation nested;
     plain_heap::deallocate(address, bytes, alignment);
   }
@@ -130,10 +128,6 @@ struct tracked_heap {
   [[nodiscard]] static void* allocate_hidden(std::size_t bytes, std::size_t alignment) {
     const nested_allocation nested;
     return plain_heap::allocate(bytes, alignment);
-  }
-  [[nodiscard]] static memory_space space() {
-    static const memory_space cpu{"cpu"};
-    return cpu;
   }
 };
 #endif

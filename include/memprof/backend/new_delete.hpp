@@ -12,37 +12,30 @@
 
 #if MEMPROF_ENABLED
 
-#include <memprof/core/event_sink.hpp>
+#include <memprof/core/event.hpp>
+#include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace memprof::detail {
 
-/// The id of `cpu`, known before any constructor runs; 0 stands for "not yet asked", since real ids are kept plus one.
-inline constinit std::atomic<std::uint32_t> new_delete_space{0};
-
-[[nodiscard, gnu::cold, gnu::noinline]] inline std::uint32_t find_new_delete_space() noexcept {
-  const std::uint32_t found = memory_space{"cpu"}.id() + 1U;
-  new_delete_space.store(found, std::memory_order_relaxed);
-  return found;
-}
-
-[[nodiscard]] inline std::uint8_t space_of_new_delete() noexcept {
-  // Relaxed: the id is the same whoever found it.
-  std::uint32_t known = new_delete_space.load(std::memory_order_relaxed);
-  if (known == 0) [[unlikely]] known = find_new_delete_space();
-  return static_cast<std::uint8_t>(known - 1);
-}
-
-[[nodiscard]] inline bool records_new_delete() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0 && abi_1::this_thread.hidden_depth == 0;
+/// Records what the C++ heap does, unless this thread is inside the profiler or a tracked resource.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+  registry& shared = abi_1::process_registry;
+  // Relaxed: as in `record_event`.
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  thread_context& self = abi_1::this_thread;
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  if (doing != activity::idle) [[unlikely]] return note_reentrant(shared, doing);
+  record_idle<no_pauses>(shared, self, {0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
 }
 
 /// `malloc` for an alignment and the loop over new-handlers that the standard asks for; null if the last handler gave up.
-[[nodiscard]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::cold, gnu::noinline]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
   for (;;) {
     const std::size_t wanted = bytes == 0 ? 1 : bytes;
     void* address = nullptr;
@@ -59,7 +52,9 @@ inline constinit std::atomic<std::uint32_t> new_delete_space{0};
 }
 
 [[nodiscard]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
-  void* const address = heap_allocate(bytes, alignment);
+  // The usual case first: no loop, and no variable whose address is taken.
+  void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? std::malloc(bytes) : nullptr;
+  if (address == nullptr) [[unlikely]] address = heap_allocate(bytes, alignment);
   if (address == nullptr) [[unlikely]] {
 #if defined(__cpp_exceptions)
     throw std::bad_alloc{};
@@ -67,7 +62,7 @@ inline constinit std::atomic<std::uint32_t> new_delete_space{0};
     std::abort();
 #endif
   }
-  if (records_new_delete()) record_allocation(space_of_new_delete(), address, bytes);
+  record_heap_event(event_kind::allocate, address, bytes);
   return address;
 }
 
@@ -80,14 +75,14 @@ inline constinit std::atomic<std::uint32_t> new_delete_space{0};
   }
 #else
   void* const address = heap_allocate(bytes, alignment);
-  if (address != nullptr && records_new_delete()) record_allocation(space_of_new_delete(), address, bytes);
+  if (address != nullptr) record_heap_event(event_kind::allocate, address, bytes);
   return address;
 #endif
 }
 
 inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
   if (address == nullptr) return;
-  if (records_new_delete()) record_deallocation(space_of_new_delete(), address, bytes);
+  record_heap_event(event_kind::deallocate, address, bytes);
   std::free(address);
 }
 

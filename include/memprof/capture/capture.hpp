@@ -19,9 +19,6 @@
 
 namespace memprof {
 
-/// The name of the segment that ends with the capture.
-inline constexpr std::string_view end_segment_name = "END_TRACE";
-
 #if MEMPROF_ENABLED
 namespace detail {
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 namespace memprof {
 
@@ -9,6 +10,9 @@ enum class overflow : std::uint8_t {
   drain,  ///< empties all rings into the ledger itself: nothing is lost
   drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
 };
+
+/// The name of the segment that ends with the capture, unless another is told.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// How a capture records. The defaults lose nothing.
 struct capture_options {

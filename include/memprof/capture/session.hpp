@@ -73,6 +73,7 @@ inline void forget_capture(registry& shared) noexcept {
     raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
   }
   forget_capture(shared);
+  (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
@@ -134,7 +135,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
 /// Ends whatever capture is active and forgets the last one.
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
-  end_session(active_session(), "END_TRACE");
+  end_session(active_session(), end_segment_name);
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) forget_capture(shared);
 }

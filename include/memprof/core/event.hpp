@@ -15,6 +15,9 @@ enum class event_kind : std::uint8_t {
   thread_begin,  ///< the ring belongs to a new thread: no operation is open
 };
 
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
+
 /// The id of no memory space: `annotate` with it asks all of them.
 inline constexpr std::uint8_t any_space = 255;
 

@@ -18,6 +18,7 @@ enum class activity : std::uint32_t {
   recording,  ///< an event is being written: only a signal handler can come here
   draining,   ///< the thread empties rings: likewise
   internal,   ///< the profiler works for the user and may allocate: its own allocations are invisible
+  nested,     ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
 };
 
 /// An order word that nobody ever holds: a thread with it stamps its next event. See core/event_order.hpp.
@@ -31,7 +32,6 @@ struct thread_context {
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
   std::uint32_t scope_depth = 0;        ///< operations open on this thread
-  std::uint32_t hidden_depth = 0;       ///< calls of tracked resources: what they take from `operator new` is theirs already
   bool has_exited = false;              ///< its thread-local objects are gone
 };
 

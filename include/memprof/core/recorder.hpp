@@ -124,7 +124,7 @@ inline void detach_ring(registry& shared, thread_context& self) noexcept {
 }
 
 template <class Pauses>
-void record(registry& shared, thread_context& self, event described) noexcept;
+void record(registry& shared, thread_context& self, const event& described) noexcept;
 
 /// Lets the process's threads give their rings back; armed by a thread's first event.
 struct thread_exit_hook {
@@ -183,19 +183,28 @@ template <class Pauses>
   record<Pauses>(shared, self, described);
 }
 
-/// Somebody allocates while this thread is inside the profiler: the profiler itself, or a signal handler.
+/// Somebody allocates while this thread is inside the profiler: the profiler itself, the upstream of a tracked resource, or a
+/// signal handler. Only the last is a loss.
 [[gnu::cold, gnu::noinline]] inline void note_reentrant(registry& shared, activity doing) noexcept {
-  if (doing != activity::internal) shared.reentrant_events.fetch_add(1, std::memory_order_relaxed);
+  if (doing == activity::internal || doing == activity::nested) return;
+  shared.reentrant_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// An event of a thread that is inside the profiler. A tracked resource below another one speaks for a space of its own.
+template <class Pauses>
+[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_context& self, const event& described) noexcept {
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  if (doing != activity::nested) return note_reentrant(shared, doing);
+  const activity_guard outside{self, activity::idle};
+  record<Pauses>(shared, self, described);
 }
 
 /// A thread that is alone still stamps one event in so many, so that timelines know when things happened.
-inline constexpr std::uintptr_t stamp_interval = 16;
+inline constexpr std::uintptr_t stamp_interval = 64;
 
-/// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
+/// Records one event of a thread that is not inside the profiler; its stamp is set here.
 template <class Pauses>
-[[gnu::always_inline]] inline void record(registry& shared, thread_context& self, event described) noexcept {
-  const activity doing = self.doing.load(std::memory_order_relaxed);
-  if (doing != activity::idle) [[unlikely]] return note_reentrant(shared, doing);
+[[gnu::always_inline]] inline void record_idle(registry& shared, thread_context& self, const event& described) noexcept {
   // Set before the word is read: `grant_order` relies on it. The store may still wait in this core's buffer when the word is
   // read; the granting side's process-wide barrier takes care of that, so that nothing here has to.
   self.doing.store(activity::recording, std::memory_order_relaxed);
@@ -208,13 +217,20 @@ template <class Pauses>
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
   Pauses::reach(path_step::word_read);
-  described.stamp = 0;
+  std::uint64_t stamp = 0;
   if (word != self.order_word) [[unlikely]] {
-    described.stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, self, word);
+    stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, self, word);
   } else if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) {
-    described.stamp = shared.stamps.next();
+    stamp = shared.stamps.next();
   }
-  *slot = described;
+  // Field by field: a copy of the whole would have to wait for the fields' stores.
+  slot->stamp = stamp;
+  slot->address = described.address;
+  slot->bytes = described.bytes;
+  slot->label = described.label;
+  slot->kind = described.kind;
+  slot->space = described.space;
+  slot->tag = described.tag;
   Pauses::reach(path_step::slot_written);
   self.cursor = slot + 1;
   // Release pairs with the acquire load of the head in a drain.
@@ -223,6 +239,15 @@ template <class Pauses>
   std::atomic_signal_fence(std::memory_order_seq_cst);
   // Release pairs with the acquire load in `grant_order`.
   self.doing.store(activity::idle, std::memory_order_release);
+}
+
+/// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
+template <class Pauses>
+[[gnu::always_inline]] inline void record(registry& shared, thread_context& self, const event& described) noexcept {
+  if (self.doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]] {
+    return record_inside<Pauses>(shared, self, described);
+  }
+  record_idle<Pauses>(shared, self, described);
 }
 
 /// Records one event of the calling thread if a capture is active.

@@ -75,6 +75,8 @@ struct registry {
     void* const pages = detail::map_pages(sizeof(label_table));
     if (pages == nullptr) return 0;
     shared.labels = new (pages) label_table;
+    shared.space_names[cpu_space] = shared.labels->intern("cpu");
+    shared.space_count = 1;
   }
   return shared.labels->intern(text);
 }

@@ -48,9 +48,9 @@ class ledger {
       return;
     }
     for (const event* told = first; told != last; ++told) {
-      if (last - told > prefetch_distance) {
-        const event& ahead = told[prefetch_distance];
-        if (const space_ledger* const space = spaces_[ahead.space]; space != nullptr) space->prefetch(ahead.address);
+      if (run.prefetches && last - told > prefetch_distance) {
+        // Nearly always the next events are of the same space; for another the guess only costs a cache line.
+        run.space->prefetch(told[prefetch_distance].address);
       }
       if (told->stamp != 0) stamp_ = told->stamp;
       switch (told->kind) {
@@ -83,11 +83,10 @@ class ledger {
     for (scope_stack* thread : threads_) {
       if (thread == nullptr) continue;
       thread->for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
-        std::int64_t max_net = scopes.usage[thread->depth()].max_net;
+        std::int64_t inner_max = 0;
         for (std::size_t depth = thread->depth(); depth > 0; --depth) {
-          const scope_usage& usage = scopes.usage[depth];
-          if (usage.max_net > max_net) max_net = usage.max_net;
-          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), max_net - usage.net_at_entry, usage.self_max);
+          inner_max = scopes[depth].max_with(inner_max);
+          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), inner_max, scopes[depth].self_max);
         }
       });
     }
@@ -127,8 +126,8 @@ class ledger {
     scope_stack* scopes;
     std::uint32_t space_id = no_space;
     space_ledger* space = nullptr;
+    bool prefetches = false;
     operation_stats* here = nullptr;
-    space_scopes* running = nullptr;
     scope_usage* usage = nullptr;
     std::uint32_t operation = 0;
     std::uint16_t tag = 0;
@@ -142,22 +141,22 @@ class ledger {
 
   [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
     space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    space_scopes* const running = space == nullptr ? nullptr : run.scopes->in_space(id);
-    if (running == nullptr) {
+    space_scopes* const usage = space == nullptr ? nullptr : run.scopes->in_space(id);
+    if (usage == nullptr) {
       ++rejected_events_;
       return false;
     }
     run.space_id = id;
     run.space = space;
-    run.running = running;
-    run.usage = &running->usage.back();
+    run.prefetches = space->is_large();
+    run.usage = &usage->back();
     run.operation = run.scopes->operation();
     run.tag = run.scopes->tag();
     run.here = &space->operation(run.operation);
     return true;
   }
 
-  void allocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void allocate(thread_run& run, const event& told) noexcept {
     space_ledger& space = *run.space;
     if (!space.has_room_for(told.bytes)) [[unlikely]] {
       ++rejected_events_;
@@ -170,7 +169,7 @@ class ledger {
         return;
       }
       space.replaced_allocations.add(made.entry->bytes);
-      release(run, made.entry);
+      release(run, space.find(told.address));
       made = space.insert(told.address);
     }
     const std::uint16_t tag = told.tag != 0 && told.tag <= category_names.size() ? told.tag : run.tag;
@@ -178,16 +177,13 @@ class ledger {
     const auto bytes = static_cast<std::int64_t>(told.bytes);
     run.here->allocated += bytes;
     ++run.here->allocation_count;
-    run.running->net += bytes;
-    if (run.running->net > run.usage->max_net) run.usage->max_net = run.running->net;
-    run.usage->self_net += bytes;
-    if (run.usage->self_net > run.usage->self_max) run.usage->self_max = run.usage->self_net;
+    run.usage->allocate(bytes);
   }
 
-  void deallocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void deallocate(thread_run& run, const event& told) noexcept {
     space_ledger& space = *run.space;
-    block* const entry = space.find(told.address);
-    if (entry == nullptr) [[unlikely]] {
+    const live_blocks::place entry = space.find(told.address);
+    if (!entry) [[unlikely]] {
       space.unmatched_frees.add(told.bytes);
       space.mark_event(stamp_);
       return;
@@ -195,19 +191,18 @@ class ledger {
     if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
       space.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
     }
-    if (entry->thread != run.thread) space.cross_thread_frees.add(entry->bytes);
+    if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
     release(run, entry);
     space.mark_event(stamp_);
   }
 
   /// Takes a live block away on behalf of the run's operation.
-  void release(thread_run& run, block* entry) noexcept {
+  [[gnu::always_inline]] void release(thread_run& run, const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     run.space->remove(entry);
     run.here->freed += bytes;
     ++run.here->deallocation_count;
-    run.running->net -= bytes;
-    run.usage->self_net -= bytes;
+    run.usage->deallocate(bytes);
   }
 
   [[gnu::noinline]] void apply_control(thread_run& run, const event& told) noexcept {
@@ -264,10 +259,10 @@ class ledger {
     run.space_id = no_space;
     const std::uint32_t operation = run.scopes->operation();
     operations_.count_finished(operation);
-    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage, std::int64_t delta) {
+    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage) {
       operation_stats& stats = spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || delta > stats.max_delta) stats.max_delta = delta;
-      note_peak(stats, usage.max_net - usage.net_at_entry, usage.self_max);
+      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+      note_peak(stats, usage.max_net, usage.self_max);
     });
   }
 
@@ -287,7 +282,7 @@ class ledger {
     space_ledger* first = nullptr;
     for (space_ledger* space : spaces_) {
       if (space == nullptr) continue;
-      if (space->find(address) != nullptr) return space;
+      if (space->find(address)) return space;
       if (first == nullptr) first = space;
     }
     return first;

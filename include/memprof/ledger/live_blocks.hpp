@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/core/label.hpp>
 #include <memprof/detail/pages.hpp>
 
 #include <bit>
@@ -13,18 +14,23 @@
 
 namespace memprof {
 
-/// What the ledger keeps of a live allocation.
+/// What the ledger keeps of a live allocation, in half a cache line.
 struct block {
-  static constexpr std::uint64_t max_born = (std::uint64_t{1} << 44) - 1;
-  static constexpr std::uint32_t max_thread = (std::uint32_t{1} << 20) - 1;
+  static constexpr unsigned thread_bits = 20;
+  static constexpr std::uint32_t max_thread = (std::uint32_t{1} << thread_bits) - 1;
+  static constexpr unsigned category_bits = 8;
+  static constexpr label max_annotation = (label{1} << (32 - category_bits)) - 1;
 
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t born : 44;  ///< ordinal of its allocation in its space
-  std::uint64_t thread : 20;  ///< low bits of the allocating thread's id
-  std::uint32_t operation;
-  std::uint32_t annotation : 24;  ///< label of `name\x1fshape\x1fdtype`, 0 if there is none
-  std::uint32_t category : 8;
+  std::uint64_t born_thread;          ///< ordinal of its allocation in its space, and the allocating thread
+  std::uint32_t operation;            ///< node of the operation tree
+  std::uint32_t annotation_category;  ///< label of `name\x1fshape\x1fdtype` (0: none), and the category
+
+  [[nodiscard]] std::uint64_t born() const noexcept { return born_thread >> thread_bits; }
+  [[nodiscard]] std::uint32_t thread() const noexcept { return static_cast<std::uint32_t>(born_thread) & max_thread; }
+  [[nodiscard]] label annotation() const noexcept { return annotation_category >> category_bits; }
+  [[nodiscard]] std::uint32_t category() const noexcept { return annotation_category & ((1U << category_bits) - 1); }
 };
 
 static_assert(sizeof(block) == 32);
@@ -46,21 +52,27 @@ class live_blocks {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
 
-  /// The block at `address`, or null.
-  [[nodiscard]] block* find(std::uint64_t address) noexcept {
-    if (groups_ == nullptr) [[unlikely]] return nullptr;
+  /// Where a block is: what `erase` needs to take it away without looking again.
+  struct place {
+    block* entry = nullptr;  ///< null if the address is not live
+    std::uint8_t* tag = nullptr;
+    bool is_at_home = false;  ///< in the group that its hash names
+
+    explicit operator bool() const noexcept { return entry != nullptr; }
+    [[nodiscard]] block* operator->() const noexcept { return entry; }
+  };
+
+  /// The block at `address`, if there is one.
+  [[nodiscard, gnu::always_inline]] place find(std::uint64_t address) noexcept {
+    if (groups_ == nullptr) [[unlikely]] return {};
     const std::uint64_t hash = hash_of(address);
-    const std::uint8_t tag = tag_of(hash);
-    for (std::size_t index = hash >> shift_;; index = (index + 1) & mask_) {
-      group& here = groups_[index];
-      for (std::uint32_t matches = here.matches(tag); matches != 0; matches &= matches - 1) {
-        block& candidate = here.blocks[std::countr_zero(matches)];
-        if (candidate.address == address) [[likely]] return &candidate;
-      }
-      if (here.passed_by() == 0) [[likely]] return nullptr;
-      // A saturated count is never lowered, so hostile addresses may leave no group that ends the search.
-      if (index == (((hash >> shift_) + mask_) & mask_)) return nullptr;
+    group& home = groups_[hash >> shift_];
+    for (std::uint32_t matches = home.matches(tag_of(hash)); matches != 0; matches &= matches - 1) {
+      const int slot = std::countr_zero(matches);
+      if (home.blocks[slot].address == address) [[likely]] return {&home.blocks[slot], &home.tags[slot], true};
     }
+    if (home.passed_by() == 0) [[likely]] return {};
+    return find_away(hash, address);
   }
 
   /// What `insert` found or made.
@@ -70,7 +82,7 @@ class live_blocks {
   };
 
   /// The block at `address`; if there is none, a new one of which only the address is set.
-  [[nodiscard]] insertion insert(std::uint64_t address) noexcept {
+  [[nodiscard, gnu::always_inline]] insertion insert(std::uint64_t address) noexcept {
     if (size_ >= limit_) [[unlikely]] {
       if (!grow()) return {nullptr, false};
     }
@@ -88,16 +100,10 @@ class live_blocks {
   }
 
   /// Removes a block that `find` returned. The slot keeps its value until the next `insert`.
-  void erase(block* found) noexcept {
+  [[gnu::always_inline]] void erase(const place& found) noexcept {
     --size_;
-    const std::uint64_t hash = hash_of(found->address);
-    const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(found) - reinterpret_cast<char*>(groups_));
-    const std::size_t index = offset / sizeof(group);
-    group& here = groups_[index];
-    here.tags[found - here.blocks] = 0;
-    for (std::size_t home = hash >> shift_; home != index; home = (home + 1) & mask_) {
-      if (groups_[home].tags[slots] != saturated) --groups_[home].tags[slots];
-    }
+    *found.tag = 0;
+    if (!found.is_at_home) [[unlikely]] forget_passing(found);
   }
 
   /// Starts loading the group of an address that will be asked for soon.
@@ -155,15 +161,39 @@ class live_blocks {
     return here.blocks[slot];
   }
 
+  /// A search beyond a home group that was passed by.
+  [[nodiscard, gnu::noinline]] place find_away(std::uint64_t hash, std::uint64_t address) noexcept {
+    const std::size_t home = hash >> shift_;
+    // A saturated count is never lowered, so hostile addresses may leave no group that ends the search but the home itself.
+    for (std::size_t index = (home + 1) & mask_; index != home; index = (index + 1) & mask_) {
+      group& here = groups_[index];
+      for (std::uint32_t matches = here.matches(tag_of(hash)); matches != 0; matches &= matches - 1) {
+        const int slot = std::countr_zero(matches);
+        if (here.blocks[slot].address == address) return {&here.blocks[slot], &here.tags[slot], false};
+      }
+      if (here.passed_by() == 0) break;
+    }
+    return {};
+  }
+
+  /// Takes an erased block off the counts of the groups it had passed.
+  [[gnu::noinline]] void forget_passing(const place& erased) noexcept {
+    const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(erased.entry) - reinterpret_cast<char*>(groups_));
+    const std::size_t end = offset / sizeof(group);
+    for (std::size_t index = hash_of(erased->address) >> shift_; index != end; index = (index + 1) & mask_) {
+      if (groups_[index].tags[slots] != saturated) --groups_[index].tags[slots];
+    }
+  }
+
   /// The same when the home group is full or was passed by: the address may live further on.
   [[gnu::noinline]] insertion insert_away(std::uint64_t address) noexcept {
-    if (block* const known = find(address); known != nullptr) return {known, false};
+    if (const place known = find(address)) return {known.entry, false};
     ++size_;
-    return {&place(address), true};
+    return {&make_room(address), true};
   }
 
   /// A slot for an address that is not in the table.
-  [[nodiscard]] block& place(std::uint64_t address) noexcept {
+  [[nodiscard]] block& make_room(std::uint64_t address) noexcept {
     const std::uint64_t hash = hash_of(address);
     for (std::size_t index = hash >> shift_;; index = (index + 1) & mask_) {
       group& here = groups_[index];
@@ -187,7 +217,7 @@ class live_blocks {
       for (std::size_t slot = 0; slot < slots; ++slot) {
         if (old_groups[index].tags[slot] == 0) continue;
         const block& moving = old_groups[index].blocks[slot];
-        place(moving.address) = moving;
+        make_room(moving.address) = moving;
       }
     }
     detail::unmap_pages(old_groups, old_count * sizeof(group));

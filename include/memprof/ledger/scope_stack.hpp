@@ -19,17 +19,27 @@ struct open_scope {
 
 /// What happened in one memory space while one scope was open on its thread.
 struct scope_usage {
-  std::int64_t net_at_entry;
-  std::int64_t max_net;  ///< greatest `net` of the thread since entry, inner scopes that ended included
-  std::int64_t self_net;
-  std::int64_t self_max;
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
 };
 
-/// One thread's open operations, and their usage for one memory space: entry 0 is the thread outside any operation.
-struct space_scopes {
-  std::int64_t net = 0;  ///< bytes that this thread allocated minus those it freed
-  detail::page_array<scope_usage> usage;
-};
+/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+using space_scopes = detail::page_array<scope_usage>;
 
 /// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
 class scope_stack {
@@ -58,25 +68,25 @@ class scope_stack {
   [[nodiscard]] bool push(const open_scope& scope) noexcept {
     if (!scopes_.push_back(scope)) return false;
     for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
-      if (scopes.usage.push_back({scopes.net, scopes.net, 0, 0})) continue;
-      while (index-- > 0) by_space_[used_[index]]->usage.pop_back();
+      if (by_space_[used_[index]]->push_back({})) continue;
+      while (index-- > 0) by_space_[used_[index]]->pop_back();
       scopes_.pop_back();
       return false;
     }
     return true;
   }
 
-  /// Closes the innermost scope and calls `finish(space, usage, delta)` for each space this thread touched.
+  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
   template <class Finish>
   void pop(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes& scopes = *by_space_[used_[index]];
-      const scope_usage ended = scopes.usage.back();
-      scopes.usage.pop_back();
-      scope_usage& outer = scopes.usage.back();
-      if (ended.max_net > outer.max_net) outer.max_net = ended.max_net;
-      finish(used_[index], ended, scopes.net - ended.net_at_entry);
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(used_[index], ended);
     }
     scopes_.pop_back();
   }
@@ -87,7 +97,7 @@ class scope_stack {
     void* const pages = detail::map_pages(sizeof(space_scopes));
     if (pages == nullptr) return nullptr;
     space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->usage.resize(scopes_.size() + 1)) {
+    if (!scopes->resize(scopes_.size() + 1)) {
       detail::unmap_pages(pages, sizeof(space_scopes));
       return nullptr;
     }
@@ -105,7 +115,7 @@ class scope_stack {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.usage.bytes(); });
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
     return total;
   }
 

@@ -58,18 +58,17 @@ class space_ledger {
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new entry of the table: an allocation by `operation`, whose statistics are `here`.
-  void add(block* entry, const event& told, operation_stats& here, std::uint32_t operation, std::uint16_t tag, std::uint32_t thread,
-           std::uint64_t stamp) noexcept {
+  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint32_t operation,
+                                  std::uint16_t tag, std::uint32_t thread, std::uint64_t stamp) noexcept {
     const auto bytes = static_cast<std::int64_t>(told.bytes);
     const std::uint32_t category = tag == 0 ? 0U : tag - 1U;
     entry->bytes = told.bytes;
-    entry->born = ++ordinal_ & block::max_born;
-    entry->thread = thread & block::max_thread;
+    entry->born_thread = ++ordinal_ << block::thread_bits | thread;
     entry->operation = operation;
-    entry->annotation = 0;
-    entry->category = category & 0xFFU;
-    here.owned.change(epoch_, bytes, 1);
-    categories_[category].change(epoch_, bytes, 1);
+    entry->annotation_category = category;
+    // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
+    if (operation != 0) here.owned.change(epoch_, bytes, 1);
+    if (category != 0) categories_[category].change(epoch_, bytes, 1);
     room_ -= bytes;
     live_ += bytes;
     if (live_ > peak_live_) {
@@ -86,35 +85,40 @@ class space_ledger {
   }
 
   /// Takes a live block away. The caller still tells the timeline, by `mark_event` or by the allocation that replaces it.
-  void remove(block* entry) noexcept {
-    const auto bytes = static_cast<std::int64_t>(entry->bytes);
-    operations_[entry->operation].owned.change(epoch_, -bytes, -1);
-    categories_[entry->category].change(epoch_, -bytes, -1);
+  [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept {
+    const auto bytes = static_cast<std::int64_t>(found->bytes);
+    const std::uint32_t category = found->category();
+    if (found->operation != 0) operations_[found->operation].owned.change(epoch_, -bytes, -1);
+    if (category != 0) categories_[category].change(epoch_, -bytes, -1);
     live_ -= bytes;
-    if (entry->born <= peak_ordinal_) remember_freed(*entry);
-    live_blocks_.erase(entry);
+    if (found->born() <= peak_ordinal_) remember_freed(*found.entry);
+    live_blocks_.erase(found);
   }
 
   /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
   /// at the open segment's peak change too. Finished segments keep theirs.
   void annotate(const event& told) noexcept {
-    block* const entry = live_blocks_.find(told.address);
+    block* const entry = live_blocks_.find(told.address).entry;
     if (entry == nullptr) {
       unknown_annotations.add(0);
       return;
     }
-    if (told.label != 0) entry->annotation = told.label & 0xFFFFFFU;
-    if (told.tag == 0) return;
-    const auto bytes = static_cast<std::int64_t>(entry->bytes);
-    const auto move = entry->born <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
-    (categories_[entry->category].*move)(epoch_, -bytes, -1);
-    entry->category = (told.tag - 1U) & 0xFFU;
-    (categories_[entry->category].*move)(epoch_, bytes, 1);
+    const label description = told.label == 0 || told.label > block::max_annotation ? entry->annotation() : told.label;
+    const std::uint32_t category = told.tag == 0 ? entry->category() : told.tag - 1U;
+    if (category != entry->category()) {
+      const auto bytes = static_cast<std::int64_t>(entry->bytes);
+      const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
+      if (entry->category() != 0) (categories_[entry->category()].*move)(epoch_, -bytes, -1);
+      if (category != 0) (categories_[category].*move)(epoch_, bytes, 1);
+    }
+    entry->annotation_category = description << block::category_bits | category;
   }
 
-  [[nodiscard]] live_blocks::insertion insert(std::uint64_t address) noexcept { return live_blocks_.insert(address); }
-  [[nodiscard]] block* find(std::uint64_t address) noexcept { return live_blocks_.find(address); }
+  [[nodiscard, gnu::always_inline]] live_blocks::insertion insert(std::uint64_t address) noexcept { return live_blocks_.insert(address); }
+  [[nodiscard, gnu::always_inline]] live_blocks::place find(std::uint64_t address) noexcept { return live_blocks_.find(address); }
   void prefetch(std::uint64_t address) const noexcept { live_blocks_.prefetch(address); }
+  /// Whether the table has outgrown the caches near the core, so that prefetching pays.
+  [[nodiscard]] bool is_large() const noexcept { return live_blocks_.bytes() > std::size_t{512} * 1024; }
   void mark_event(std::uint64_t stamp) noexcept { line_.add(live_, stamp); }
 
   /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
@@ -163,8 +167,11 @@ class space_ledger {
     record.peak_ordinal = peak_ordinal_;
     record.peak_stamp = peak_stamp_;
     record.peak_operation = peak_operation_;
-    for (std::size_t index = 0; index < categories_.size(); ++index) {
+    record.categories[0] = {peak_live_, peak_blocks_};
+    for (std::size_t index = 1; index < categories_.size(); ++index) {
       record.categories[index] = {categories_[index].live_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
+      record.categories[0].bytes -= record.categories[index].bytes;
+      record.categories[0].blocks -= record.categories[index].blocks;
     }
     return record;
   }
@@ -172,12 +179,16 @@ class space_ledger {
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
   [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
     rows.clear();
-    for (std::size_t node = 0; node < operations_.size(); ++node) {
+    owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: what the operations leave
+    for (std::size_t node = 1; node < operations_.size(); ++node) {
       const owner_stats& owned = operations_[node].owned;
       const std::int64_t blocks = owned.blocks_at_peak(epoch_);
       if (blocks == 0) continue;
       if (!rows.push_back({static_cast<std::uint32_t>(node), owned.live_at_peak(epoch_), blocks})) return false;
+      outside.bytes -= rows.back().bytes;
+      outside.blocks -= blocks;
     }
+    if (outside.blocks != 0 && !rows.push_back(outside)) return false;
     std::sort(rows.begin(), rows.end(), [](const owner_at_peak& left, const owner_at_peak& right) {
       return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
     });
@@ -246,11 +257,11 @@ class space_ledger {
   }
 
   /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, is freed.
-  void remember_freed(const block& freed) noexcept {
+  [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
-    if (segments_.empty() || freed.born > segments_[segments_.size() - 1].peak_ordinal) return;
+    if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
     const segment_record* const first =
-        std::lower_bound(segments_.begin(), segments_.end(), freed.born,
+        std::lower_bound(segments_.begin(), segments_.end(), freed.born(),
                          [](const segment_record& record, std::uint64_t born) { return record.peak_ordinal < born; });
     largest_of_finished_.offer(static_cast<std::size_t>(first - segments_.begin()), segments_.size(), freed);
   }
@@ -268,7 +279,7 @@ class space_ledger {
   std::uint32_t freed_count_ = 0;
   live_blocks live_blocks_;
   detail::page_array<operation_stats> operations_;
-  std::array<owner_stats, category_names.size()> categories_{};
+  std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
   ledger_options options_;
   std::size_t first_segment_;
   timeline line_;

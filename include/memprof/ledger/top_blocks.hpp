@@ -11,7 +11,7 @@ namespace memprof {
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
-  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born < right.born;
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
 }
 
 /// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.

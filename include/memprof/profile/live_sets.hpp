@@ -28,7 +28,7 @@ class live_set_builder {
     for (const segment_record& record : space.segments()) peak_ordinals_.push_back(record.peak_ordinal);
     peak_ordinals_.push_back(space.open_segment().peak_ordinal);
     space.blocks().for_each([&](const block& live) {
-      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), std::uint64_t{live.born});
+      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
       still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
     });
   }
@@ -97,8 +97,8 @@ class live_set_builder {
     result.address = live.address;
     result.bytes = static_cast<std::int64_t>(live.bytes);
     result.operation = paths_[live.operation];
-    result.category = static_cast<memprof::category>(live.category);
-    std::string_view annotation = labels_.text(live.annotation);
+    result.category = static_cast<memprof::category>(live.category());
+    std::string_view annotation = labels_.text(live.annotation());
     const auto next_field = [&] {
       const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
       const std::string_view field = annotation.substr(0, end);
