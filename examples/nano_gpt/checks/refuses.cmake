@@ -1,0 +1,12 @@
+# ARGUMENTS end the program with status 2 and one line on stderr, which matches EXPECTED.
+separate_arguments(ARGUMENTS UNIX_COMMAND "${ARGUMENTS}")
+execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT status EQUAL 2)
+  message(FATAL_ERROR "exit status ${status} in place of 2\n${output}${errors}")
+endif()
+if(NOT errors MATCHES "^nano_gpt: [^\n]*\n$")
+  message(FATAL_ERROR "not one line on stderr:\n${errors}")
+endif()
+if(NOT errors MATCHES "${EXPECTED}")
+  message(FATAL_ERROR "the line does not match \"${EXPECTED}\":\n${errors}")
+endif()

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nano_gpt/random_stream.hpp>
+#include <nano_gpt/tensor.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory_resource>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace nano_gpt {
+
+/// Sequences and what follows each of their tokens; both are [batch, time].
+struct batch {
+  tensor<std::int32_t> tokens;
+  tensor<std::int32_t> targets;
+};
+
+/// A text as tokens: one a character, that is a byte, numbered in the order of their values.
+class corpus {
+ public:
+  explicit corpus(std::string_view text);
+
+  [[nodiscard]] std::size_t size() const { return tokens_.size(); }
+  [[nodiscard]] std::size_t vocabulary_size() const { return vocabulary_.size(); }
+  [[nodiscard]] const std::string& vocabulary() const { return vocabulary_; }
+
+  /// Random stretches of the text, which must be longer than `seq_len`.
+  [[nodiscard]] batch sample(std::size_t batch_size, std::size_t seq_len, random_stream& random,
+                             std::pmr::memory_resource* memory) const;
+
+ private:
+  std::string vocabulary_;
+  std::vector<std::int32_t> tokens_;
+};
+
+/// The whole file; throws `input_error` if that is not possible.
+[[nodiscard]] std::string read_text(const std::filesystem::path& file);
+
+/// The documents of the repository this program was built in, one after the other; throws `input_error` if there are none.
+[[nodiscard]] std::string read_default_text();
+
+}  // namespace nano_gpt

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <nano_gpt/parameter.hpp>
+#include <nano_gpt/tensor.hpp>
+
+#include <cstddef>
+#include <memory_resource>
+#include <vector>
+
+namespace nano_gpt {
+
+struct adamw_settings {
+  double learning_rate = 2e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.99;
+  double epsilon = 1e-8;
+  double weight_decay = 0.1;  ///< of matrices; biases and normalisations do not decay
+};
+
+/// AdamW: two moments of the size of the parameters.
+template <class T>
+class adamw {
+ public:
+  /// `parameters` and `memory` must outlive the optimizer.
+  adamw(parameter_list<T> parameters, std::pmr::memory_resource* memory, const adamw_settings& settings = {});
+
+  /// Updates every parameter from its gradient.
+  void step();
+  void free_gradients();
+
+ private:
+  struct moments {
+    tensor<T> first;
+    tensor<T> second;
+  };
+
+  parameter_list<T> parameters_;
+  adamw_settings settings_;
+  std::vector<moments> moments_;
+  std::size_t steps_ = 0;
+};
+
+}  // namespace nano_gpt

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <nano_gpt/random_stream.hpp>
+#include <nano_gpt/tensor.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <algorithm>
+#include <memory_resource>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace nano_gpt {
+
+/// A trainable tensor. Its gradient exists from the first `accumulated_gradient` of a backward pass until the trainer frees it.
+template <class T>
+class parameter {
+ public:
+  parameter(std::string name, const extents& shape, std::pmr::memory_resource* memory)
+      : name_{std::move(name)}, memory_{memory}, value_{shape, memory} {
+    memprof::annotate(
+        value_.data(),
+        {.name = name_, .shape = shape.to_string(), .dtype = dtype_name<T>, .category = memprof::category::parameter});
+  }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] tensor<T>& value() { return value_; }
+  [[nodiscard]] const tensor<T>& value() const { return value_; }
+
+  /// Starts as zeros; what several uses of the parameter contribute adds up.
+  [[nodiscard]] tensor<T>& accumulated_gradient() {
+    if (gradient_.empty()) {
+      const auto scope = memprof::track_operation<"parameter_gradient">(memprof::category::gradient);
+      gradient_ = tensor<T>::zeros(value_.shape(), memory_);
+    }
+    return gradient_;
+  }
+  void free_gradient() { gradient_.free(); }
+
+  void fill(T constant) { std::ranges::fill(value_.elements(), constant); }
+  void fill_normal(random_stream& random, double deviation) {
+    for (T& element : value_.elements()) element = static_cast<T>(deviation * random.normal());
+  }
+
+ private:
+  std::string name_;
+  std::pmr::memory_resource* memory_;
+  tensor<T> value_;
+  tensor<T> gradient_;
+};
+
+template <class T>
+using parameter_list = std::vector<parameter<T>*>;
+
+}  // namespace nano_gpt

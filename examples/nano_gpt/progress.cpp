@@ -1,0 +1,37 @@
+#include <nano_gpt/progress.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <unistd.h>
+
+namespace nano_gpt {
+
+progress::progress(std::size_t steps) : steps_{steps}, terminal_{isatty(STDERR_FILENO) == 1} {}
+
+void progress::show(double loss) {
+  if (done_++ == 0) first_loss_ = loss;
+  last_loss_ = loss;
+  const bool is_end = done_ == 1 || done_ == steps_;
+  const clock::time_point now = clock::now();
+  if (terminal_) {
+    if (!is_end && now - last_shown_ < std::chrono::milliseconds{100}) return;
+  } else {
+    if (!is_end && done_ % std::max<std::size_t>(1, steps_ / 10) != 0) return;
+  }
+  last_shown_ = now;
+  std::fprintf(stderr, "%sstep %zu/%zu  loss %.4f  %.1f ms/step%s", terminal_ ? "\r" : "", done_, steps_, loss,
+               milliseconds_per_step(), terminal_ ? " " : "\n");
+}
+
+void progress::finish() const {
+  if (terminal_) std::fputc('\n', stderr);
+  std::printf("Loss: %.4f -> %.4f in %zu steps of %.1f ms\n", first_loss_, last_loss_, steps_, milliseconds_per_step());
+}
+
+double progress::milliseconds_per_step() const {
+  const std::chrono::duration<double, std::milli> elapsed = clock::now() - start_;
+  return elapsed.count() / static_cast<double>(std::max<std::size_t>(1, done_));
+}
+
+}  // namespace nano_gpt
