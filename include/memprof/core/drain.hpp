@@ -84,6 +84,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     // Acquire pairs with the release that publishes an event in `record`.
     event* const head = ring->head.load(std::memory_order_acquire);
+    Pauses::reach(path_step::head_read);
     ring->drain_limit = trim_to(ring->tail, head, until);
     if (ring->drain_limit != ring->tail) heap[count++] = ring;
   }

@@ -43,7 +43,18 @@
 namespace memprof {
 
 /// Points at which a test may hold a thread to force an interleaving.
-enum class path_step { word_read, slot_written, published, clock_read, heads_read, run_applied, pending_set, barrier_passed };
+enum class path_step {
+  word_read,
+  slot_written,
+  published,
+  clock_read,
+  head_read,
+  heads_read,
+  run_applied,
+  pending_set,
+  barrier_passed,
+  threads_checked
+};
 
 /// The schedule of production: no step waits for anything.
 struct no_pauses {
@@ -118,6 +129,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
     const activity doing = other->owner->doing.load(std::memory_order_acquire);
     if (doing == activity::recording || doing == activity::draining) is_quiet = false;
   }
+  Pauses::reach(path_step::threads_checked);
   word = order_pending;
   const std::uint64_t wanted = is_quiet ? next_order_word(shared, ring.id) : order_shared;
   if (shared.order_word.compare_exchange_strong(word, wanted, std::memory_order_acq_rel, std::memory_order_relaxed) && is_quiet) {
