@@ -11,6 +11,7 @@ json          <nlohmann/json.hpp>                 nlohmann-json3-dev
 pfr           <boost/pfr.hpp>                     libboost1.81-dev libboost-dev
 catch2        <catch2/catch_test_macros.hpp>      catch2
 benchmark     <benchmark/benchmark.h>             libbenchmark-dev
+valijson      <valijson/validator.hpp>            libvalijson-dev
 valgrind      valgrind                            valgrind
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
