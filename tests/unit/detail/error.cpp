@@ -1,0 +1,18 @@
+#include <memprof/detail/error.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+TEST_CASE("error: raise throws a memprof::error that keeps its text and is a runtime error") {
+  STATIC_CHECK(std::is_base_of_v<std::runtime_error, memprof::error>);
+  std::string text;
+  try {
+    memprof::detail::raise("what, where, and what to do");
+  } catch (const memprof::error& caught) {
+    text = caught.what();
+  }
+  CHECK(text == "what, where, and what to do");
+}

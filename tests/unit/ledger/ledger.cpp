@@ -1,0 +1,284 @@
+#include <memprof/ledger/ledger.hpp>
+#include <unit/ledger/told_ledger.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+using memprof::category;
+using memprof::event;
+using memprof::event_kind;
+using memprof::event_tally;
+using memprof::profile;
+using memprof::segment_usage;
+using memprof::space_profile;
+using memprof::test::told_ledger;
+
+TEST_CASE("ledger: segments add up as the design defines them, also when one only frees and names repeat") {
+  told_ledger told;
+  told.allocate(0x100, 1000);
+  told.allocate(0x200, 500);
+  told.free(0x200);
+  told.snapshot("FORWARD");  // peak 1500, change +1000
+  told.free(0x100);
+  told.allocate(0x300, 700);
+  told.snapshot("BACKWARD");  // starts at 1000, sinks to 0, ends at 700: peak 0, change -300
+  told.allocate(0x400, 2000);
+  told.snapshot("FORWARD");  // starts at 700, reaches 2700
+
+  const profile made = told.finished_profile();
+  REQUIRE(made.segments.size() == 3);
+  const space_profile& cpu = made.space("cpu");
+  REQUIRE(cpu.segments.size() == 3);
+  const auto numbers = [&](std::size_t index) {
+    const segment_usage& usage = cpu.segments[index];
+    return std::vector<std::int64_t>{usage.segment_peak,     usage.allocations,        usage.deallocations,
+                                     usage.segment_change,   usage.cumulative_peak,    usage.cumulative_current,
+                                     usage.allocation_count, usage.deallocation_count, usage.peak_time_ns};
+  };
+  CHECK(numbers(0) == std::vector<std::int64_t>{1500, 1500, 500, 1000, 1500, 1000, 2, 1, 200});
+  CHECK(numbers(1) == std::vector<std::int64_t>{0, 700, 1000, -300, 1500, 700, 1, 1, 300});
+  CHECK(numbers(2) == std::vector<std::int64_t>{2000, 2000, 0, 2000, 2700, 2700, 1, 0, 600});
+  CHECK(cpu.segments[0].segment == "FORWARD");
+  CHECK(cpu.segments[2].segment == "FORWARD");
+  CHECK(cpu.cumulative_peak == 2700);
+  CHECK(cpu.cumulative_current == 2700);
+  CHECK(cpu.allocations == 4200);
+  CHECK(cpu.deallocations == 1500);
+  CHECK(cpu.allocation_count == 4);
+  CHECK(cpu.deallocation_count == 2);
+  CHECK(cpu.peak_segment == 2);
+  CHECK(made.exact);
+}
+
+TEST_CASE("ledger: a peak is the first moment at which it was reached") {
+  told_ledger told;
+  told.begin("first");
+  told.allocate(0x100, 800);
+  told.free(0x100);
+  told.end("first");
+  told.begin("second");
+  told.allocate(0x200, 800);
+  told.end("second");
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(cpu.peak_operation == "first");
+  CHECK(cpu.peak_time_ns == 200);
+  REQUIRE(cpu.live_at_peak.largest_blocks.size() == 1);
+  CHECK(cpu.live_at_peak.largest_blocks[0].address == 0x100);
+}
+
+TEST_CASE("ledger: a free of an unknown address is counted, not fatal") {
+  told_ledger told;
+  told.allocate(0x100, 64);
+  told.free(0xDEAD, 4096);
+  told.free(0xBEEF);
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(cpu.anomalies.unmatched_frees == event_tally{2, 4096});
+  CHECK(cpu.deallocations == 0);
+  CHECK(cpu.deallocation_count == 0);
+  CHECK(cpu.cumulative_current == 64);
+  CHECK(made.exact);
+}
+
+TEST_CASE("ledger: a second allocation at a live address replaces the older block") {
+  told_ledger told;
+  told.allocate(0x100, 64);
+  told.allocate(0x100, 16);
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(cpu.anomalies.replaced_allocations == event_tally{1, 64});
+  CHECK(cpu.cumulative_current == 16);
+  CHECK(cpu.cumulative_peak == 64);
+  CHECK(cpu.allocation_count == 2);
+  CHECK(cpu.deallocation_count == 1);
+  CHECK(cpu.timeline.points.size() == 2);
+}
+
+TEST_CASE("ledger: a free that tells another size takes away what was allocated") {
+  told_ledger told;
+  told.allocate(0x100, 64);
+  told.allocate(0x200, 64);
+  told.free(0x100, 100);
+  told.free(0x200, 4);
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(cpu.anomalies.mismatched_sizes == event_tally{2, 36 + 60});
+  CHECK(cpu.cumulative_current == 0);
+}
+
+TEST_CASE("ledger: a free by another thread is counted and charged to the operation that freed") {
+  told_ledger told;
+  told.allocate(0x100, 64, {.thread = 1});
+  told.begin("consumer", 1, {.thread = 2});
+  told.free(0x100, 64, {.thread = 2});
+  told.end("consumer", 1, {.thread = 2});
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  CHECK(made.space("cpu").anomalies.cross_thread_frees == event_tally{1, 64});
+  REQUIRE(made.operations.size() == 1);
+  REQUIRE(made.operations[0].usage.size() == 1);
+  CHECK(made.operations[0].usage[0].freed == 64);
+  CHECK(made.operations[0].usage[0].total_delta == -64);
+  CHECK(made.operations[0].usage[0].max_delta == -64);
+  CHECK(made.operations[0].usage[0].peak == 0);
+}
+
+TEST_CASE("ledger: sizes that no total can hold are rejected, and the totals never wrap") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  told_ledger told;
+  told.allocate(0x100, std::uint64_t{1} << 62);
+  told.allocate(0x200, ~std::uint64_t{0});
+  told.allocate(0x300, std::uint64_t{1} << 63);
+  told.allocate(0x400, std::uint64_t{1} << 62);        // one byte more than there is room for
+  told.allocate(0x500, (std::uint64_t{1} << 62) - 1);  // exactly the rest
+  told.allocate(0x600, 0);
+  told.free(0x100);
+  told.allocate(0x700, 1);  // what was freed does not come back: the sum of all allocations is a total as well
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(made.anomalies.rejected_events == 4);
+  CHECK_FALSE(made.exact);
+  CHECK(cpu.allocations == most);
+  CHECK(cpu.cumulative_peak == most);
+  CHECK(cpu.cumulative_current == (std::int64_t{1} << 62) - 1);
+  CHECK(cpu.live_at_peak.blocks == 2);
+}
+
+TEST_CASE("ledger: told sizes of unmatched frees saturate") {
+  told_ledger told;
+  told.free(0x100, ~std::uint64_t{0});
+  told.free(0x200, 1);
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  CHECK(made.space("cpu").anomalies.unmatched_frees == event_tally{2, std::numeric_limits<std::int64_t>::max()});
+}
+
+TEST_CASE("ledger: events with an unknown kind, with the id of no space or from an impossible thread are rejected") {
+  told_ledger told;
+  told.tell({1, 0x100, 8, 0, static_cast<event_kind>(0), 0, 0});
+  told.tell({1, 0x100, 8, 0, static_cast<event_kind>(200), 0, 0});
+  told.tell({1, 0x100, 8, 0, event_kind::allocate, memprof::any_space, 0});
+  told.tell({1, 0x100, 8, 0, event_kind::deallocate, memprof::any_space, 0});
+  told.allocate(0x100, 8, {.thread = memprof::block::max_thread + 1});
+  CHECK(told.events.rejected_events() == 5);
+  CHECK(told.finished_profile().spaces.empty());
+  told.allocate(0x100, 8, {.thread = memprof::block::max_thread});
+  CHECK(told.events.rejected_events() == 5);
+  CHECK(told.finished_profile().space("cpu").cumulative_current == 8);
+}
+
+TEST_CASE("ledger: a space that shows up late has empty segments before, and peaks from its own begin") {
+  told_ledger told;
+  told.allocate(0x100, 10);  // at 100
+  told.snapshot("FIRST");
+  told.allocate(0x100, 20);  // at 200, replaces
+  told.free(0x900, 1, {.space = 1});
+  told.snapshot("SECOND");
+  const profile made = told.finished_profile();
+  const space_profile& cuda = made.space("cuda:0");
+  REQUIRE(cuda.segments.size() == 2);
+  segment_usage nothing;
+  nothing.segment = "FIRST";
+  CHECK(cuda.segments[0] == nothing);
+  CHECK(cuda.segments[1].segment_peak == 0);
+  CHECK(cuda.segments[1].peak_time_ns == 100);  // its segment began there
+  CHECK(cuda.peak_segment == -1);
+}
+
+TEST_CASE("ledger: annotating the block that made the peak changes the categories at the peak") {
+  told_ledger told;
+  told.allocate(0x100, 1000);
+  told.annotate(0x100,
+                "wte\x1f[65, 128]\x1f"
+                "float32",
+                category::parameter);
+  told.snapshot("MODEL_CREATION");
+  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  REQUIRE(set.by_category.size() == 1);
+  CHECK(set.by_category[0] == memprof::owned_bytes{"parameter", 1000, 1});
+  REQUIRE(set.largest_blocks.size() == 1);
+  CHECK(set.largest_blocks[0].category == category::parameter);
+  CHECK(set.largest_blocks[0].name == "wte");
+  CHECK(set.largest_blocks[0].shape == "[65, 128]");
+  CHECK(set.largest_blocks[0].dtype == "float32");
+}
+
+TEST_CASE("ledger: annotating a block that came after the peak leaves the categories at the peak alone") {
+  told_ledger told;
+  told.allocate(0x100, 1000);
+  told.free(0x100);
+  told.allocate(0x200, 10);
+  told.annotate(0x200, "late", category::gradient);
+  told.snapshot("ALL");
+  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  REQUIRE(set.by_category.size() == 1);
+  CHECK(set.by_category[0] == memprof::owned_bytes{"other", 1000, 1});
+}
+
+TEST_CASE("ledger: an annotation without a space finds the block wherever it lives") {
+  told_ledger told;
+  told.allocate(0x100, 10, {.space = 0});
+  told.allocate(0x200, 20, {.space = 1});
+  told.annotate(0x200, "there", category::input, {.space = memprof::any_space});
+  told.annotate(0x300, "nowhere", category::input, {.space = memprof::any_space});
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  CHECK(made.space("cuda:0").live_at_peak.largest_blocks.at(0).name == "there");
+  CHECK(made.space("cpu").anomalies.unknown_annotations == event_tally{1, 0});
+  CHECK(made.space("cuda:0").anomalies.unknown_annotations == event_tally{0, 0});
+}
+
+TEST_CASE("ledger: a category comes from the allocation, else from the innermost operation that has one") {
+  told_ledger told;
+  const auto gradient = told_ledger::tag_of(category::gradient);
+  const auto input = told_ledger::tag_of(category::input);
+  told.begin("backward", 1, {.tag = gradient});
+  told.begin("inner", 2);
+  told.allocate(0x100, 1);
+  told.allocate(0x200, 2, {.tag = input});
+  told.allocate(0x300, 4, {.tag = 9});  // no category has this tag
+  told.snapshot("ALL");
+  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  REQUIRE(set.by_category.size() == 2);
+  CHECK(set.by_category[0] == memprof::owned_bytes{"gradient", 5, 2});
+  CHECK(set.by_category[1] == memprof::owned_bytes{"input", 2, 1});
+}
+
+TEST_CASE("ledger: its memory does not grow with the number of events") {
+  memprof::ledger events;
+  std::vector<event> run;
+  constexpr std::uint64_t live = 1000;
+  constexpr std::uint64_t million = 1'000'000;
+  for (std::uint64_t index = 0; index < live; ++index) {
+    run.push_back({0, 4096 + 64 * index, 256, 0, event_kind::allocate, 0, 0});
+  }
+  events.apply(run.data(), run.data() + run.size(), 0);
+  std::size_t after_a_million = 0;
+  std::uint64_t state = 1;
+  for (std::uint64_t applied = 0; applied < 5 * million; applied += run.size()) {
+    run.clear();
+    run.push_back({applied + 1, 1, 0, static_cast<memprof::label>(1 + applied % 7), event_kind::scope_begin, 0, 0});
+    for (int pair = 0; pair < 499; ++pair) {
+      state = state * 6364136223846793005U + 1442695040888963407U;
+      const std::uint64_t address = 4096 + 64 * ((state >> 33) % live);
+      run.push_back({0, address, 0, 0, event_kind::deallocate, 0, 0});
+      run.push_back({0, address, (state >> 40) % 8192, 0, event_kind::allocate, 0, 0});
+    }
+    run.push_back({0, 1, 0, static_cast<memprof::label>(1 + applied % 7), event_kind::scope_end, 0, 0});
+    events.apply(run.data(), run.data() + run.size(), 0);
+    if (applied < million) after_a_million = events.bytes();
+  }
+  CHECK(events.events() >= 5 * million);
+  CHECK(events.space(0)->blocks().size() == live);
+  CHECK(events.bytes() == after_a_million);
+}

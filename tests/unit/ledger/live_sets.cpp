@@ -1,0 +1,94 @@
+#include <unit/ledger/told_ledger.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <vector>
+
+using memprof::live_block;
+using memprof::live_set;
+using memprof::owned_bytes;
+using memprof::profile;
+using memprof::test::told_ledger;
+
+namespace {
+
+std::vector<std::uint64_t> addresses_of(const live_set& set) {
+  std::vector<std::uint64_t> addresses;
+  for (const live_block& shown : set.largest_blocks) addresses.push_back(shown.address);
+  return addresses;
+}
+
+}  // namespace
+
+TEST_CASE("live sets: the largest blocks of a peak are listed whether they are freed later or not") {
+  told_ledger told{{.largest_blocks = 3}};
+  told.allocate(0x100, 10);
+  told.allocate(0x200, 40);
+  told.allocate(0x300, 30);
+  told.allocate(0x400, 20);  // the peak
+  told.free(0x300);
+  told.allocate(0x500, 1);
+  told.free(0x500);
+  told.snapshot("A");
+  told.free(0x200);
+  told.snapshot("B");
+  const profile made = told.finished_profile();
+  CHECK(addresses_of(made.space("cpu").segments[0].live_at_peak) == std::vector<std::uint64_t>{0x200, 0x300, 0x400});
+  // B never rose above its start, so its peak is its start: what was live then.
+  CHECK(addresses_of(made.space("cpu").segments[1].live_at_peak) == std::vector<std::uint64_t>{0x200, 0x400, 0x100});
+  CHECK(made.space("cpu").live_at_peak == made.space("cpu").segments[0].live_at_peak);
+}
+
+TEST_CASE("live sets: equally large blocks stand in the order of their allocation") {
+  told_ledger told{{.largest_blocks = 3}};
+  for (const std::uint64_t address : {0x500U, 0x100U, 0x400U, 0x200U, 0x300U}) told.allocate(address, 8);
+  told.free(0x100);
+  told.snapshot("A");
+  CHECK(addresses_of(told.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x500, 0x100, 0x400});
+}
+
+TEST_CASE("live sets: a block of no bytes that comes after the peak is not part of it") {
+  told_ledger told;
+  told.allocate(0x100, 8);
+  told.allocate(0x200, 0);
+  told.snapshot("A");
+  const live_set set = told.finished_profile().space("cpu").live_at_peak;
+  CHECK(set.blocks == 1);
+  CHECK(addresses_of(set) == std::vector<std::uint64_t>{0x100});
+}
+
+TEST_CASE("live sets: owners beyond the limit are summed up, but the overall peak lists all of them") {
+  told_ledger told{{.owners_per_segment = 2}};
+  std::uint64_t bytes = 1;
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    told.begin(name);
+    told.allocate(bytes * 4096, bytes);
+    told.end(name);
+    bytes *= 2;
+  }
+  told.snapshot("ALL");
+  const profile made = told.finished_profile();
+  const live_set& kept = made.space("cpu").segments[0].live_at_peak;
+  CHECK(kept.by_operation == std::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}});
+  CHECK(kept.remaining_bytes == 3);
+  CHECK(kept.remaining_operations == 2);
+  const live_set& overall = made.space("cpu").live_at_peak;
+  CHECK(overall.by_operation == std::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}, {"b", 2, 1}, {"a", 1, 1}});
+  CHECK(overall.remaining_operations == 0);
+}
+
+TEST_CASE("live sets: nothing is kept where no blocks and no owners were asked for, and the totals are the same") {
+  told_ledger told{{.largest_blocks = 0, .owners_per_segment = 0}};
+  told.allocate(0x100, 8);
+  told.free(0x100);
+  told.snapshot("ALL");
+  const live_set set = told.finished_profile().space("cpu").segments[0].live_at_peak;
+  CHECK(set.bytes == 8);
+  CHECK(set.blocks == 1);
+  CHECK(set.by_operation.empty());
+  CHECK(set.remaining_bytes == 8);
+  CHECK(set.remaining_operations == 1);
+  CHECK(set.largest_blocks.empty());
+  CHECK(set.by_category == std::vector<owned_bytes>{{"other", 8, 1}});
+}

@@ -1,0 +1,83 @@
+#include <memprof/ledger/scope_stack.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <vector>
+
+using memprof::scope_stack;
+using memprof::scope_usage;
+using memprof::space_scopes;
+
+TEST_CASE("scope stack: outside any scope there is no operation and no category") {
+  const scope_stack stack;
+  CHECK(stack.empty());
+  CHECK(stack.operation() == 0);
+  CHECK(stack.tag() == 0);
+}
+
+TEST_CASE("scope stack: the innermost scope gives operation and category") {
+  scope_stack stack;
+  REQUIRE(stack.push({3, 30, 1, 5}));
+  REQUIRE(stack.push({4, 40, 2, 6}));
+  CHECK(stack.depth() == 2);
+  CHECK(stack.operation() == 4);
+  CHECK(stack.tag() == 6);
+  stack.pop([](std::uint8_t, const scope_usage&) {});
+  CHECK(stack.operation() == 3);
+  CHECK(stack.innermost().name == 30);
+}
+
+TEST_CASE("scope stack: a scope that ends hands its bytes and its peak to the one around it") {
+  scope_stack stack;
+  space_scopes& usage = *stack.in_space(0);
+  REQUIRE(stack.push({1, 1, 1, 0}));
+  usage.back().allocate(100);
+  REQUIRE(stack.push({2, 2, 2, 0}));
+  usage.back().allocate(50);
+  usage.back().deallocate(40);
+  scope_usage ended{};
+  const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
+  stack.pop(remember);
+  CHECK(ended.net() == 10);
+  CHECK(ended.max_net == 50);
+  usage.back().allocate(5);
+  usage.back().deallocate(100);
+  stack.pop(remember);
+  CHECK(ended.net() == 15);      // 100 + (50 - 40) + 5 - 100
+  CHECK(ended.max_net == 150);   // 100 + 50
+  CHECK(ended.self_max == 105);  // 100 + 5
+  CHECK(ended.inner_net == 10);
+  REQUIRE(usage.size() == 1);
+  CHECK(usage.back().net() == 15);
+  CHECK(usage.back().max_net == 150);
+}
+
+TEST_CASE("scope stack: a scope whose inner scopes only free has no peak from them") {
+  scope_stack stack;
+  space_scopes& usage = *stack.in_space(0);
+  REQUIRE(stack.push({1, 1, 1, 0}));
+  REQUIRE(stack.push({2, 2, 2, 0}));
+  usage.back().deallocate(30);
+  scope_usage ended{};
+  const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
+  stack.pop(remember);
+  usage.back().allocate(20);
+  stack.pop(remember);
+  CHECK(ended.net() == -10);
+  CHECK(ended.max_net == 0);
+  CHECK(ended.self_max == 20);
+}
+
+TEST_CASE("scope stack: a space that a thread first touches within scopes has an entry for each of them") {
+  scope_stack stack;
+  REQUIRE(stack.push({1, 1, 1, 0}));
+  REQUIRE(stack.push({2, 2, 2, 0}));
+  const space_scopes* const late = stack.in_space(200);
+  REQUIRE(late != nullptr);
+  CHECK(late->size() == 3);
+  CHECK(stack.in_space(200) == late);
+  std::vector<int> visited;
+  stack.for_each_space([&](std::uint8_t space, const space_scopes&) { visited.push_back(space); });
+  CHECK(visited == std::vector<int>{200});
+}

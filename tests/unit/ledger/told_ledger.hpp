@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+#include <memprof/core/event.hpp>
+#include <memprof/core/label.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/build.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::test {
+
+/// Where an event happens. A tag is a category's value plus one; 0 is none.
+struct where {
+  std::uint8_t space = 0;
+  std::uint32_t thread = 0;
+  std::uint16_t tag = 0;
+};
+
+/// A ledger that is told one event at a time, by name. Stamps are nanoseconds, 100 for the first event and 100 more for each.
+class told_ledger {
+ public:
+  explicit told_ledger(const ledger_options& options = {}) : events{options} {
+    for (const std::string_view name : {"cpu", "cuda:0", "dram"}) spaces_[space_count_++] = labels_.intern(name);
+  }
+
+  void allocate(std::uint64_t address, std::uint64_t bytes, where at = {}) {
+    tell({next_stamp(), address, bytes, 0, event_kind::allocate, at.space, at.tag}, at.thread);
+  }
+  void free(std::uint64_t address, std::uint64_t bytes = 0, where at = {}) {
+    tell({next_stamp(), address, bytes, 0, event_kind::deallocate, at.space, 0}, at.thread);
+  }
+  void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
+    tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);
+  }
+  void begin(std::string_view name, std::uint64_t depth = 1, where at = {}) {
+    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
+  }
+  void end(std::string_view name, std::uint64_t depth = 1, where at = {}) {
+    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
+  }
+  void snapshot(std::string_view name) { events.end_segment(labels_.intern(name), stamp_); }
+  void tell(const event& told, std::uint32_t thread = 0) { events.apply(&told, &told + 1, thread); }
+
+  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), {}, false}); }
+  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), {}, true}); }
+  [[nodiscard]] std::uint64_t next_stamp() { return stamp_ += 100; }
+  [[nodiscard]] static std::uint16_t tag_of(category kind) { return static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1); }
+
+  ledger events;
+
+ private:
+  label_table labels_;
+  std::array<label, ledger::max_spaces> spaces_{};
+  std::size_t space_count_ = 0;
+  std::uint64_t stamp_ = 0;
+};
+
+}  // namespace memprof::test
