@@ -27,6 +27,8 @@ target_link_libraries(memprof_odr PRIVATE memprof::memprof)
 function(memprof_add_test target label)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
+  # What ./dev unpacked in place of installing it.
+  target_include_directories(${target} SYSTEM PRIVATE ${PROJECT_SOURCE_DIR}/build/packages/usr/include)
   target_link_libraries(${target} PRIVATE memprof_odr Catch2::Catch2WithMain)
   target_compile_definitions(${target} PRIVATE MEMPROF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET memprof::json)
