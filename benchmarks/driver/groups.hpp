@@ -1,0 +1,41 @@
+#pragma once
+
+#include "result.hpp"
+
+#include <array>
+#include <string_view>
+
+/// @file
+/// What is measured, in groups that can be asked for by name. Each adds its rows to the report, and a line to `skipped` for what
+/// it cannot measure here.
+
+namespace bench {
+
+/// Allocating and freeing as fast as threads can, without memprof, with it compiled out, idle, and capturing.
+void measure_pairs(const plan& plan, report& report);
+/// The profiler's own memory over 100 million events.
+void measure_memory(const plan& plan, report& report);
+/// Operations, snapshots and the ledger alone, by Google Benchmark.
+void measure_parts(const plan& plan, report& report);
+/// examples/nano_gpt with and without memprof.
+void measure_nano_gpt(const plan& plan, report& report);
+/// The compile time of the umbrella header.
+void measure_include(const plan& plan, report& report);
+/// Other profilers on the same program.
+void measure_peers(const plan& plan, report& report);
+
+struct group {
+  std::string_view name;
+  void (*measure)(const plan&, report&);
+};
+
+inline constexpr std::array<group, 6> groups{{
+    {"pairs", measure_pairs},
+    {"memory", measure_memory},
+    {"parts", measure_parts},
+    {"nano_gpt", measure_nano_gpt},
+    {"include", measure_include},
+    {"peers", measure_peers},
+}};
+
+}  // namespace bench

@@ -1,0 +1,79 @@
+#include "groups.hpp"
+#include "process.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <string>
+
+namespace bench {
+namespace {
+
+/// All repetitions of all benchmarks of an executable that uses Google Benchmark, by name, as the library's JSON has them.
+using repetitions = std::map<std::string, std::vector<nlohmann::json>>;
+
+repetitions run_google_benchmark(const plan& plan) {
+  command line{std::string{BENCH_PROGRAMS} + "/bench_parts", "--benchmark_format=json",
+               "--benchmark_enable_random_interleaving=true", "--benchmark_repetitions=" + std::to_string(plan.rounds)};
+  if (plan.is_quick) line.emplace_back("--benchmark_min_time=0.001");
+  const auto document = nlohmann::json::parse(run_or_throw(line).output);
+  repetitions result;
+  for (const auto& run : document.at("benchmarks")) {
+    if (run.value("run_type", "") == "iteration") result[run.at("run_name").get<std::string>()].push_back(run);
+  }
+  return result;
+}
+
+samples values(const repetitions& runs, const std::string& name, const char* field, double scale = 1) {
+  samples result;
+  for (const auto& run : runs.at(name)) result.push_back(run.at(field).get<double>() * scale);
+  return result;
+}
+
+void add_operation(const repetitions& runs, report& report, const std::string& variant, const std::string& name, double goal) {
+  // Repetitions are shuffled, so each is compared with the median of the empty loop, not with its neighbour.
+  const double without = median(values(runs, "track_operation/none", "cpu_time"));
+  const samples with = values(runs, "track_operation/" + variant, "cpu_time");
+  result row;
+  row.name = name;
+  row.unit = "ns";
+  row.untracked = without;
+  row.on = median(with);
+  for (const double value : with) row.measured.push_back(value - without);
+  row.goal = at_most(goal);
+  report.results.push_back(row);
+}
+
+void add_snapshot(const repetitions& runs, report& report) {
+  result row;
+  row.name = "snapshot, 1,000,000 live blocks";
+  row.unit = "us";
+  row.measured = values(runs, "snapshot/1000000/iterations:200/manual_time", "real_time");
+  row.on = median(row.measured);
+  row.goal = at_most(50);
+  report.results.push_back(row);
+}
+
+void add_replay(const repetitions& runs, report& report, const std::string& variant, const std::string& name, double goal) {
+  result row;
+  row.name = name;
+  row.unit = "M events/s";
+  row.measured = values(runs, "ledger_replay/" + variant + "/iterations:1/manual_time", "items_per_second", 1e-6);
+  row.on = median(row.measured);
+  row.goal = at_least(goal);
+  report.results.push_back(row);
+}
+
+}  // namespace
+
+void measure_parts(const plan& plan, report& report) {
+  const repetitions runs = run_google_benchmark(plan);
+  add_operation(runs, report, "idle", "track_operation, no capture", 1.5);
+  add_operation(runs, report, "literal", "track_operation<\"name\">, enter and exit", 25);
+  add_operation(runs, report, "by_name", "track_operation(name), enter and exit", 25);
+  add_snapshot(runs, report);
+  add_replay(runs, report, "lifo_like", "ledger replay, 100,000 live, LIFO-like", 50);
+  add_replay(runs, report, "random", "ledger replay, 100,000 live, random", 25);
+}
+
+}  // namespace bench

@@ -1,0 +1,50 @@
+// The program with memprof: idle, or with --capture recording. Compiled a second time with MEMPROF_ENABLED=0.
+#include "workload.hpp"
+
+#include <memprof/backend/new_delete.hpp>
+#include <memprof/memprof.hpp>
+
+#include <cstdint>
+#include <cstdio>
+
+namespace {
+
+struct tracked_operations {
+  static auto open(std::uint64_t turn) {
+    switch (turn % 8) {
+      case 0: return memprof::track_operation<"embedding">();
+      case 1: return memprof::track_operation<"layer_norm">();
+      case 2: return memprof::track_operation<"attention">();
+      case 3: return memprof::track_operation<"softmax">();
+      case 4: return memprof::track_operation<"feed_forward">();
+      case 5: return memprof::track_operation<"activation">();
+      case 6: return memprof::track_operation<"head">();
+      default: return memprof::track_operation<"loss">();
+    }
+  }
+};
+
+void run_captured(const pairs::options& options) {
+  auto capture = memprof::begin_capture();
+  pairs::run<tracked_operations>(options);
+  capture.end();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const pairs::options options = pairs::parse(count, arguments);
+  const double begin = pairs::cpu_ns();
+  if (options.capture) {
+    run_captured(options);
+  } else {
+    pairs::run<tracked_operations>(options);
+  }
+  const double spent = pairs::cpu_ns() - begin;
+
+  const memprof::profile profile = memprof::current_profile();
+  std::printf(
+      "{\"events\": %llu, \"cpu_ns\": %.0f, \"recorded\": %lld, \"memory_bytes\": %lld, \"memory_bytes_at_million\": %lld}\n",
+      static_cast<unsigned long long>(pairs::events(options)), spent, static_cast<long long>(profile.cost.events),
+      static_cast<long long>(profile.cost.memory_bytes), static_cast<long long>(profile.cost.memory_bytes_at_million_events));
+}
