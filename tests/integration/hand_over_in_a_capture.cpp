@@ -1,0 +1,95 @@
+// The same programs on the process's event path, from `begin_capture` to the profile, with rings that overflow all the time.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <integration/hand_over.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <thread>
+
+namespace {
+
+constexpr const char* space_name = "handed over";
+
+class process_sink {
+ public:
+  void allocate(std::uint64_t address, std::uint64_t bytes) { sink_.allocate(space_, pointer(address), bytes); }
+  void deallocate(std::uint64_t address, std::uint64_t bytes) { sink_.deallocate(space_, pointer(address), bytes); }
+
+ private:
+  static const void* pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
+
+  memprof::memory_space space_{space_name};
+  memprof::event_sink sink_;
+};
+
+process_sink make_sink() { return {}; }
+
+/// What the profile says of an ended capture. Fails the test for anything impossible.
+hand_over::truth told(const memprof::profile& profile) {
+  const memprof::space_profile& space = profile.space(space_name);
+  CHECK(profile.exact);
+  CHECK(space.anomalies.unmatched_frees.count == 0);
+  CHECK(space.anomalies.replaced_allocations.count == 0);
+  CHECK(space.anomalies.mismatched_sizes.count == 0);
+  return {space.cumulative_peak, space.cumulative_current, space.allocations, space.allocation_count};
+}
+
+#if defined(__SANITIZE_THREAD__)
+constexpr unsigned share = 4;
+#else
+constexpr unsigned share = 1;
+#endif
+
+}  // namespace
+
+TEST_CASE("threads: strict alternation of one 1,000-byte block has a peak of 1,000, never 2,000") {
+  const auto threads = GENERATE(2U, 4U);
+  auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 7U, 1024U)});
+  const hand_over::truth expected = hand_over::alternation(threads, 20'000 / share, make_sink);
+  capture.end();
+  CHECK(told(capture.profile()) == expected);
+}
+
+TEST_CASE("threads: a bounded queue of 8 x 512 bytes peaks at 4,096") {
+  const auto pairs = GENERATE(1U, 2U, 4U);
+  auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 8U, 1024U)});
+  const hand_over::truth expected = hand_over::bounded_queue(pairs, 20'000 / share / pairs, make_sink);
+  capture.end();
+  CHECK(told(capture.profile()) == expected);
+}
+
+TEST_CASE("threads: tokens that go round peak at the sum of their sizes") {
+  const auto threads = GENERATE(2U, 8U);
+  auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 4U)});
+  const hand_over::truth expected = hand_over::token_ring(threads, 5, 2'000 / share, make_sink);
+  capture.end();
+  CHECK(told(capture.profile()) == expected);
+}
+
+TEST_CASE("threads: a random mix in one critical section has the peak that the section saw, whoever reads profiles meanwhile") {
+  const auto threads = GENERATE(2U, 4U, 8U);
+  const auto ring_capacity = GENERATE(2U, 8U);
+  auto capture = memprof::begin_capture({.ring_capacity = ring_capacity});
+  std::atomic<bool> is_over{false};
+  std::atomic<bool> was_always_exact{true};
+  std::thread reader{[&] {
+    for (int count = 0; count < 50 && !is_over; ++count) {
+      memprof::snapshot("PHASE " + std::to_string(count));
+      if (!memprof::current_profile().exact) was_always_exact = false;
+      std::this_thread::yield();
+    }
+  }};
+  const std::uint32_t seed = 30'000 + threads * 100 + ring_capacity;
+  INFO("seed " << seed);
+  const hand_over::truth expected = hand_over::serialised_mix(threads, 40'000 / share / threads, seed, make_sink);
+  is_over = true;
+  reader.join();
+  capture.end();
+  CHECK(was_always_exact);
+  CHECK(told(capture.profile()) == expected);
+}
