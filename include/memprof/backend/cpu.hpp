@@ -99,11 +99,12 @@ namespace detail {
 /// The global `operator new` and `operator delete` for any alignment.
 struct plain_heap {
   [[nodiscard]] static void* allocate(std::size_t bytes, std::size_t alignment) {
-    return alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? ::operator new(bytes, std::align_val_t{alignment}) : ::operator new(bytes);
+    return alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? ::operator new (bytes, std::align_val_t{alignment})
+                                                        : ::operator new(bytes);
   }
   static void deallocate(void* address, std::size_t, std::size_t alignment) noexcept {
     if (alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
-      ::operator delete(address, std::align_val_t{alignment});
+      ::operator delete (address, std::align_val_t{alignment});
     } else {
       ::operator delete(address);
     }

@@ -27,10 +27,12 @@ namespace memprof::detail {
 [[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: as in `record_event`.
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
   thread_context& self = abi_1::this_thread;
   const activity doing = self.doing.load(std::memory_order_relaxed);
-  if (doing != activity::idle) [[unlikely]] return note_reentrant(shared, doing);
+  if (doing != activity::idle) [[unlikely]]
+    return note_reentrant(shared, doing);
   record_idle<no_pauses>(shared, self, {0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
 }
 
@@ -44,7 +46,8 @@ namespace memprof::detail {
     } else if (::posix_memalign(&address, alignment, wanted) != 0) {
       address = nullptr;
     }
-    if (address != nullptr) [[likely]] return address;
+    if (address != nullptr) [[likely]]
+      return address;
     const std::new_handler handler = std::get_new_handler();
     if (handler == nullptr) return nullptr;
     handler();
@@ -54,7 +57,8 @@ namespace memprof::detail {
 [[nodiscard]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
   // The usual case first: no loop, and no variable whose address is taken.
   void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? std::malloc(bytes) : nullptr;
-  if (address == nullptr) [[unlikely]] address = heap_allocate(bytes, alignment);
+  if (address == nullptr) [[unlikely]]
+    address = heap_allocate(bytes, alignment);
   if (address == nullptr) [[unlikely]] {
 #if defined(__cpp_exceptions)
     throw std::bad_alloc{};

@@ -115,12 +115,13 @@ class [[nodiscard]] capture_guard {
   /// Ends the capture with a last segment. Does nothing if it has ended already.
   void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
 
-  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since, or
-  /// after `clear`.
+  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
+  /// or after `clear`.
   [[nodiscard]] const memprof::profile& profile() const {
     if (number_ == 0 || !detail::read_session(number_, profile_)) {
-      detail::raise("capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
-                    "profile before that, or use current_profile()");
+      detail::raise(
+          "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
+          "profile before that, or use current_profile()");
     }
     return profile_;
   }

@@ -27,12 +27,12 @@ struct capture_state {
   std::int64_t begin_ns;
   std::uint64_t begin_stamp;
   std::uint64_t begin_drains;
-  std::int64_t end_ns = 0;       ///< 0 while the capture is active
+  std::int64_t end_ns = 0;  ///< 0 while the capture is active
   std::uint64_t end_stamp = 0;
   std::uint64_t end_drains = 0;
-  std::uint64_t drain_stamps = 0;   ///< clock ticks spent in drains
+  std::uint64_t drain_stamps = 0;  ///< clock ticks spent in drains
   std::uint64_t profiler_bytes_at_million = 0;
-  std::uint64_t dropped_events = 0;    ///< these two are taken over when the capture ends
+  std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
   std::uint64_t reentrant_events = 0;
   double record_ns = 0;
   void (*detach_backends)(void*) noexcept = nullptr;
@@ -73,8 +73,7 @@ inline void drain_into_capture(registry& shared) noexcept {
 
   const label_table no_labels_yet;
   const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
-  profile result =
-      build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
+  profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
   result.begin_unix_ns = state.begin_unix_ns;
   result.duration_ns = now_ns - state.begin_ns;
   const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);

@@ -16,11 +16,11 @@ inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// How a capture records. The defaults lose nothing.
 struct capture_options {
-  std::uint32_t ring_capacity = 1024;             ///< events of 32 bytes per thread; at least 2
-  overflow overflow_policy = overflow::drain;     ///< with `drop` the profile says `exact: false` once anything was dropped
-  std::uint32_t timeline_points = 4096;           ///< per memory space; at least 2
-  std::uint32_t largest_blocks = 10;              ///< listed for each peak; at most 4096
-  std::uint32_t owners_per_segment = 32;          ///< operations listed for each segment's peak; the overall peak lists all
+  std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
+  overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
+  std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
+  std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
+  std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
 };
 
 }  // namespace memprof

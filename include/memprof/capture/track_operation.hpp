@@ -27,7 +27,8 @@ namespace detail {
   event_ring* const ring = abi_1::this_thread.ring;
   const std::uint32_t hash = label_table::hash_of(name);
   event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]] return cached->id;
+  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]]
+    return cached->id;
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   const lock_guard lock{shared.lock};
   const label id = abi_1::intern(shared, name);
@@ -62,7 +63,8 @@ class [[nodiscard]] operation_scope {
   template <class FindName>
   operation_scope(FindName find_name, std::uint16_t tag) noexcept
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
-    if (capture_ == 0) [[likely]] return;
+    if (capture_ == 0) [[likely]]
+      return;
     name_ = find_name();
     depth_ = ++abi_1::this_thread.scope_depth;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
@@ -71,7 +73,8 @@ class [[nodiscard]] operation_scope {
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
   ~operation_scope() {
-    if (capture_ == 0) [[likely]] return;
+    if (capture_ == 0) [[likely]]
+      return;
     abi_1::this_thread.scope_depth = depth_ - 1;
     // A scope that outlives its capture must not close one of the next.
     if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;

@@ -21,8 +21,8 @@ enum class category : std::uint8_t {
 };
 
 /// The names of `category`, in the order of its values.
-inline constexpr std::array<std::string_view, 8> category_names{
-    "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"};
+inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
+                                                                "activation", "temporary", "input",    "kv_cache"};
 
 /// The name of a category as reports and files spell it.
 [[nodiscard]] constexpr std::string_view to_string(category value) noexcept {

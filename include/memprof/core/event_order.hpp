@@ -36,9 +36,9 @@
 ///    Any event of the old owner that depends on a stamped one saw `shared` first: the dependence carries the store.
 ///  - Only a drain gives the word back, when one ring was alone in two drains in a row. A thread that had read `shared` might
 ///    still be about to take its stamp, later than the new owner's first; if it then hands a block to the owner, the owner's
-///    unstamped free would be placed before it. Hence the third value: set `pending`, make every core see it (`membarrier`), look at
-///    every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and only
-///    if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
+///    unstamped free would be placed before it. Hence the third value: set `pending`, make every core see it (`membarrier`), look
+///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
+///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
 
 namespace memprof {
 
@@ -95,7 +95,8 @@ inline bool process_barrier() noexcept {
 }
 
 /// The stamp for an event of a thread that may not leave it out, once the order word says that it stamps.
-[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self, std::uint64_t word) noexcept {
+[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self,
+                                                              std::uint64_t word) noexcept {
   const std::uint32_t own_id = self.ring->id;
   for (;;) {
     if (word == order_shared) return shared.stamps.next();
@@ -117,7 +118,8 @@ inline bool process_barrier() noexcept {
 template <class Pauses>
 void grant_order(registry& shared, const event_ring& ring) noexcept {
   std::uint64_t word = order_shared;
-  if (!shared.order_word.compare_exchange_strong(word, order_pending, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
+  if (!shared.order_word.compare_exchange_strong(word, order_pending, std::memory_order_acq_rel, std::memory_order_relaxed))
+    return;
   Pauses::reach(path_step::pending_set);
   bool is_quiet = process_barrier();
   Pauses::reach(path_step::barrier_passed);

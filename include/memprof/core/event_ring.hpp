@@ -26,13 +26,13 @@ inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
 
 /// What the recording path keeps for one thread. A plain struct, so that it costs nothing to reach.
 struct thread_context {
-  event* cursor = nullptr;              ///< where the next event goes
-  event* limit = nullptr;               ///< end of the ring's space; equal to `cursor` before the first event
-  event_ring* ring = nullptr;           ///< null until the first event
+  event* cursor = nullptr;                      ///< where the next event goes
+  event* limit = nullptr;                       ///< end of the ring's space; equal to `cursor` before the first event
+  event_ring* ring = nullptr;                   ///< null until the first event
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
-  std::uint32_t scope_depth = 0;        ///< operations open on this thread
-  bool has_exited = false;              ///< its thread-local objects are gone
+  std::uint32_t scope_depth = 0;                ///< operations open on this thread
+  bool has_exited = false;                      ///< its thread-local objects are gone
 };
 
 /// The space in which one thread records: one producer fills it from the beginning, and when it is full the producer has it
@@ -47,8 +47,8 @@ struct event_ring {
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
   event* first = nullptr;
   std::uint32_t capacity = 0;
-  std::uint32_t id = 0;               ///< from 1; names the thread in the ledger and in the order word
-  thread_context* owner = nullptr;    ///< null between two threads
+  std::uint32_t id = 0;             ///< from 1; names the thread in the ledger and in the order word
+  thread_context* owner = nullptr;  ///< null between two threads
   event_ring* next = nullptr;
 
   /// Ids of names that this thread used lately, found by hash; only its producer reads and writes them.

@@ -50,7 +50,8 @@ template <class T>
 concept backend = std::default_initializable<T> && requires(T source, event_sink& sink) {
   { T::name } -> std::convertible_to<std::string_view>;
   source.attach(sink);
-  { source.detach() } noexcept;
+  { source.detach() }
+  noexcept;
 };
 
 }  // namespace memprof

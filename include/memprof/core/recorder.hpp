@@ -212,7 +212,8 @@ template <class Pauses>
   event* const slot = self.cursor;
   if (slot == self.limit) [[unlikely]] {
     self.doing.store(activity::idle, std::memory_order_relaxed);
-    return record_without_room<Pauses>(shared, self, described);
+    const event copy = described;  // only here is its address needed: otherwise it never leaves the registers
+    return record_without_room<Pauses>(shared, self, copy);
   }
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
@@ -223,7 +224,7 @@ template <class Pauses>
   } else if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) {
     stamp = shared.stamps.next();
   }
-  // Field by field: a copy of the whole would have to wait for the fields' stores.
+  // Field by field: copied as a whole it would be written to the stack first, and waited for.
   slot->stamp = stamp;
   slot->address = described.address;
   slot->bytes = described.bytes;
@@ -245,7 +246,8 @@ template <class Pauses>
 template <class Pauses>
 [[gnu::always_inline]] inline void record(registry& shared, thread_context& self, const event& described) noexcept {
   if (self.doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]] {
-    return record_inside<Pauses>(shared, self, described);
+    const event copy = described;
+    return record_inside<Pauses>(shared, self, copy);
   }
   record_idle<Pauses>(shared, self, described);
 }
@@ -254,7 +256,8 @@ template <class Pauses>
 [[gnu::always_inline]] inline void record_event(const event& described) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` is part of the capture is open anyway.
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]] return;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
   record<no_pauses>(shared, abi_1::this_thread, described);
 }
 

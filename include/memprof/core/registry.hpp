@@ -32,8 +32,8 @@ struct registry {
   alignas(64) detail::spin_lock lock;
   std::atomic<event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
-  std::uint32_t ring_capacity = 1024;     ///< events in rings that are made or emptied from now on
-  bool drop_when_full = false;            ///< `overflow::drop`
+  std::uint32_t ring_capacity = 1024;  ///< events in rings that are made or emptied from now on
+  bool drop_when_full = false;         ///< `overflow::drop`
   std::atomic<std::uint64_t> dropped_events{0};
   std::atomic<std::uint64_t> reentrant_events{0};
   std::uint64_t ring_bytes = 0;
@@ -42,15 +42,15 @@ struct registry {
   // How often the order word changed hands; tests and `stats` read them.
   std::uint64_t drains = 0;
   std::uint64_t order_epoch = 0;
-  std::uint64_t lone_ring = 0;            ///< id of the ring that was alone in the last drain
+  std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
   std::uint32_t grants = 0;
   std::atomic<std::uint32_t> revocations{0};
-  bool can_grant = false;                 ///< whether the system has `membarrier`
+  bool can_grant = false;  ///< whether the system has `membarrier`
 
   /// Empties all rings in order into the active capture's ledger. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
-  void* capture = nullptr;                ///< the active or last capture; its type is known to `drain`'s module
-  event_ring** drain_heap = nullptr;      ///< scratch of the drain: `ring_count` entries
+  void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
+  event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
 
   label_table* labels = nullptr;

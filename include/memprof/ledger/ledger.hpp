@@ -129,13 +129,20 @@ class ledger {
     bool prefetches = false;
     operation_stats* here = nullptr;
     scope_usage* usage = nullptr;
-    std::uint32_t operation = 0;
-    std::uint16_t tag = 0;
+    std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
   };
+
+  /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
+  [[nodiscard]] static bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+  [[nodiscard]] static std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+  [[nodiscard]] static std::uint64_t with_category(std::uint64_t owner, std::uint16_t tag) noexcept {
+    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
+  }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(thread_run& run, std::uint8_t space) noexcept {
-    if (run.space_id == space) [[likely]] return true;
+    if (run.space_id == space) [[likely]]
+      return true;
     return enter_other(run, space);
   }
 
@@ -150,9 +157,8 @@ class ledger {
     run.space = space;
     run.prefetches = space->is_large();
     run.usage = &usage->back();
-    run.operation = run.scopes->operation();
-    run.tag = run.scopes->tag();
-    run.here = &space->operation(run.operation);
+    run.owner = block::owner_word(run.scopes->operation(), category_of(run.scopes->tag()), 0);
+    run.here = &space->operation(run.scopes->operation());
     return true;
   }
 
@@ -172,8 +178,8 @@ class ledger {
       release(run, space.find(told.address));
       made = space.insert(told.address);
     }
-    const std::uint16_t tag = told.tag != 0 && told.tag <= category_names.size() ? told.tag : run.tag;
-    space.add(made.entry, told, *run.here, run.operation, tag, run.thread, stamp_);
+    const std::uint64_t owner = is_category(told.tag) ? with_category(run.owner, told.tag) : run.owner;
+    space.add(made.entry, told, *run.here, owner, run.thread, stamp_);
     const auto bytes = static_cast<std::int64_t>(told.bytes);
     run.here->allocated += bytes;
     ++run.here->allocation_count;
@@ -230,7 +236,7 @@ class ledger {
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
-    const std::uint16_t tag = told.tag != 0 && told.tag <= category_names.size() ? told.tag : run.scopes->tag();
+    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes->tag();
     const std::uint32_t operation = operations_.child(run.scopes->operation(), told.label);
     operations_.count_invocation(operation);
     if (!run.scopes->push({operation, told.label, depth, tag})) ++rejected_events_;
@@ -272,7 +278,8 @@ class ledger {
   }
 
   [[nodiscard]] scope_stack* find_thread(std::uint32_t thread) noexcept {
-    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]] return threads_[thread];
+    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
+      return threads_[thread];
     if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
     return threads_[thread] = make<scope_stack>();
   }

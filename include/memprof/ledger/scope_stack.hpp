@@ -93,7 +93,8 @@ class scope_stack {
 
   /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
   [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]] return by_space_[space];
+    if (by_space_[space] != nullptr) [[likely]]
+      return by_space_[space];
     void* const pages = detail::map_pages(sizeof(space_scopes));
     if (pages == nullptr) return nullptr;
     space_scopes* const scopes = new (pages) space_scopes;

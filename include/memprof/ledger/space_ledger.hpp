@@ -57,18 +57,17 @@ class space_ledger {
 
   // --- events -------------------------------------------------------------------------------------------------------
 
-  /// Fills a new entry of the table: an allocation by `operation`, whose statistics are `here`.
-  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint32_t operation,
-                                  std::uint16_t tag, std::uint32_t thread, std::uint64_t stamp) noexcept {
+  /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
+  /// `here`.
+  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint64_t owner,
+                                  std::uint32_t thread, std::uint64_t stamp) noexcept {
     const auto bytes = static_cast<std::int64_t>(told.bytes);
-    const std::uint32_t category = tag == 0 ? 0U : tag - 1U;
     entry->bytes = told.bytes;
     entry->born_thread = ++ordinal_ << block::thread_bits | thread;
-    entry->operation = operation;
-    entry->annotation_category = category;
+    entry->owner = owner;
     // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
-    if (operation != 0) here.owned.change(epoch_, bytes, 1);
-    if (category != 0) categories_[category].change(epoch_, bytes, 1);
+    if (entry->operation() != 0) here.owned.change(epoch_, bytes, 1);
+    if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
     room_ -= bytes;
     live_ += bytes;
     if (live_ > peak_live_) {
@@ -76,7 +75,7 @@ class space_ledger {
       peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
       peak_ordinal_ = ordinal_;
       peak_stamp_ = stamp;
-      peak_operation_ = operation;
+      peak_operation_ = entry->operation();
       freed_count_ = 0;
       ++epoch_;
     }
@@ -87,9 +86,8 @@ class space_ledger {
   /// Takes a live block away. The caller still tells the timeline, by `mark_event` or by the allocation that replaces it.
   [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept {
     const auto bytes = static_cast<std::int64_t>(found->bytes);
-    const std::uint32_t category = found->category();
-    if (found->operation != 0) operations_[found->operation].owned.change(epoch_, -bytes, -1);
-    if (category != 0) categories_[category].change(epoch_, -bytes, -1);
+    if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
+    if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
     live_ -= bytes;
     if (found->born() <= peak_ordinal_) remember_freed(*found.entry);
     live_blocks_.erase(found);
@@ -111,14 +109,16 @@ class space_ledger {
       if (entry->category() != 0) (categories_[entry->category()].*move)(epoch_, -bytes, -1);
       if (category != 0) (categories_[category].*move)(epoch_, bytes, 1);
     }
-    entry->annotation_category = description << block::category_bits | category;
+    entry->owner = block::owner_word(entry->operation(), category, description);
   }
 
-  [[nodiscard, gnu::always_inline]] live_blocks::insertion insert(std::uint64_t address) noexcept { return live_blocks_.insert(address); }
+  [[nodiscard, gnu::always_inline]] live_blocks::insertion insert(std::uint64_t address) noexcept {
+    return live_blocks_.insert(address);
+  }
   [[nodiscard, gnu::always_inline]] live_blocks::place find(std::uint64_t address) noexcept { return live_blocks_.find(address); }
   void prefetch(std::uint64_t address) const noexcept { live_blocks_.prefetch(address); }
   /// Whether the table has outgrown the caches near the core, so that prefetching pays.
-  [[nodiscard]] bool is_large() const noexcept { return live_blocks_.bytes() > std::size_t{512} * 1024; }
+  [[nodiscard]] bool is_large() const noexcept { return live_blocks_.bytes() > std::size_t{128} * 1024; }
   void mark_event(std::uint64_t stamp) noexcept { line_.add(live_, stamp); }
 
   /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
@@ -199,7 +199,9 @@ class space_ledger {
 
   [[nodiscard]] std::size_t first_segment() const noexcept { return first_segment_; }
   [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
-  [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept { return owners_.data() + record.first_owner; }
+  [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
+    return owners_.data() + record.first_owner;
+  }
   /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }

@@ -23,12 +23,13 @@ class timeline {
 
   /// Tells that live bytes grew to `live`; `add` of the same event follows.
   void raise(std::int64_t live) noexcept {
-    if (live > open_.peak) open_.peak = live;
+    open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
   }
 
   /// Tells the live bytes after one event.
   void add(std::int64_t live, std::uint64_t stamp) noexcept {
-    if (--remaining_ == 0) [[unlikely]] close(live, stamp);
+    if (--remaining_ == 0) [[unlikely]]
+      close(live, stamp);
   }
 
   /// How many events each finished point covers.

@@ -34,9 +34,9 @@ struct top_blocks_view {
 
 /// The largest blocks that were live at the peak of each of a growing row of segments, told interval by interval.
 ///
-/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ... segments that make up
-/// the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that contain it. So a free
-/// never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
+/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
+/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
 class top_blocks_of_segments {
  public:
   explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}

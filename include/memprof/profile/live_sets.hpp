@@ -96,7 +96,7 @@ class live_set_builder {
     live_block result;
     result.address = live.address;
     result.bytes = static_cast<std::int64_t>(live.bytes);
-    result.operation = paths_[live.operation];
+    result.operation = paths_[live.operation()];
     result.category = static_cast<memprof::category>(live.category());
     std::string_view annotation = labels_.text(live.annotation());
     const auto next_field = [&] {

@@ -127,7 +127,7 @@ TEST_CASE("live blocks: growing keeps every block, and what is live bounds the m
     made.entry->bytes = index;
   }
   CHECK(table.size() == count);
-  CHECK(table.bytes() <= 110 * count);
+  CHECK(table.bytes() <= 171 * count);  // a group of 256 bytes for 3 blocks, just after growing twofold
   std::uint64_t wrong = 0;
   for (std::uint64_t index = 0; index < count; ++index) {
     const auto found = table.find(index * 48);
