@@ -184,12 +184,12 @@ struct operation_profile {
 
 /// What the profiler itself cost.
 struct profiler_cost {
-  std::int64_t events = 0;        ///< recorded and applied
-  std::int64_t drains = 0;        ///< how often rings were emptied into the ledger
-  std::int64_t memory_bytes = 0;  ///< its own memory now: rings, ledger, names
+  std::int64_t events = 0;                          ///< recorded and applied
+  std::int64_t drains = 0;                          ///< how often rings were emptied into the ledger
+  std::int64_t memory_bytes = 0;                    ///< its own memory now: rings, ledger, names
   std::int64_t memory_bytes_at_million_events = 0;  ///< the same when a million events had been applied; 0: there were fewer
-  double record_ns_per_event = 0;  ///< measured when the capture began
-  double drain_ns_per_event = 0;   ///< measured over the capture
+  double record_ns_per_event = 0;                   ///< measured when the capture began
+  double drain_ns_per_event = 0;                    ///< measured over the capture
 
   bool operator==(const profiler_cost&) const = default;
 };

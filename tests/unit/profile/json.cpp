@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
+#include <random>
 #include <string>
 
 #include "filled_profile.hpp"
@@ -15,7 +16,10 @@ namespace {
 
 profile through_text(const profile& source) { return memprof::parse_json(memprof::to_json(source).dump()); }
 
-std::filesystem::path scratch_file(const char* name) { return std::filesystem::temp_directory_path() / name; }
+/// Another path in every process, as test programs run side by side.
+std::filesystem::path scratch_file() {
+  return std::filesystem::temp_directory_path() / ("memprof_json_" + std::to_string(std::random_device{}()) + ".json");
+}
 
 /// A field of a struct that a later version of the format added.
 struct grown {
@@ -41,7 +45,7 @@ TEST_CASE("json: an empty, a small and a full profile are read back equal") {
 }
 
 TEST_CASE("json: a file holds what was written") {
-  const auto path = scratch_file("memprof_json_test.json");
+  const auto path = scratch_file();
   memprof::write_json(memprof_tests::filled_profile(), path);
   CHECK(memprof::read_json(path) == memprof_tests::filled_profile());
   memprof::write_json(memprof_tests::small_profile(), path);
@@ -103,7 +107,7 @@ TEST_CASE("json: names that are not UTF-8 are written with replacement character
                       "b",
                       0, 0},
                      {"\xc3\xa9", 0, 0}};
-  const auto path = scratch_file("memprof_json_utf8_test.json");
+  const auto path = scratch_file();
   memprof::write_json(source, path);
   const profile read = memprof::read_json(path);
   CHECK(read.segments[0].name ==
