@@ -69,12 +69,12 @@ class ledger {
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
     if (!segments_.push_back({name, segment_begin_, stamp})) {
-      ++lost_segments_;
+      ++rejected_events_;
       return;
     }
     segment_begin_ = stamp;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp)) ++lost_segments_;
+      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
     }
   }
 
@@ -102,7 +102,6 @@ class ledger {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
-  [[nodiscard]] std::uint64_t lost_segments() const noexcept { return lost_segments_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
@@ -324,7 +323,6 @@ class ledger {
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
   std::uint64_t unbalanced_scopes_ = 0;
-  std::uint64_t lost_segments_ = 0;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;

@@ -208,7 +208,7 @@ class space_builder {
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
-  if (events.rejected_events() != 0 || events.lost_segments() != 0) result.exact = false;
+  if (events.rejected_events() != 0) result.exact = false;
   return result;
 }
 

@@ -28,7 +28,8 @@ namespace memprof::detail {
                     " lost because a signal handler allocated or freed while another event was recorded");
   }
   if (on_the_way.rejected_events != 0) {
-    lines.push_back(counted(on_the_way.rejected_events, "event was", "events were") + " rejected because of impossible values");
+    lines.push_back(counted(on_the_way.rejected_events, "event was", "events were") +
+                    " rejected: impossible values, or no memory to keep them");
   }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;
