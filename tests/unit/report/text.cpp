@@ -96,7 +96,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
                  "  12 events were dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, "
                  "overflow::drain none)\n"
                  "  1 event was lost because a signal handler allocated or freed while another event was recorded\n"
-                 "  2 events were rejected because of impossible values\n"
+                 "  2 events were rejected: impossible values, or no memory to keep them\n"
                  "  1 allocation in cpu (1.00 MB) could not be kept because the profiler itself got no memory\n"
                  "Peak of cpu"));
   memprof::profile unexplained = training_step();
