@@ -61,7 +61,8 @@ T gpt<T>::loss(tensor<T> logits) {
 template <class T>
 void gpt<T>::backward() {
   const auto scope = memprof::track_operation<"backward">(memprof::category::temporary);
-  tensor<T> d_x = final_norm_.backward(final_, lm_head_.backward(loss_backward()));
+  tensor<T> d_x = lm_head_.backward(loss_backward());  // a statement of its own: the logits' gradient is freed at its end
+  d_x = final_norm_.backward(final_, d_x);
   final_.free();
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d_x = block->backward(std::move(d_x));
   embedding_.backward(d_x);

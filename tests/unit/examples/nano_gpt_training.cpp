@@ -149,6 +149,11 @@ TEST_CASE("nano_gpt: memory peaks where the backward pass begins, and mostly in 
   const memprof::profile profile = profile_of_one_step();
   const memprof::space_profile& cpu = profile.space("cpu");
   REQUIRE(profile.segments.at(static_cast<std::size_t>(cpu.peak_segment)).name == "BACKWARD_PASS");
+  // The first layer to go backward adds its weights' gradient and a transposed copy of them; it frees its input before it makes
+  // the gradient of its input, which is of the same size.
+  const auto vocabulary = static_cast<std::int64_t>(nano_gpt::corpus{verse}.vocabulary_size());
+  REQUIRE(cpu.peak_operation == "backward/lm_head");
+  REQUIRE(cpu.cumulative_peak == cpu.segments[2].cumulative_current + 2 * 4 * 16 * vocabulary);
   const memprof::live_set& peak = cpu.live_at_peak;
   REQUIRE(bytes_of(peak, "parameter") == parameter_bytes());
   REQUIRE(bytes_of(peak, "optimizer_state") == 2 * parameter_bytes());
