@@ -3,6 +3,7 @@ cmake_minimum_required(VERSION 3.24)
 
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
+option(MEMPROF_VERIFY_HEADERS "Compile every header alone" ON)
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -10,7 +11,7 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 
 if(MEMPROF_SINGLE_HEADER)
   include(cmake/single_header.cmake)
-else()
+elseif(MEMPROF_VERIFY_HEADERS)
   include(cmake/verify_headers.cmake)
 endif()
 
