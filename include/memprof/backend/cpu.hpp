@@ -19,16 +19,6 @@
 namespace memprof {
 
 #if MEMPROF_ENABLED
-namespace detail {
-
-/// What an upstream takes from the global `operator new` belongs to the block that is being made: it is not counted again.
-class [[nodiscard]] nested_allocation : activity_guard {
- public:
-  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
-};
-
-}  // namespace detail
-
 inline namespace enabled {
 
 /// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.

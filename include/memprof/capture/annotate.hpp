@@ -18,10 +18,10 @@ namespace memprof {
 
 /// What a block is, for reports. Every field may be left out.
 struct annotation {
-  std::string_view name;   ///< "transformer.h.0.attn.c_attn.weight"
-  std::string_view shape;  ///< "[768, 2304]"
-  std::string_view dtype;  ///< "float32"
-  std::optional<memprof::category> category;
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  std::optional<memprof::category> category{};
 };
 
 #if MEMPROF_ENABLED

@@ -33,6 +33,7 @@ class attached_backends {
   attached_backends& operator=(const attached_backends&) = delete;
 
   static void detach_and_delete(void* self) noexcept {
+    const nested_allocation hidden;
     auto* const attached = static_cast<attached_backends*>(self);
     std::apply([](auto&... source) { (source.detach(), ...); }, attached->sources_);
     delete attached;
@@ -50,7 +51,10 @@ class attached_backends {
     try {
       source.attach(sink_);
     } catch (...) {
-      while (attached_ > 0) undo_[--attached_].detach(undo_[attached_].source);
+      while (attached_ > 0) {
+        const undo& last = undo_[--attached_];
+        last.detach(last.source);
+      }
       throw;
     }
 #else
@@ -129,6 +133,9 @@ class [[nodiscard]] capture_guard {
   /// Lets go without ending: `end_capture` or the end of the process will.
   void release() noexcept { number_ = 0; }
 
+  /// The capture's number in this process, from 1; 0 after `release`.
+  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
+
  private:
   std::uint32_t number_;
   mutable memprof::profile profile_;
@@ -143,9 +150,9 @@ template <backend... Backends>
   capture_guard guard{detail::begin_session(options)};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
-    detail::capture_state& state = *detail::state_of(abi_1::process_registry);
-    state.backends = new attached;  // if one of them throws, the guard ends the capture
-    state.detach_backends = attached::detach_and_delete;
+    const detail::nested_allocation hidden;
+    auto* const backends = new attached;  // if one of them throws, the guard ends the capture
+    if (!detail::keep_backends(guard.number(), backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
   }
   return guard;
 }

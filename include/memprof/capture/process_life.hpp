@@ -41,8 +41,9 @@ inline void watch_forks(registry& shared) noexcept {
 #endif
 }
 
-/// Keeps the library that this code was compiled into loaded: the registry now points to its functions.
-inline void pin_module() noexcept {
+/// Keeps the library that this code was compiled into loaded: the registry now points to its functions. Hidden, because the
+/// address of a visible function may be that of another library's copy.
+[[gnu::visibility("hidden")]] inline void pin_module() noexcept {
 #if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
   Dl_info module{};
   if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;

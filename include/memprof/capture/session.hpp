@@ -8,12 +8,15 @@
 #include <memprof/core/registry.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/detail/pages.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
+#include <new>
 #include <string_view>
 
+#include <utility>
 /// @file
 /// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
@@ -55,7 +58,10 @@ inline void discard_old_events(registry& shared) noexcept {
 
 /// Destroys the last capture. Under the lock.
 inline void forget_capture(registry& shared) noexcept {
-  delete state_of(shared);
+  if (capture_state* const state = state_of(shared)) {
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
   shared.capture = nullptr;
 }
 
@@ -79,7 +85,10 @@ inline void forget_capture(registry& shared) noexcept {
   shared.ring_capacity = options.ring_capacity;
   shared.drop_when_full = options.overflow_policy == overflow::drop;
   discard_old_events(shared);
-  auto* const state = new capture_state(options, shared);
+  // In pages of its own: `operator new` is what may be watched.
+  void* const pages = map_pages(sizeof(capture_state));
+  if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
+  auto* const state = new (pages) capture_state(options, shared);
   state->record_ns = measure_record_cost(shared);
   shared.capture = state;
   shared.drain = drain_into_capture;
@@ -105,18 +114,37 @@ inline void end_segment(std::string_view name) {
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
 }
 
-/// Switches the backends of the active capture off. Not under the lock: they may call us.
-inline void detach_backends_of(capture_state& state) noexcept {
-  if (state.detach_backends == nullptr) return;
-  state.detach_backends(state.backends);
-  state.detach_backends = nullptr;
+/// Lets capture `number` own its backends; false if another thread has ended it already.
+[[nodiscard]] inline bool keep_backends(std::uint32_t number, void* backends, void (*detach)(void*) noexcept) noexcept {
+  const control_guard control;
+  if (active_session() != number) return false;
+  capture_state& state = *state_of(abi_1::process_registry);
+  state.backends = backends;
+  state.detach_backends = detach;
+  return true;
+}
+
+/// Switches the backends of capture `number` off, if it is active and has any.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  void (*detach)(void*) noexcept = nullptr;
+  void* backends = nullptr;
+  {
+    const control_guard control;
+    if (active_session() != number) return;
+    capture_state& state = *state_of(abi_1::process_registry);
+    // Taken out, so that of two threads that end the capture only one switches them off.
+    detach = std::exchange(state.detach_backends, nullptr);
+    backends = state.backends;
+  }
+  // Not under the lock: they may call us.
+  if (detach != nullptr) detach(backends);
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
 inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number) return false;
-  detach_backends_of(*state_of(shared));
+  detach_backends_of(number);
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);

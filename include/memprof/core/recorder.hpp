@@ -37,6 +37,13 @@ class [[nodiscard]] activity_guard {
   activity before_;
 };
 
+/// What is taken from the global `operator new` until the end of the scope belongs to the profiler, or to a block that is being
+/// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
+class [[nodiscard]] nested_allocation : activity_guard {
+ public:
+  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
+};
+
 /// Makes a thread's ring ready for events from its first slot on. Under the lock, with the ring drained.
 inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
   ring.tail = ring.first;
@@ -171,8 +178,15 @@ template <class Pauses>
       hook.context = &self;
       hook.shared = &shared;
     }
-    const lock_guard lock{shared.lock};
     is_first = self.ring == nullptr;
+    // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
+    if (is_first || !shared.drop_when_full) {
+      shared.lock.lock();
+    } else if (!shared.lock.try_lock()) {
+      shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    const lock_guard lock{shared.lock, adopt_lock{}};
     has_room = is_first ? attach_ring(shared, self) : empty_own_ring(shared, self, !shared.drop_when_full);
   }
   if (!has_room) {

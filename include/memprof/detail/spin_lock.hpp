@@ -15,6 +15,13 @@ class spin_lock {
     lock_slow();
   }
 
+  /// Takes it if it is free; never waits.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
   void unlock() noexcept {
     // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
     if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
@@ -35,11 +42,15 @@ class spin_lock {
   std::atomic<std::uint32_t> word_{0};
 };
 
+/// Says that a lock is held already.
+struct adopt_lock {};
+
 /// Holds a lock until the end of the scope.
 template <class Lock>
 class [[nodiscard]] lock_guard {
  public:
   explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  lock_guard(Lock& lock, adopt_lock) noexcept : lock_(lock) {}
   lock_guard(const lock_guard&) = delete;
   lock_guard& operator=(const lock_guard&) = delete;
   ~lock_guard() { lock_.unlock(); }
