@@ -133,9 +133,6 @@ class [[nodiscard]] capture_guard {
   /// Lets go without ending: `end_capture` or the end of the process will.
   void release() noexcept { number_ = 0; }
 
-  /// The capture's number in this process, from 1; 0 after `release`.
-  [[nodiscard]] std::uint32_t number() const noexcept { return number_; }
-
  private:
   std::uint32_t number_;
   mutable memprof::profile profile_;
@@ -147,12 +144,13 @@ class [[nodiscard]] capture_guard {
 /// capture ends at once.
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
-  capture_guard guard{detail::begin_session(options)};
+  const std::uint32_t number = detail::begin_session(options);
+  capture_guard guard{number};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
     const detail::nested_allocation hidden;
     auto* const backends = new attached;  // if one of them throws, the guard ends the capture
-    if (!detail::keep_backends(guard.number(), backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
+    if (!detail::keep_backends(number, backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
   }
   return guard;
 }
