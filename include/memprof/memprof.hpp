@@ -5,6 +5,7 @@
 /// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
 
 #include <memprof/backend/cpu.hpp>
+#include <memprof/backend/no_dispatch.hpp>
 #include <memprof/capture/annotate.hpp>
 #include <memprof/capture/capture.hpp>
 #include <memprof/capture/options.hpp>
@@ -12,6 +13,7 @@
 #include <memprof/config.hpp>
 #include <memprof/core/category.hpp>
 #include <memprof/core/event_sink.hpp>
+#include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text.hpp>

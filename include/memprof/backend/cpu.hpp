@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/no_dispatch.hpp>
 #include <memprof/config.hpp>
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <limits>
 #include <memory_resource>
 #include <new>
+#include <string>
 #include <string_view>
 
 #if MEMPROF_ENABLED
@@ -23,6 +25,8 @@ inline namespace enabled {
 
 /// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.
 ///
+/// During a capture with `run_mode::no_dispatch` it records and hands out reserved addresses: see `dispatching`.
+///
 /// Thread-safe if the upstream is. Bytes are those asked for, not what the upstream rounds them to. An allocation that the
 /// upstream refuses is not recorded.
 class memory_resource : public std::pmr::memory_resource {
@@ -35,13 +39,14 @@ class memory_resource : public std::pmr::memory_resource {
 
  private:
   void* do_allocate(std::size_t bytes, std::size_t alignment) override {
-    void* const address = allocate_upstream(bytes, alignment);
+    void* const address = dispatching() ? allocate_upstream(bytes, alignment) : reserve(bytes, alignment);
     detail::record_allocation(space_.id(), address, bytes);
     return address;
   }
 
   void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
     detail::record_deallocation(space_.id(), address, bytes);
+    if (detail::give_back_reserved(address, bytes, alignment)) return;
     const detail::nested_allocation nested;
     upstream_->deallocate(address, bytes, alignment);
   }
@@ -52,6 +57,15 @@ class memory_resource : public std::pmr::memory_resource {
   [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
     const detail::nested_allocation nested;
     return upstream_->allocate(bytes, alignment);
+  }
+
+  [[nodiscard, gnu::cold, gnu::noinline]] void* reserve(std::size_t bytes, std::size_t alignment) const {
+    void* const address = detail::take_reserved(bytes, alignment);
+    if (address == nullptr) {
+      detail::raise("memory_resource: no reserved addresses are left for " + std::to_string(bytes) +
+                    " bytes; a NO_DISPATCH capture can have up to 64 TiB live, or what the limit on address space allows");
+    }
+    return address;
   }
 
   memory_space space_;

@@ -17,12 +17,14 @@ namespace memprof::detail {
 /// registry's lock.
 struct capture_state {
   explicit capture_state(const capture_options& options, registry& shared)
-      : begin_unix_ns(unix_ns()),
+      : mode(options.mode),
+        begin_unix_ns(unix_ns()),
         begin_ns(monotonic_ns()),
         begin_stamp(shared.stamps.next()),
         begin_drains(shared.drains),
         events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
 
+  run_mode mode;
   std::int64_t begin_unix_ns;
   std::int64_t begin_ns;
   std::uint64_t begin_stamp;
@@ -48,8 +50,10 @@ inline constexpr std::uint64_t million = 1'000'000;
 /// Bytes that the profiler holds: rings, names and the capture.
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
-  return sizeof(registry) + shared.ring_bytes + shared.drain_heap_capacity * sizeof(event_ring*) + labels +
-         (sizeof(capture_state) - sizeof(ledger)) + state.events.bytes();
+  const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
+  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) + shared.ring_bytes +
+         shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
+         state.events.bytes();
 }
 
 /// Empties the rings into the active capture: what `registry::drain` points to.
@@ -74,6 +78,7 @@ inline void drain_into_capture(registry& shared) noexcept {
   const label_table no_labels_yet;
   const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
   profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
+  result.mode = state.mode;
   result.begin_unix_ns = state.begin_unix_ns;
   result.duration_ns = now_ns - state.begin_ns;
   const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);

@@ -24,6 +24,8 @@ inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
   shared.lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
   shared.drain = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {

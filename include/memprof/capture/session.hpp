@@ -1,22 +1,23 @@
 #pragma once
 
 #include <memprof/capture/capture_state.hpp>
+#include <memprof/capture/no_dispatch_fault.hpp>
 #include <memprof/capture/options.hpp>
 #include <memprof/capture/process_life.hpp>
 #include <memprof/core/event_order.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/profile/profile.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/profile/profile.hpp>
 
 #include <cstdint>
 #include <cstdio>
-#include <string>
 #include <new>
+#include <string>
 #include <string_view>
-
 #include <utility>
+
 /// @file
 /// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
@@ -78,6 +79,11 @@ inline void forget_capture(registry& shared) noexcept {
   if (shared.active_capture.load(std::memory_order_relaxed) != 0) {
     raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
   }
+  if (options.mode == run_mode::no_dispatch && !prepare_no_dispatch(shared)) {
+    raise(
+        "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
+        "(`ulimit -v unlimited`), or capture with run_mode::normal");
+  }
   forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   watch_forks(shared);
@@ -93,6 +99,7 @@ inline void forget_capture(registry& shared) noexcept {
   shared.capture = state;
   shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
+  shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
   // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
   shared.active_capture.store(shared.capture_count, std::memory_order_release);
   return shared.capture_count;
@@ -148,6 +155,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
   shared.drain = nullptr;
   capture_state& state = *state_of(shared);

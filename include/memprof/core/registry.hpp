@@ -3,6 +3,7 @@
 #include <memprof/core/clock.hpp>
 #include <memprof/core/event_ring.hpp>
 #include <memprof/core/label.hpp>
+#include <memprof/core/reserved_addresses.hpp>
 #include <memprof/detail/spin_lock.hpp>
 
 #include <atomic>
@@ -26,6 +27,7 @@ struct registry {
 
   // What every event reads. Both words change seldom, so they stay in every core's cache.
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
+  std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
   std::atomic<std::uint64_t> order_word{0};                  ///< see core/event_order.hpp
   stamp_source stamps;
 
@@ -52,6 +54,9 @@ struct registry {
   void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
+
+  /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
+  std::atomic<reserved_addresses*> reserved{nullptr};
 
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};

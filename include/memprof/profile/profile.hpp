@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 
 #include <array>
@@ -17,18 +18,6 @@
 /// A struct's fields appear in JSON under the same names and in the same order (`profile/reflect.hpp`).
 
 namespace memprof {
-
-/// Whether the program really allocated (`normal`) or only recorded what it would have allocated (`no_dispatch`).
-enum class run_mode : std::uint8_t { normal, no_dispatch };
-
-/// The names of `run_mode`, in the order of its values.
-inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_dispatch"};
-
-/// The name of a run mode as reports and files spell it.
-[[nodiscard]] constexpr std::string_view to_string(run_mode value) noexcept {
-  const auto index = static_cast<std::size_t>(value);
-  return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
-}
 
 /// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
 struct owned_bytes {
