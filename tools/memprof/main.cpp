@@ -1,0 +1,58 @@
+#include "analyze.hpp"
+#include "exit_status.hpp"
+
+#include <memprof/version.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <vector>
+
+namespace {
+
+/// analyze_memory.py spells its options with underscores. Values keep theirs.
+std::string with_hyphens(std::string argument) {
+  if (!argument.starts_with("--")) return argument;
+  const auto end_of_name = std::find(argument.begin(), argument.end(), '=');
+  std::replace(argument.begin(), end_of_name, '_', '-');
+  return argument;
+}
+
+/// In the order in which CLI11 takes them: last first.
+std::vector<std::string> arguments_of(int count, char** values) {
+  std::vector<std::string> arguments;
+  for (int index = count - 1; index > 0; --index) arguments.push_back(with_hyphens(values[index]));
+  return arguments;
+}
+
+std::string on_one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+int main(int argument_count, char** argument_values) {
+  CLI::App program{"Exact memory profiles, and what they tell."};
+  program.name("memprof");
+  program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string);
+  program.require_subcommand(1);
+  int status = memprof_tool::success;
+  memprof_tool::add_analyze(program, status);
+
+  try {
+    program.parse(arguments_of(argument_count, argument_values));
+  } catch (const CLI::ParseError& fault) {
+    if (fault.get_exit_code() == 0) return program.exit(fault);  // help or version
+    std::fprintf(stderr, "memprof: %s: --help shows how to use it\n", on_one_line(fault.what()).c_str());
+    return memprof_tool::bad_input;
+  } catch (const std::exception& fault) {
+    std::fprintf(stderr, "memprof: %s\n", fault.what());
+    return memprof_tool::failed;
+  }
+  return status;
+}
