@@ -1,7 +1,7 @@
 # Each header is compiled alone, as part of `all`: CMake writes one translation unit a header of the FILE_SET.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/memprof/*.hpp)
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "/profile/(json[a-z_]*|reflect)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "/(profile/(json[a-z_]*|reflect)|report/[a-z_]*json)\\.hpp$")
 endif()
 
 add_library(memprof_headers INTERFACE)
