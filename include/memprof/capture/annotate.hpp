@@ -34,6 +34,9 @@ inline namespace enabled {
 inline void annotate(const void* pointer, const annotation& told) {
   registry& shared = abi_1::process_registry;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
+  if (!detail::is_outside(abi_1::this_thread)) {
+    return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
+  }
   label description = 0;
   if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty()) {
     const detail::activity_guard hidden{abi_1::this_thread, activity::internal};

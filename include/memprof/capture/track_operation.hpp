@@ -65,6 +65,13 @@ class [[nodiscard]] operation_scope {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     if (capture_ == 0) [[likely]]
       return;
+    thread_context& self = abi_1::this_thread;
+    if (!detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler. Neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing.load(std::memory_order_relaxed));
+      capture_ = 0;
+      return;
+    }
     name_ = find_name();
     depth_ = ++abi_1::this_thread.scope_depth;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,

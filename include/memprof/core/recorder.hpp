@@ -204,6 +204,13 @@ template <class Pauses>
   shared.reentrant_events.fetch_add(1, std::memory_order_relaxed);
 }
 
+/// Whether the calling thread is outside the profiler. If not, it may hold the registry's lock already, and who asks is a signal
+/// handler that interrupted it: it must not wait for that lock.
+[[nodiscard]] inline bool is_outside(const thread_context& self) noexcept {
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  return doing == activity::idle || doing == activity::nested;
+}
+
 /// An event of a thread that is inside the profiler. A tracked resource below another one speaks for a space of its own.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_context& self, const event& described) noexcept {

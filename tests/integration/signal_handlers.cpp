@@ -1,0 +1,157 @@
+// Signal handlers that allocate while the thread they interrupt records: nothing hangs, and every event is either recorded or
+// counted as re-entrant.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <pthread.h>
+#include <sys/time.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdint>
+#include <thread>
+
+namespace {
+
+constexpr int wanted_signals = 300;
+
+std::atomic<std::int64_t> handled{0};
+const memprof::memory_space* handled_space = nullptr;
+
+const void* pointer(std::int64_t number) { return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(number)); }
+
+/// Two events: an allocation and its free.
+void allocate_in_handler(int) {
+  const memprof::event_sink sink;
+  const std::int64_t number = handled.fetch_add(1);
+  const void* const address = pointer(0x4000'0000 + 16 * (number % 8));
+  sink.allocate(*handled_space, address, 50);
+  sink.deallocate(*handled_space, address, 50);
+}
+
+/// Handles a signal while it lives.
+class signal_guard {
+ public:
+  explicit signal_guard(int number) : number_(number) {
+    struct sigaction action {};
+    action.sa_handler = allocate_in_handler;
+    action.sa_flags = SA_RESTART;
+    ::sigaction(number, &action, &before_);
+  }
+  signal_guard(const signal_guard&) = delete;
+  signal_guard& operator=(const signal_guard&) = delete;
+  ~signal_guard() { ::sigaction(number_, &before_, nullptr); }
+
+ private:
+  int number_;
+  struct sigaction before_ {};
+};
+
+/// Records until `is_enough`, and returns the number of events.
+template <class IsEnough>
+std::int64_t record_pairs_until(IsEnough is_enough) {
+  const memprof::memory_space space{"interrupted"};
+  const memprof::event_sink sink;
+  std::int64_t events = 0;
+  while (!is_enough()) {
+    for (int count = 0; count < 100; ++count) {
+      sink.allocate(space, pointer(16), 10);
+      sink.deallocate(space, pointer(16), 10);
+      events += 2;
+    }
+  }
+  return events;
+}
+
+void check(const memprof::profile& profile, std::int64_t main_events) {
+  const memprof::space_profile& interrupted = profile.space("interrupted");
+  CHECK(interrupted.allocation_count * 2 == main_events);
+  CHECK(interrupted.cumulative_peak == 10);
+  CHECK(interrupted.cumulative_current == 0);
+  CHECK(interrupted.anomalies == memprof::space_anomalies{});
+
+  // A handler's event is recorded or counted; a free whose allocation was re-entrant is unmatched.
+  const memprof::space_profile* const seen = profile.find_space("handler");
+  const std::int64_t recorded = seen == nullptr
+                                    ? 0
+                                    : seen->allocation_count + seen->deallocation_count + seen->anomalies.unmatched_frees.count -
+                                          seen->anomalies.replaced_allocations.count;
+  CHECK(recorded + profile.anomalies.reentrant_events == 2 * handled.load());
+  CHECK(profile.exact == (profile.anomalies.reentrant_events == 0));
+}
+
+}  // namespace
+
+TEST_CASE("signals: a timer's handler that allocates is recorded or counted, never a deadlock") {
+  const memprof::memory_space space{"handler"};
+  handled_space = &space;
+  handled = 0;
+  const signal_guard handler{SIGALRM};
+  auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 64U)});
+
+  const itimerval often{{0, 200}, {0, 200}};
+  ::setitimer(ITIMER_REAL, &often, nullptr);
+  const std::int64_t events = record_pairs_until([] { return handled >= wanted_signals; });
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  capture.end();
+  check(capture.profile(), events);
+}
+
+TEST_CASE("signals: a storm from another thread that records as well is recorded or counted") {
+  const memprof::memory_space space{"handler"};
+  handled_space = &space;
+  handled = 0;
+  const signal_guard handler{SIGUSR1};
+  auto capture = memprof::begin_capture({.ring_capacity = GENERATE(8U, 64U)});
+
+  const pthread_t recording = ::pthread_self();
+  std::atomic<bool> is_over{false};
+  std::thread storm{[&] {
+    const memprof::memory_space own_space{"storm"};
+    const memprof::event_sink sink;
+    while (!is_over) {
+      sink.allocate(own_space, pointer(32), 7);
+      ::pthread_kill(recording, SIGUSR1);
+      sink.deallocate(own_space, pointer(32), 7);
+      std::this_thread::yield();
+    }
+  }};
+  const std::int64_t events = record_pairs_until([] { return handled >= wanted_signals / 3; });
+  is_over = true;
+  storm.join();
+  capture.end();
+  CHECK(capture.profile().space("storm").cumulative_peak == 7);
+  check(capture.profile(), events);
+}
+
+TEST_CASE("signals: a handler may open an operation while an event is being written") {
+  const memprof::memory_space space{"handler"};
+  handled_space = &space;
+  handled = 0;
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    auto scope = memprof::track_operation<"in a handler">();
+    allocate_in_handler(0);
+  };
+  struct sigaction before {};
+  ::sigaction(SIGALRM, &action, &before);
+  std::int64_t events = 0;
+  auto capture = memprof::begin_capture({.ring_capacity = 4});
+  {
+    auto scope = memprof::track_operation<"interrupted operation">();
+    const itimerval often{{0, 200}, {0, 200}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+    events = record_pairs_until([] { return handled >= wanted_signals; });
+    const itimerval never{};
+    ::setitimer(ITIMER_REAL, &never, nullptr);
+  }
+  ::sigaction(SIGALRM, &before, nullptr);
+  capture.end();
+  const memprof::profile& profile = capture.profile();
+  CHECK(profile.space("interrupted").allocation_count * 2 == events);
+  REQUIRE(profile.find_operation("interrupted operation") != nullptr);
+  CHECK(profile.find_operation("interrupted operation")->invocations == 1);
+}

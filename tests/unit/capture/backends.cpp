@@ -1,0 +1,73 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace {
+
+std::string calls;
+
+template <char Letter>
+struct noting_backend {
+  static constexpr std::string_view name = "noting";
+  void attach(memprof::event_sink&) { calls += Letter; }
+  void detach() noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
+};
+
+struct telling_backend {
+  static constexpr std::string_view name = "telling";
+  void attach(memprof::event_sink& sink) {
+    space = memprof::memory_space{"told"};
+    told_to = &sink;
+    sink.allocate(space, this, 100);
+  }
+  void detach() noexcept { told_to->deallocate(space, this, 100); }
+
+  memprof::memory_space space{"told"};
+  memprof::event_sink* told_to = nullptr;
+};
+
+struct refusing_backend {
+  static constexpr std::string_view name = "refusing";
+  void attach(memprof::event_sink&) { throw std::runtime_error{"no device"}; }
+  void detach() noexcept { calls += '!'; }
+};
+
+}  // namespace
+
+TEST_CASE("backends: they are attached in order when a capture begins, and detached once when it ends") {
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>, noting_backend<'b'>>();
+  CHECK(calls == "ab");
+  capture.end();
+  capture.end();
+  CHECK(calls == "abAB");
+}
+
+TEST_CASE("backends: if one refuses, those before it are detached and no capture is active") {
+  calls.clear();
+  CHECK_THROWS_AS((memprof::begin_capture<noting_backend<'a'>, noting_backend<'b'>, refusing_backend>()), std::runtime_error);
+  CHECK(calls == "abBA");
+  CHECK_THROWS_AS(memprof::snapshot("NONE"), memprof::error);
+  CHECK_NOTHROW(memprof::begin_capture().end());
+}
+
+TEST_CASE("backends: what one tells while it is attached and detached is part of the capture") {
+  auto capture = memprof::begin_capture<telling_backend>();
+  capture.snapshot("RUNNING");
+  capture.end();
+  const memprof::space_profile& told = capture.profile().space("told");
+  CHECK(told.segments.at(0).segment_change == 100);
+  CHECK(told.cumulative_current == 0);
+  CHECK(told.anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("backends: clear detaches those of the active capture") {
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>>();
+  memprof::clear();
+  CHECK(calls == "aA");
+}
