@@ -23,9 +23,9 @@ namespace memprof {
 
 /// What a person expects. All sizes are bytes.
 struct breakdown_options {
-  std::optional<std::int64_t> model_size;      ///< default: two bytes (bf16) a parameter, where their number is known
-  std::optional<std::int64_t> optimizer_size;  ///< default: twice the model's (AdamW's two moments)
-  std::optional<std::int64_t> gradients_size;  ///< default: the model's
+  std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) a parameter, where their number is known
+  std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
+  std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
   std::int64_t device_memory = std::int64_t{12} << 30;
   bool use_actual_sizes = false;  ///< whether model and optimizer have their measured sizes in the peak's parts
 };

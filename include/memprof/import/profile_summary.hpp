@@ -13,7 +13,6 @@ namespace memprof {
 [[nodiscard]] inline memory_summary summarize(const profile& captured, const space_profile& space, std::string_view source) {
   memory_summary result;
   result.source = source;
-  result.section = source;
   result.space = space.name;
   result.segments = space.segments;
   for (std::size_t index = 0; index < result.segments.size(); ++index) {

@@ -114,23 +114,31 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
           grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same moment.\n";
 }
 
+/// The first segments, and the one with the peak.
 inline void append_segment_table(std::string& text, const memory_summary& summary) {
   if (summary.segments.empty()) return;
   constexpr std::size_t width = 16;
+  constexpr std::size_t most = 40;
   text += "\n--- Segments ---\n";
   for (const std::string_view title : {"Segment Peak", "Segment Change", "Cumul. Peak", "Cumul. Current"}) {
     text += right_aligned(std::string{title}, width);
   }
   text += "  Segment\n";
+  std::int64_t left_out = 0;
   for (std::size_t index = 0; index < summary.segments.size(); ++index) {
+    const bool is_peak = summary.peak_segment == index;
+    if (index >= most && !is_peak) {
+      ++left_out;
+      continue;
+    }
     const segment_usage& segment = summary.segments[index];
     text += right_aligned(grouped_megabytes(segment.segment_peak), width);
     text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
     text += right_aligned(grouped_megabytes(segment.cumulative_peak), width);
     text += right_aligned(grouped_megabytes(segment.cumulative_current), width);
-    text += "  " + on_one_line(segment.segment);
-    text += summary.peak_segment == index ? "  <- overall peak\n" : "\n";
+    text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
+  if (left_out > 0) text += "  (" + counted(left_out, "segment is", "segments are") + " left out here; --json has all)\n";
 }
 
 inline void append_notes(std::string& text, const analyzed_summary& analyzed) {
@@ -151,9 +159,10 @@ inline void append_notes(std::string& text, const analyzed_summary& analyzed) {
 
 }  // namespace detail
 
-/// What a summary is called in tables and pictures: its section, or else its file.
+/// What a summary is called in tables and pictures: its section, or else its file without the folders.
 [[nodiscard]] inline std::string title_of(const memory_summary& summary) {
-  std::string title = detail::on_one_line(summary.section.empty() ? summary.source : summary.section);
+  const std::string_view file = std::string_view{summary.source}.substr(summary.source.rfind('/') + 1);
+  std::string title = detail::on_one_line(summary.section.empty() ? file : summary.section);
   if (!summary.rank.empty()) title += " (rank " + detail::on_one_line(summary.rank) + ")";
   return title;
 }

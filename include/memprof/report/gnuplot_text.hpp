@@ -47,10 +47,12 @@ namespace memprof::detail {
   return quoted + '\'';
 }
 
+/// How many lines a name may have.
+inline constexpr int gnuplot_most_lines = 3;
+
 /// The text as an expression with line breaks at spaces, so that lines have at most about `letters` bytes; what is too long for
-/// three lines is cut.
+/// `gnuplot_most_lines` is cut.
 [[nodiscard]] inline std::string gnuplot_lines(std::string_view text, std::size_t letters) {
-  constexpr int most_lines = 3;
   std::string expression;
   for (int line = 1; !text.empty(); ++line) {
     std::size_t end = text.size();
@@ -59,7 +61,7 @@ namespace memprof::detail {
       if (end == std::string_view::npos || end == 0) end = letters;
       while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;  // not inside a character
     }
-    const bool cut = line == most_lines && end < text.size();
+    const bool cut = line == gnuplot_most_lines && end < text.size();
     if (!expression.empty()) expression += ".\"\\n\".";
     expression += gnuplot_string(std::string{text.substr(0, end)} + (cut ? "..." : ""));
     if (cut) break;

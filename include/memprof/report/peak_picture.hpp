@@ -62,11 +62,11 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
   script += " noenhanced size " + std::to_string(width) + ",1200 font 'Sans,20' background rgb '#ffffff'\n";
   script += "set output " + gnuplot_string(path) + '\n';
   if (!title.empty()) script += "set title " + gnuplot_string(title) + " font 'Sans Bold,24'\n";
-  script += "set key outside top center horizontal maxrows 2 box samplen 1.5 width 1 height 0.5\n";
+  script += std::string{"set key outside top center horizontal box samplen 1.5 height 0.5 "} +
+            (bars > 1 ? "maxrows 2\n" : "maxrows 3 font 'Sans,17'\n");
   script += "set ylabel 'Memory (MB)' font 'Sans Bold,22'\n";
   script += "set grid ytics back linetype 1 dashtype 2 linewidth 1 linecolor rgb '#d9d9d9'\n";
   script += "set border 3\nset xtics nomirror scale 0\nset ytics nomirror\n";
-  script += "set style textbox 1 opaque fillcolor rgb '#80000000' noborder margins 1,1\n";
 }
 
 /// The values in a bar and above it.
@@ -79,12 +79,17 @@ inline void append_labels(std::string& script, const analyzed_summary& bar, std:
     if (height <= 0) continue;
     const std::string words =
         decimal(in_megabytes(bar.breakdown.parts[index]), 0) + " MB" + (slices[index].cut ? " (cut at the peak)" : "");
-    const std::string y = decimal((slices[index].low + slices[index].high) / 2, 3);
     if (height >= least_share_for_text * end) {
-      script += "set label " + gnuplot_string(words) + " at " + x + "," + y +
-                " center front boxed bs 1 font 'Sans Bold,18' textcolor rgb '#ffffff'\n";
+      const std::string place = x + "," + decimal((slices[index].low + slices[index].high) / 2, 3);
+      // Boxed labels would do, but the SVG terminal fills their boxes with white.
+      script += "set object rectangle center " + place + " size character " +
+                decimal(0.85 * static_cast<double>(words.size()) + 1, 1) +
+                ", character 1 front fillcolor rgb '#000000' fillstyle transparent solid 0.5 noborder\n";
+      script +=
+          "set label " + gnuplot_string(words) + " at " + place + " center front font 'Sans Bold,18' textcolor rgb '#ffffff'\n";
     } else {
-      script += "set label " + gnuplot_string(words) + " at " + x + ".27," + y + " left front font 'Sans,16'\n";
+      script += "set label " + gnuplot_string(words) + " at " + x + ".27," +
+                decimal(std::max((slices[index].low + slices[index].high) / 2, 0.012 * end), 3) + " left front font 'Sans,16'\n";
     }
   }
   std::string total = "Total: " + decimal(in_megabytes(bar.breakdown.peak), 0) + " MB";
@@ -134,7 +139,7 @@ inline bool append_table(std::string& script, const std::vector<analyzed_summary
     names += (names.empty() ? "" : ", ") + detail::gnuplot_lines(title_of(bars[position].summary), letters_a_line) + ' ' +
              std::to_string(position);
   }
-  script += "set xtics (" + names + ") font 'Sans Bold,18'\n";
+  script += "set xtics (" + names + ") font 'Sans Bold,18'\nset bmargin " + std::to_string(detail::gnuplot_most_lines + 1) + '\n';
 
   std::string plots;
   for (std::size_t part = 0; part < peak_parts; ++part) {

@@ -1,0 +1,63 @@
+#include <memprof/report/breakdown_json.hpp>
+
+#include <memprof/analysis/memory_breakdown.hpp>
+#include <memprof/import/tracker_log.hpp>
+
+#include <unit/import/tracker_text.hpp>
+
+#include <catch2/catch_approx.hpp>
+#include <catch2/catch_test_macros.hpp>
+#include <string>
+#include <vector>
+
+using namespace memprof_tests;
+
+namespace {
+
+nlohmann::ordered_json document_of(const std::string& log) {
+  std::vector<memprof::analyzed_summary> analyzed;
+  for (const auto& summary : memprof::parse_tracker_log(log, "run.log")) analyzed.push_back({summary, break_down(summary)});
+  return memprof::to_json(analyzed);
+}
+
+}  // namespace
+
+TEST_CASE("breakdown JSON: it has the numbers of the tables in bytes") {
+  const auto document = document_of("Number of parameters: 969369600\ntinyllama\n" + memory_efficient_text());
+  CHECK(document["format"] == "memprof-analysis");
+  CHECK(document["version"] == 1);
+  REQUIRE(document["summaries"].size() == 1);
+  const auto& summary = document["summaries"][0];
+  CHECK(summary["source"] == "run.log");
+  CHECK(summary["line"] == 3);
+  CHECK(summary["section"] == "tinyllama");
+  CHECK(summary["parameters"] == 969'369'600);
+  CHECK(summary["resolution"] == 10486);
+  CHECK(summary["model"]["actual"] == hundredths(186325));
+  CHECK(summary["model"]["expected"] == 1'938'739'200);
+  CHECK(summary["model"]["difference_percent"].get<double>() == Catch::Approx(0.7747).epsilon(0.001));
+  CHECK(summary["activations"] == hundredths(19295));
+  CHECK(summary["gradients"]["actual"] == hundredths(742804) - hundredths(557201));
+  CHECK(summary["overall_peak"] == hundredths(827865));
+  CHECK(summary["device_memory"] == 12'884'901'888);
+  CHECK(summary["usage_percent"].get<double>() == Catch::Approx(100 * 8278.65 / 12288));
+  CHECK(summary["peak_segment"] == 3);
+  CHECK(summary["peak_parts"]["live_at_peak"] == false);
+  CHECK(summary["peak_parts"]["gradients"] == hundredths(251369));
+  CHECK(summary["peak_parts"]["excess"] == 0);
+  REQUIRE(summary["segments"].size() == 4);
+  CHECK(summary["segments"][3]["segment"] == "BACKWARD_PASS");
+  CHECK(summary["segments"][3]["cumulative_current"] == hundredths(742804));
+  CHECK(summary["remarks"] == nlohmann::ordered_json::array());
+}
+
+TEST_CASE("breakdown JSON: what is not known is null") {
+  const auto document = document_of(header_text + totals_text("1.00", "1.00"));
+  const auto& summary = document["summaries"][0];
+  CHECK(summary["parameters"].is_null());
+  CHECK(summary["model"]["actual"].is_null());
+  CHECK(summary["model"]["difference_percent"].is_null());
+  CHECK(summary["activations"].is_null());
+  CHECK(summary["peak_segment"].is_null());
+  CHECK(summary["remarks"].size() == 2);
+}
