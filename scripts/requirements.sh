@@ -12,7 +12,11 @@ pfr           <boost/pfr.hpp>                     libboost1.81-dev libboost-dev
 catch2        <catch2/catch_test_macros.hpp>      catch2
 benchmark     <benchmark/benchmark.h>             libbenchmark-dev
 valijson      <valijson/validator.hpp>            libvalijson-dev
+cli11         <CLI/CLI.hpp>                       libcli11-dev
+gnuplot       gnuplot                             gnuplot-nox
 valgrind      valgrind                            valgrind
+cli11         <CLI/App.hpp>                       libcli11-dev
+gnuplot       gnuplot                             gnuplot-nox
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
 '

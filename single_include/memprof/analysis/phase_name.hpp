@@ -1,0 +1,21 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/import/log_line.hpp>
+
+#include <string_view>
+
+namespace memprof {
+
+/// Whether a segment is an occurrence of a phase: it has the phase's name, or that name, a separator and something that ends in a
+/// digit. So "FORWARD_PASS", "FORWARD_PASS_micro_3" and "FORWARD_PASS/2" are occurrences of "FORWARD_PASS", and
+/// "FORWARD_PASS_DONE" is none.
+[[nodiscard]] constexpr bool is_occurrence(std::string_view segment, std::string_view phase) noexcept {
+  if (!segment.starts_with(phase)) return false;
+  const std::string_view rest = segment.substr(phase.size());
+  if (rest.empty()) return true;
+  return !detail::is_letter(rest.front()) && !detail::is_digit(rest.front()) && detail::is_digit(rest.back());
+}
+
+}  // namespace memprof

@@ -1,0 +1,159 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+/// @file
+/// Replaces the global `operator new` and `operator delete` of the program, in all their forms, by ones that record in the memory
+/// space `cpu` and take memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include
+/// is a "multiple definition" error of the linker.
+///
+/// Bytes are those the program asked for. While no capture is active each call costs one load more than the plain one. With
+/// `MEMPROF_ENABLED=0` nothing is replaced.
+
+
+#if MEMPROF_ENABLED
+
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <new>
+
+namespace memprof::detail {
+
+/// Records what the C++ heap does, unless this thread is inside the profiler or a tracked resource.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+  registry& shared = abi_1::process_registry;
+  // Relaxed: as in `record_event`.
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  thread_context& self = abi_1::this_thread;
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  if (doing != activity::idle) [[unlikely]]
+    return note_reentrant(shared, doing);
+  record_idle<no_pauses>(shared, self, {0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
+}
+
+/// `malloc` for an alignment and the loop over new-handlers that the standard asks for; null if the last handler gave up.
+[[nodiscard, gnu::cold, gnu::noinline]] inline void* heap_allocate(std::size_t bytes, std::size_t alignment) {
+  for (;;) {
+    const std::size_t wanted = bytes == 0 ? 1 : bytes;
+    void* address = nullptr;
+    if (alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+      address = std::malloc(wanted);
+    } else if (::posix_memalign(&address, alignment, wanted) != 0) {
+      address = nullptr;
+    }
+    if (address != nullptr) [[likely]]
+      return address;
+    const std::new_handler handler = std::get_new_handler();
+    if (handler == nullptr) return nullptr;
+    handler();
+  }
+}
+
+[[nodiscard]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
+  // The usual case first: no loop, and no variable whose address is taken.
+  void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? std::malloc(bytes) : nullptr;
+  if (address == nullptr) [[unlikely]]
+    address = heap_allocate(bytes, alignment);
+  if (address == nullptr) [[unlikely]] {
+#if defined(__cpp_exceptions)
+    throw std::bad_alloc{};
+#else
+    std::abort();
+#endif
+  }
+  record_heap_event(event_kind::allocate, address, bytes);
+  return address;
+}
+
+[[nodiscard]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+#if defined(__cpp_exceptions)
+  try {
+    return new_tracked(bytes, alignment);  // a handler may throw
+  } catch (...) {
+    return nullptr;
+  }
+#else
+  void* const address = heap_allocate(bytes, alignment);
+  if (address != nullptr) record_heap_event(event_kind::allocate, address, bytes);
+  return address;
+#endif
+}
+
+inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
+  if (address == nullptr) return;
+  record_heap_event(event_kind::deallocate, address, bytes);
+  std::free(address);
+}
+
+inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
+[[nodiscard]] constexpr std::size_t to_size(std::align_val_t alignment) noexcept { return static_cast<std::size_t>(alignment); }
+
+}  // namespace memprof::detail
+
+// The compiler must not see through these: it would pair the inlined `malloc` with a `delete` elsewhere and warn.
+#define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]
+
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return memprof::detail::new_tracked(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::default_alignment);
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::to_size(alignment));
+}
+MEMPROF_DETAIL_REPLACEMENT void* operator new[](std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return memprof::detail::new_tracked_or_null(bytes, memprof::detail::to_size(alignment));
+}
+
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address) noexcept { memprof::detail::delete_tracked(address); }
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address) noexcept { memprof::detail::delete_tracked(address); }
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::size_t bytes, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::size_t bytes, std::align_val_t) noexcept {
+  memprof::detail::delete_tracked(address, bytes);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete(void* address, std::align_val_t, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_t, const std::nothrow_t&) noexcept {
+  memprof::detail::delete_tracked(address);
+}
+
+#undef MEMPROF_DETAIL_REPLACEMENT
+
+#endif  // MEMPROF_ENABLED

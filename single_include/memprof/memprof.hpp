@@ -1,0 +1,4898 @@
+// memprof in one header, written by ./dev single-header. Do not edit: change the files under include/.
+// MIT License
+//
+// Copyright (c) 2026 memprof contributors
+//
+// Permission is hereby granted, free of charge, to any person obtaining a copy
+// of this software and associated documentation files (the "Software"), to deal
+// in the Software without restriction, including without limitation the rights
+// to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
+// copies of the Software, and to permit persons to whom the Software is
+// furnished to do so, subject to the following conditions:
+//
+// The above copyright notice and this permission notice shall be included in all
+// copies or substantial portions of the Software.
+//
+// THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
+// IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
+// FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
+// AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
+// LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
+// OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
+// SOFTWARE.
+#pragma once
+
+// ---- <memprof/version.hpp>
+// The one place the version is written: CMake and the packages parse these three lines.
+#define MEMPROF_VERSION_MAJOR 0
+#define MEMPROF_VERSION_MINOR 1
+#define MEMPROF_VERSION_PATCH 0
+
+#define MEMPROF_DETAIL_QUOTE(text) #text
+#define MEMPROF_DETAIL_VERSION_STRING(major, minor, patch) \
+  MEMPROF_DETAIL_QUOTE(major) "." MEMPROF_DETAIL_QUOTE(minor) "." MEMPROF_DETAIL_QUOTE(patch)
+
+namespace memprof {
+
+/// The library's version, "major.minor.patch".
+inline constexpr const char* version_string =
+    MEMPROF_DETAIL_VERSION_STRING(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH);
+
+}  // namespace memprof
+
+#undef MEMPROF_DETAIL_VERSION_STRING
+#undef MEMPROF_DETAIL_QUOTE
+
+// ---- <memprof/config.hpp>
+/// @file
+/// Every macro a user may set. Set them for the whole program (`target_compile_definitions`), before any include.
+
+/// `MEMPROF_ENABLED`: 1 (default) records; 0 turns every call into an empty inline function of another inline namespace, so
+/// that the compiler leaves no instruction behind. Translation units with different values may be linked together.
+#ifndef MEMPROF_ENABLED
+#define MEMPROF_ENABLED 1
+#endif
+
+// ---- <memprof/core/clock.hpp>
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#include <x86intrin.h>
+#endif
+
+/// @file
+/// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
+
+namespace memprof {
+
+/// Nanoseconds of the system's monotonic clock.
+[[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Nanoseconds since 1970.
+[[nodiscard]] inline std::int64_t unix_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Where stamps come from. One object serves all threads whose events are merged.
+///
+/// If a call on one thread starts after a call on another returned, its stamp is greater. `rdtscp` gives this where the time
+/// stamp counter runs at one rate on all cores: it waits for the loads before it, as a bare `rdtsc` does not (one inversion in
+/// 2,000,000 hand-offs was measured). Elsewhere a shared counter that follows the monotonic clock gives it, more slowly.
+struct stamp_source {
+  enum class kind : std::uint32_t { unknown, time_stamp_counter, shared_counter };
+
+  std::atomic<kind> chosen{kind::unknown};
+  std::atomic<std::uint64_t> counter{0};
+
+  /// The next stamp; never 0.
+  [[nodiscard]] std::uint64_t next() noexcept {
+#if defined(__x86_64__)
+    // Relaxed: the choice is a constant of the machine, so any thread may make it again.
+    if (chosen.load(std::memory_order_relaxed) == kind::time_stamp_counter) [[likely]] {
+      unsigned processor;
+      return __rdtscp(&processor);
+    }
+#endif
+    return next_slow();
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] std::uint64_t next_slow() noexcept {
+#if defined(__x86_64__)
+    if (chosen.load(std::memory_order_relaxed) == kind::unknown) {
+      unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+      const bool has_rdtscp = __get_cpuid(0x80000001U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 27)) != 0;
+      const bool is_invariant = __get_cpuid(0x80000007U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 8)) != 0;
+      chosen.store(has_rdtscp && is_invariant ? kind::time_stamp_counter : kind::shared_counter, std::memory_order_relaxed);
+      return next();
+    }
+#endif
+    // Strictly increasing: two calls in order never get equal stamps, however coarse the clock is.
+    std::uint64_t last = counter.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto now = static_cast<std::uint64_t>(monotonic_ns());
+      const std::uint64_t stamp = now > last ? now : last + 1;
+      // Acquire and release pair with the same exchange on other threads: a stamp carries what happened before it.
+      if (counter.compare_exchange_weak(last, stamp, std::memory_order_acq_rel, std::memory_order_relaxed)) return stamp;
+    }
+  }
+};
+
+/// A straight line from stamps to nanoseconds since a capture began.
+struct time_scale {
+  std::uint64_t first_stamp = 0;
+  double ns_per_stamp = 1.0;
+
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    return stamp <= first_stamp ? 0 : static_cast<std::int64_t>(static_cast<double>(stamp - first_stamp) * ns_per_stamp);
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/core/event.hpp>
+#include <cstdint>
+#include <type_traits>
+
+namespace memprof {
+
+/// What an event says; the comment names the fields it uses beside `stamp`.
+enum class event_kind : std::uint8_t {
+  allocate = 1,  ///< address, bytes, space, tag
+  deallocate,    ///< address, bytes as the caller told them (0: not told), space
+  annotate,      ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  scope_begin,   ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
+  scope_end,     ///< label, address: as in its `scope_begin`
+  thread_begin,  ///< the ring belongs to a new thread: no operation is open
+};
+
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
+
+/// The id of no memory space: `annotate` with it asks all of them.
+inline constexpr std::uint8_t any_space = 255;
+
+/// One thing that happened to memory: the only form in which sources speak to the ledger.
+///
+/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
+/// thread". `tag` is 0 or a category's value plus one. `space` and `label` are ids of interned names.
+struct event {
+  std::uint64_t stamp;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t label;
+  event_kind kind;
+  std::uint8_t space;
+  std::uint16_t tag;
+};
+
+static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace memprof
+
+// ---- <memprof/detail/pages.hpp>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof::detail {
+
+/// Zeroed memory straight from the system, so that no hook of ours, and no allocator we may be watching, ever sees it.
+/// Returns a null pointer where there is none. The system hands out pages when they are first touched.
+[[nodiscard]] inline void* map_pages(std::size_t bytes) noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+  void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return pages == MAP_FAILED ? nullptr : pages;
+#else
+  return std::calloc(1, bytes);
+#endif
+}
+
+/// Gives back what `map_pages` returned for the same number of bytes; a null pointer is allowed.
+inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
+  if (pages == nullptr) return;
+#if defined(__unix__) || defined(__APPLE__)
+  ::munmap(pages, bytes);
+#else
+  (void)bytes;
+  std::free(pages);
+#endif
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/page_array.hpp>
+#include <cstddef>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace memprof::detail {
+
+/// A growing array of trivial elements in pages of its own: what `std::vector` is to users, for memory that must stay
+/// invisible to the hooks. New elements are zero. Every operation that grows reports failure instead of throwing.
+template <class T>
+class page_array {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  page_array() = default;
+  page_array(page_array&& other) noexcept
+      : data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)),
+        capacity_(std::exchange(other.capacity_, 0)) {}
+  page_array& operator=(page_array&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    std::swap(capacity_, other.capacity_);
+    return *this;
+  }
+  ~page_array() { unmap_pages(data_, bytes()); }
+
+  [[nodiscard]] T* data() noexcept { return data_; }
+  [[nodiscard]] const T* data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return data_[index]; }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return data_[index]; }
+  [[nodiscard]] T* begin() noexcept { return data_; }
+  [[nodiscard]] T* end() noexcept { return data_ + size_; }
+  [[nodiscard]] const T* begin() const noexcept { return data_; }
+  [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
+  [[nodiscard]] T& back() noexcept { return data_[size_ - 1]; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
+
+  /// Makes room for `count` elements; false if the system has none.
+  [[nodiscard]] bool reserve(std::size_t count) noexcept {
+    if (count <= capacity_) return true;
+    std::size_t capacity = capacity_ == 0 ? (4096 + sizeof(T) - 1) / sizeof(T) : capacity_;
+    while (capacity < count) capacity *= 2;
+    T* const data = static_cast<T*>(map_pages(capacity * sizeof(T)));
+    if (data == nullptr) return false;
+    if (size_ != 0) std::memcpy(static_cast<void*>(data), data_, size_ * sizeof(T));
+    unmap_pages(data_, bytes());
+    data_ = data;
+    capacity_ = capacity;
+    return true;
+  }
+
+  /// Sets the size; new elements are zero. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool resize(std::size_t count) noexcept {
+    if (!reserve(count)) return false;
+    if (count > size_) std::memset(static_cast<void*>(data_ + size_), 0, (count - size_) * sizeof(T));
+    size_ = count;
+    return true;
+  }
+
+  [[nodiscard]] bool push_back(const T& value) noexcept {
+    if (size_ == capacity_) [[unlikely]] {
+      const T copy = value;  // `value` may lie in the pages that growing gives back
+      if (!reserve(size_ + 1)) return false;
+      data_[size_++] = copy;
+      return true;
+    }
+    data_[size_++] = value;
+    return true;
+  }
+
+  void pop_back() noexcept { --size_; }
+  void clear() noexcept { size_ = 0; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = 0;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/core/label.hpp>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof {
+
+/// The id of an interned name; 0 is no name. Events carry labels, never text.
+using label = std::uint32_t;
+
+/// Names and their ids. Equal text has one id, and the text of an id stays where it is for the table's life.
+///
+/// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
+class label_table {
+ public:
+  label_table() = default;
+  label_table(const label_table&) = delete;
+  label_table& operator=(const label_table&) = delete;
+  ~label_table() {
+    while (chunks_ != nullptr) {
+      chunk* const next = chunks_->next;
+      detail::unmap_pages(chunks_, chunks_->bytes);
+      chunks_ = next;
+    }
+  }
+
+  /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
+  [[nodiscard]] label intern(std::string_view text) noexcept {
+    if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
+    const std::uint32_t hash = hash_of(text);
+    std::size_t slot = hash & (slots_.size() - 1);
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const entry& known = entries_[slots_[slot] - 1];
+      if (known.hash == hash && std::string_view{known.text, known.size} == text) return slots_[slot];
+    }
+    const char* const copy = store(text);
+    if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
+    return slots_[slot] = static_cast<label>(entries_.size());
+  }
+
+  /// The text of an id of this table; empty for 0 and for ids it never gave.
+  [[nodiscard]] std::string_view text(label id) const noexcept {
+    if (id == 0 || id > entries_.size()) return {};
+    return {entries_[id - 1].text, entries_[id - 1].size};
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
+
+  /// The hash that `intern` uses (32-bit FNV-1a), for caches in front of the table.
+  [[nodiscard]] static constexpr std::uint32_t hash_of(std::string_view text) noexcept {
+    std::uint32_t hash = 2166136261U;
+    for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
+    return hash;
+  }
+
+ private:
+  struct entry {
+    const char* text;
+    std::uint32_t size;
+    std::uint32_t hash;
+  };
+  struct chunk {
+    chunk* next;
+    std::size_t bytes;
+  };
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<label> slots;
+    if (!slots.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (std::size_t index = 0; index < entries_.size(); ++index) {
+      std::size_t slot = entries_[index].hash & (slots.size() - 1);
+      while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+      slots[slot] = static_cast<label>(index + 1);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  [[nodiscard]] const char* store(std::string_view text) noexcept {
+    if (text.size() > free_) {
+      const std::size_t wanted = sizeof(chunk) + text.size();
+      const std::size_t bytes = wanted > default_chunk_bytes ? wanted : default_chunk_bytes;
+      void* const pages = detail::map_pages(bytes);
+      if (pages == nullptr) return nullptr;
+      chunks_ = new (pages) chunk{chunks_, bytes};
+      chunk_bytes_ += bytes;
+      next_ = static_cast<char*>(pages) + sizeof(chunk);
+      free_ = bytes - sizeof(chunk);
+    }
+    char* const copy = next_;
+    if (!text.empty()) std::memcpy(copy, text.data(), text.size());
+    next_ += text.size();
+    free_ -= text.size();
+    return copy;
+  }
+
+  static constexpr std::size_t default_chunk_bytes = 16384;
+
+  detail::page_array<entry> entries_;
+  detail::page_array<label> slots_;
+  chunk* chunks_ = nullptr;
+  std::size_t chunk_bytes_ = 0;
+  char* next_ = nullptr;
+  std::size_t free_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/core/event_ring.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+struct event_ring;
+
+/// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
+enum class activity : std::uint32_t {
+  idle,
+  recording,  ///< an event is being written: only a signal handler can come here
+  draining,   ///< the thread empties rings: likewise
+  internal,   ///< the profiler works for the user and may allocate: its own allocations are invisible
+  nested,     ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
+};
+
+/// An order word that nobody ever holds: a thread with it stamps its next event. See core/event_order.hpp.
+inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
+
+/// What the recording path keeps for one thread. A plain struct, so that it costs nothing to reach.
+struct thread_context {
+  event* cursor = nullptr;                      ///< where the next event goes
+  event* limit = nullptr;                       ///< end of the ring's space; equal to `cursor` before the first event
+  event_ring* ring = nullptr;                   ///< null until the first event
+  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
+  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
+  std::uint32_t scope_depth = 0;                ///< operations open on this thread
+  bool has_exited = false;                      ///< its thread-local objects are gone
+};
+
+/// The space in which one thread records: one producer fills it from the beginning, and when it is full the producer has it
+/// emptied to the end and starts again. No index ever wraps. It outlives its thread and then serves another.
+struct event_ring {
+  // Written by the producer.
+  std::atomic<event*> head{nullptr};  ///< one past the last published event
+
+  // Everything below is used under the registry's lock.
+  alignas(64) event* tail = nullptr;  ///< first event that was not drained
+  event* drain_limit = nullptr;       ///< how far the drain that is running goes
+  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
+  event* first = nullptr;
+  std::uint32_t capacity = 0;
+  std::uint32_t id = 0;             ///< from 1; names the thread in the ledger and in the order word
+  thread_context* owner = nullptr;  ///< null between two threads
+  event_ring* next = nullptr;
+
+  /// Ids of names that this thread used lately, found by hash; only its producer reads and writes them.
+  struct cached_label {
+    const char* text;
+    std::uint32_t size;
+    label id;
+  };
+  static constexpr std::size_t cached_labels = 64;
+  cached_label label_cache[cached_labels] = {};
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + capacity * sizeof(event); }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/detail/spin_lock.hpp>
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
+class spin_lock {
+ public:
+  void lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    if (word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    lock_slow();
+  }
+
+  /// Takes it if it is free; never waits.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  void unlock() noexcept {
+    // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
+    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
+  }
+
+  /// Makes it free whatever it was. Only for a child after `fork`, where no other thread exists.
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
+
+ private:
+  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
+    for (int spin = 0; spin < 100; ++spin) {
+      std::uint32_t expected = 0;
+      if (word_.compare_exchange_weak(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    }
+    while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
+  }
+
+  std::atomic<std::uint32_t> word_{0};
+};
+
+/// Says that a lock is held already.
+struct adopt_lock {};
+
+/// Holds a lock until the end of the scope.
+template <class Lock>
+class [[nodiscard]] lock_guard {
+ public:
+  explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  lock_guard(Lock& lock, adopt_lock) noexcept : lock_(lock) {}
+  lock_guard(const lock_guard&) = delete;
+  lock_guard& operator=(const lock_guard&) = delete;
+  ~lock_guard() { lock_.unlock(); }
+
+ private:
+  Lock& lock_;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/core/reserved_addresses.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof {
+
+/// Hands out addresses that no memory stands behind: unique among those in use, aligned, never readable or writable.
+///
+/// They come from one range of the address space that is reserved without access, so a touch faults and the range costs no
+/// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; own memory grows
+/// with the greatest number of blocks that were free at once.
+class reserved_addresses {
+ public:
+  /// Every address is a multiple of this, as those of device allocators are, and of what the caller asks for.
+  static constexpr std::size_t least_alignment = 64;
+
+  /// Reserves as much of the address space as the system allows, up to 64 TiB. Without any, `take` fails.
+  reserved_addresses() noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    for (unsigned bits = 46; bits >= 36; --bits) {
+      const std::size_t bytes = std::size_t{1} << bits;
+      void* const range = ::mmap(nullptr, bytes, PROT_NONE, flags, -1, 0);
+      if (range == MAP_FAILED) continue;
+      first_ = next_ = reinterpret_cast<std::uintptr_t>(range);
+      last_ = first_ + bytes;
+      break;
+    }
+#endif
+  }
+  reserved_addresses(const reserved_addresses&) = delete;
+  reserved_addresses& operator=(const reserved_addresses&) = delete;
+  ~reserved_addresses() {
+#if defined(__unix__) || defined(__APPLE__)
+    if (first_ != 0) ::munmap(reinterpret_cast<void*>(first_), last_ - first_);
+#endif
+  }
+
+  /// False if the system had no room to reserve.
+  [[nodiscard]] bool is_usable() const noexcept { return first_ != 0; }
+
+  /// Whether an address lies in the reserved range. Safe in a signal handler.
+  [[nodiscard]] bool contains(const void* address) const noexcept {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    return value >= first_ && value < last_;
+  }
+
+  /// An address for `bytes` bytes; null if the range or the profiler's memory is used up. `alignment` is a power of two.
+  [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes > last_ - first_ || alignment > last_ - first_) return nullptr;
+    const shape wanted = shape_of(bytes, alignment);
+    const detail::lock_guard guard{lock_};
+    const std::size_t list = find_list(wanted);
+    if (list != no_list && lists_[list].head != 0) {
+      const std::uint32_t node = lists_[list].head;
+      lists_[list].head = nodes_[node].next;
+      nodes_[node].next = unused_;
+      unused_ = node;
+      return reinterpret_cast<void*>(nodes_[node].address);
+    }
+    const std::uintptr_t aligned = (next_ + wanted.alignment - 1) & ~(wanted.alignment - 1);
+    if (aligned < next_ || aligned > last_ || wanted.bytes > last_ - aligned) return nullptr;
+    next_ = aligned + wanted.bytes;
+    return reinterpret_cast<void*>(aligned);
+  }
+
+  /// Gives back what `take` returned for the same size and alignment.
+  void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+    const shape told = shape_of(bytes, alignment);
+    const detail::lock_guard guard{lock_};
+    // Without memory for the list the address is never used again, which is safe: the range is far larger than what is live.
+    const std::size_t list = make_list(told);
+    if (list == no_list) return;
+    std::uint32_t node = unused_;
+    if (node != 0) {
+      unused_ = nodes_[node].next;
+    } else {
+      if (nodes_.empty() && !nodes_.push_back({})) return;  // entry 0 ends lists
+      if (!nodes_.push_back({})) return;
+      node = static_cast<std::uint32_t>(nodes_.size() - 1);
+    }
+    nodes_[node] = {reinterpret_cast<std::uintptr_t>(address), lists_[list].head};
+    lists_[list].head = node;
+  }
+
+  /// Bytes taken from the system for lists; the reserved range takes none.
+  [[nodiscard]] std::size_t bytes() const noexcept { return lists_.bytes() + nodes_.bytes(); }
+
+  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+ private:
+  struct shape {
+    std::size_t bytes;
+    std::size_t alignment;
+  };
+  /// The freed addresses of one shape.
+  struct free_list {
+    std::size_t bytes;  // 0: this slot of the table is empty
+    std::size_t alignment;
+    std::uint32_t head;
+  };
+  struct free_node {
+    std::uintptr_t address;
+    std::uint32_t next;
+  };
+  static constexpr std::size_t no_list = ~std::size_t{0};
+
+  [[nodiscard]] static shape shape_of(std::size_t bytes, std::size_t alignment) noexcept {
+    const std::size_t rounded = (bytes + least_alignment - 1) & ~(least_alignment - 1);
+    return {rounded == 0 ? least_alignment : rounded, alignment < least_alignment ? least_alignment : alignment};
+  }
+
+  [[nodiscard]] std::size_t first_slot(const shape& wanted) const noexcept {
+    const std::uint64_t key = wanted.bytes * 64 + static_cast<unsigned>(std::countr_zero(wanted.alignment));
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 20) & (lists_.size() - 1);
+  }
+
+  /// The slot of the shape's list, or the empty slot where it would be; `no_list` if there is no table.
+  [[nodiscard]] std::size_t slot_of(const shape& wanted) const noexcept {
+    if (lists_.empty()) return no_list;
+    std::size_t slot = first_slot(wanted);
+    while (lists_[slot].bytes != 0 && (lists_[slot].bytes != wanted.bytes || lists_[slot].alignment != wanted.alignment)) {
+      slot = (slot + 1) & (lists_.size() - 1);
+    }
+    return slot;
+  }
+
+  [[nodiscard]] std::size_t find_list(const shape& wanted) const noexcept {
+    const std::size_t slot = slot_of(wanted);
+    return slot != no_list && lists_[slot].bytes != 0 ? slot : no_list;
+  }
+
+  [[nodiscard]] std::size_t make_list(const shape& wanted) noexcept {
+    const std::size_t known = find_list(wanted);
+    if (known != no_list) return known;
+    if (2 * (list_count_ + 1) > lists_.size() && !grow_lists()) return no_list;
+    const std::size_t slot = slot_of(wanted);
+    lists_[slot] = {wanted.bytes, wanted.alignment, 0};
+    ++list_count_;
+    return slot;
+  }
+
+  [[nodiscard]] bool grow_lists() noexcept {
+    detail::page_array<free_list> old;
+    if (!old.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
+    std::swap(old, lists_);
+    for (const free_list& list : old) {
+      if (list.bytes != 0) lists_[slot_of({list.bytes, list.alignment})] = list;
+    }
+    return true;
+  }
+
+  std::uintptr_t first_ = 0;
+  std::uintptr_t last_ = 0;
+  std::uintptr_t next_ = 0;
+  detail::spin_lock lock_;
+  detail::page_array<free_list> lists_;
+  std::size_t list_count_ = 0;
+  detail::page_array<free_node> nodes_;
+  std::uint32_t unused_ = 0;  ///< nodes whose address was taken again
+};
+
+}  // namespace memprof
+
+// ---- <memprof/core/registry.hpp>
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <string_view>
+
+namespace memprof::abi_1 {
+
+/// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
+/// and with whatever macros they were compiled. It is never destroyed.
+///
+/// Its layout is frozen: a change of any type in it needs a new `abi_N` namespace and a new `layout_version`, so that two
+/// versions of the library in one process do not read each other's words.
+struct registry {
+  static constexpr std::uint32_t current_layout_version = 1;
+  static constexpr std::uint32_t max_spaces = any_space;
+
+  std::uint32_t layout_version = current_layout_version;
+  std::uint32_t capture_count = 0;
+
+  // What every event reads. Both words change seldom, so they stay in every core's cache.
+  alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
+  std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
+  std::atomic<std::uint64_t> order_word{0};                  ///< see core/event_order.hpp
+  stamp_source stamps;
+
+  alignas(64) detail::spin_lock lock;
+  std::atomic<event_ring*> rings{nullptr};
+  std::uint32_t ring_count = 0;
+  std::uint32_t ring_capacity = 1024;  ///< events in rings that are made or emptied from now on
+  bool drop_when_full = false;         ///< `overflow::drop`
+  std::atomic<std::uint64_t> dropped_events{0};
+  std::atomic<std::uint64_t> reentrant_events{0};
+  std::uint64_t ring_bytes = 0;
+  bool has_fork_handlers = false;
+
+  // How often the order word changed hands; tests and `stats` read them.
+  std::uint64_t drains = 0;
+  std::uint64_t order_epoch = 0;
+  std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
+  std::uint32_t grants = 0;
+  std::atomic<std::uint32_t> revocations{0};
+  bool can_grant = false;  ///< whether the system has `membarrier`
+
+  /// Empties all rings in order into the active capture's ledger. Called under the lock; null while there is no capture.
+  void (*drain)(registry&) noexcept = nullptr;
+  void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
+  event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
+  std::uint32_t drain_heap_capacity = 0;
+
+  /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
+  std::atomic<reserved_addresses*> reserved{nullptr};
+
+  label_table* labels = nullptr;
+  label space_names[max_spaces + 1] = {};
+  std::uint32_t space_count = 0;
+
+  /// Records for threads whose thread-local objects are gone; used under the lock.
+  thread_context exited_threads;
+};
+
+/// The process's registry. Default visibility and the one-definition rule make it unique across shared libraries even under
+/// `-fvisibility=hidden`; on ELF systems GCC emits it as a unique symbol, which holds for `dlopen` with `RTLD_LOCAL` as well.
+[[gnu::visibility("default")]] inline constinit registry process_registry{};
+
+/// The calling thread's part of the recording path. In static storage of the executable's first libraries, hence one
+/// instruction away; it is small because a library that is loaded later takes it from a scarce reserve.
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_context this_thread{};
+
+/// The id of `text`; 0 if the system has no memory. Under the lock.
+[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+  if (shared.labels == nullptr) {
+    void* const pages = detail::map_pages(sizeof(label_table));
+    if (pages == nullptr) return 0;
+    shared.labels = new (pages) label_table;
+    shared.space_names[cpu_space] = shared.labels->intern("cpu");
+    shared.space_count = 1;
+  }
+  return shared.labels->intern(text);
+}
+
+}  // namespace memprof::abi_1
+
+namespace memprof {
+
+using abi_1::registry;
+
+}  // namespace memprof
+
+// ---- <memprof/backend/no_dispatch.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#endif
+
+/// @file
+/// NO_DISPATCH: a run that records every allocation at its true size and lifetime and makes none, so that the peak of a step is
+/// known before there is memory to hold it. `memory_resource` hands out reserved addresses; the program skips the work itself:
+/// `if (memprof::dispatching()) multiply(a, b, c);`
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// An address that stands for `bytes` bytes which do not exist; null if none are left.
+[[nodiscard]] inline void* take_reserved(std::size_t bytes, std::size_t alignment) noexcept {
+  // Acquire pairs with the release in `prepare_no_dispatch`.
+  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
+}
+
+/// Gives a reserved address back; false if `address` is not one and belongs to the upstream. Blocks of a NO_DISPATCH capture may
+/// be freed long after it.
+[[nodiscard]] inline bool give_back_reserved(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  if (reserved == nullptr || !reserved->contains(address)) [[likely]]
+    return false;
+  reserved->give_back(address, bytes, alignment);
+  return true;
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Whether allocations are real, so that work on them must be done. False during a capture with `run_mode::no_dispatch`, in
+/// which touching a block of a `memory_resource` ends the program with a message. One load.
+[[nodiscard]] inline bool dispatching() noexcept {
+  // Relaxed: the mode changes only in `begin_capture` and `end_capture`, which the program orders with its own work.
+  return abi_1::process_registry.no_dispatch.load(std::memory_order_relaxed) == 0;
+}
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+[[nodiscard]] constexpr bool dispatching() noexcept { return true; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/core/category.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace memprof {
+
+/// What a block holds, in the words of the field.
+enum class category : std::uint8_t {
+  other,
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  temporary,
+  input,
+  kv_cache,
+};
+
+/// The names of `category`, in the order of its values.
+inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
+                                                                "activation", "temporary", "input",    "kv_cache"};
+
+/// The name of a category as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < category_names.size() ? category_names[index] : category_names[0];
+}
+
+/// The category of that name, or nothing.
+[[nodiscard]] constexpr std::optional<category> category_from_string(std::string_view name) noexcept {
+  for (std::size_t index = 0; index < category_names.size(); ++index) {
+    if (category_names[index] == name) return static_cast<category>(index);
+  }
+  return std::nullopt;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/core/event_order.hpp>
+#include <atomic>
+#include <cstdint>
+
+#if defined(__linux__)
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
+/// @file
+/// The order of events across threads, and who may leave stamps out.
+///
+/// Promise: the ledger sees every event once, in an order in which each takes effect at one instant between the start and the
+/// end of its call. So a peak is the exact peak of an execution that could have happened, and no free overtakes its allocation.
+///
+/// Recording: an allocation is recorded after the upstream returned, a deallocation before the upstream is called. While an
+/// event is being written, nobody else can therefore hold its block's address.
+///
+/// Stamps: if a call on thread B starts after a call on A returned, B's stamp is greater (`stamp_source`).
+///
+/// Draining (core/drain.hpp): read the clock into T, then all heads, then apply, merged by stamp, the events with stamp <= T.
+/// An event with stamp <= T whose publication was not seen was still in its call at T; applied by the next drain it takes effect
+/// after T, which is legal.
+///
+/// A stamp is most of an event's cost, and a lone thread needs none: its own ring is its order. The *order word* says who is
+/// alone. It holds `none`, *epoch and ring id* of the only recording thread, `pending`, or `shared`.
+///  - A thread that stamped once under the present word with its own id, and finds the word unchanged, writes 0: the event
+///    takes the place after its predecessor in the ring.
+///  - A thread that finds another's word (or `pending`) sets `shared`, then stamps. Under `shared` everybody stamps.
+///  - The old owner's one event in flight at that moment began before the change, so a place among its earlier events is legal.
+///    Any event of the old owner that depends on a stamped one saw `shared` first: the dependence carries the store.
+///  - Only a drain gives the word back, when one ring was alone in two drains in a row. A thread that had read `shared` might
+///    still be about to take its stamp, later than the new owner's first; if it then hands a block to the owner, the owner's
+///    unstamped free would be placed before it. Hence the third value: set `pending`, make every core see it (`membarrier`), look
+///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
+///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
+
+namespace memprof {
+
+/// Points at which a test may hold a thread to force an interleaving.
+enum class path_step {
+  word_read,
+  slot_written,
+  published,
+  clock_read,
+  head_read,
+  heads_read,
+  run_applied,
+  pending_set,
+  barrier_passed,
+  threads_checked
+};
+
+/// The schedule of production: no step waits for anything.
+struct no_pauses {
+  static constexpr void reach(path_step) noexcept {}
+};
+
+namespace detail {
+
+inline constexpr std::uint64_t order_none = 0;
+inline constexpr std::uint64_t order_shared = ~std::uint64_t{0};
+inline constexpr std::uint64_t order_pending = ~std::uint64_t{1};
+inline constexpr unsigned ring_id_bits = 24;
+
+[[nodiscard]] inline std::uint64_t order_owner(std::uint64_t word) noexcept {
+  return word >= order_pending ? 0 : word & ((std::uint64_t{1} << ring_id_bits) - 1);
+}
+
+[[nodiscard]] inline std::uint64_t next_order_word(registry& shared, std::uint32_t ring_id) noexcept {
+  return ++shared.order_epoch << ring_id_bits | ring_id;
+}
+
+/// Asks the system for `membarrier`; without it the word is never given back and every event of a shared phase is stamped.
+inline void prepare_order(registry& shared) noexcept {
+#if defined(__linux__) && defined(SYS_membarrier)
+  shared.can_grant = ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+#else
+  shared.can_grant = false;
+#endif
+}
+
+/// After it, every thread of the process sees the stores before it, and its own earlier stores are seen.
+inline bool process_barrier() noexcept {
+#if defined(__linux__) && defined(SYS_membarrier)
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
+#else
+  return false;
+#endif
+}
+
+/// The stamp for an event of a thread that may not leave it out, once the order word says that it stamps.
+[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self,
+                                                              std::uint64_t word) noexcept {
+  const std::uint32_t own_id = self.ring->id;
+  for (;;) {
+    if (word == order_shared) return shared.stamps.next();
+    if (order_owner(word) == own_id) {
+      self.order_word = word;
+      return shared.stamps.next();
+    }
+    // The very first owner needs no barrier: nobody has stamped yet. Its epoch, 0, is never given again.
+    const std::uint64_t wanted = word == order_none ? std::uint64_t{own_id} : order_shared;
+    // Release pairs with the acquire load of the word in `record`, so that who sees `shared` sees what led to it.
+    if (shared.order_word.compare_exchange_weak(word, wanted, std::memory_order_acq_rel, std::memory_order_acquire)) {
+      if (wanted == order_shared) shared.revocations.fetch_add(1, std::memory_order_relaxed);
+      word = wanted;
+    }
+  }
+}
+
+/// Tries to give the word to the thread of `ring`; called by a drain, under the lock.
+template <class Pauses>
+void grant_order(registry& shared, const event_ring& ring) noexcept {
+  std::uint64_t word = order_shared;
+  if (!shared.order_word.compare_exchange_strong(word, order_pending, std::memory_order_acq_rel, std::memory_order_relaxed))
+    return;
+  Pauses::reach(path_step::pending_set);
+  bool is_quiet = process_barrier();
+  Pauses::reach(path_step::barrier_passed);
+  // Relaxed suffices for the list: rings are added under the lock that we hold.
+  for (event_ring* other = shared.rings.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
+    if (other == &ring || other->owner == nullptr) continue;
+    // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
+    // stamp is older than any the new owner takes.
+    const activity doing = other->owner->doing.load(std::memory_order_acquire);
+    if (doing == activity::recording || doing == activity::draining) is_quiet = false;
+  }
+  Pauses::reach(path_step::threads_checked);
+  word = order_pending;
+  const std::uint64_t wanted = is_quiet ? next_order_word(shared, ring.id) : order_shared;
+  if (shared.order_word.compare_exchange_strong(word, wanted, std::memory_order_acq_rel, std::memory_order_relaxed) && is_quiet) {
+    ++shared.grants;
+  }
+}
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/core/drain.hpp>
+#include <atomic>
+#include <cstdint>
+#include <utility>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace memprof::detail {
+
+/// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
+[[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
+  return ring.tail->stamp != 0 ? ring.tail->stamp : ring.last_stamp;
+}
+
+/// The end of the events in [first, last) that took place until `until`: those after it were recorded while the drain ran.
+[[nodiscard]] inline event* trim_to(event* first, event* last, std::uint64_t until) noexcept {
+  // Stamps grow within a ring, and an event without one goes with the last that has one, so only the newest are looked at.
+  for (event* position = last; position != first; --position) {
+    const std::uint64_t stamp = position[-1].stamp;
+    if (stamp == 0) continue;
+    if (stamp <= until) return last;
+    last = position - 1;
+  }
+  return last;
+}
+
+/// Restores the heap (smallest key on top) after the key at `position` grew.
+inline void sift_down(event_ring** heap, std::uint32_t count, std::uint32_t position) noexcept {
+  event_ring* const moving = heap[position];
+  const std::uint64_t key = pending_key(*moving);
+  for (;;) {
+    std::uint32_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && pending_key(*heap[child + 1]) < pending_key(*heap[child])) ++child;
+    if (pending_key(*heap[child]) >= key) break;
+    heap[position] = heap[child];
+    position = child;
+  }
+  heap[position] = moving;
+}
+
+/// Gives [tail, last) of a ring to the consumer.
+template <class Consumer>
+void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
+  for (event* position = last; position != ring.tail; --position) {
+    if (position[-1].stamp == 0) continue;
+    ring.last_stamp = position[-1].stamp;
+    break;
+  }
+  consumer.apply(ring.tail, last, ring.id);
+  ring.tail = last;
+}
+
+/// The stretch that the top ring may give before another ring's turn comes.
+[[nodiscard]] inline event* end_of_run(event_ring** heap, std::uint32_t count) noexcept {
+  const event_ring& ring = *heap[0];
+  if (count == 1) return ring.drain_limit;
+  std::uint64_t until = pending_key(*heap[1]);
+  if (count > 2 && pending_key(*heap[2]) < until) until = pending_key(*heap[2]);
+  event* position = ring.tail + 1;
+  while (position != ring.drain_limit && position->stamp <= until) ++position;  // 0 is below every stamp
+  return position;
+}
+
+/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that core/event_order.hpp promises. Under the
+/// lock. Costs one clock reading, a look at every ring, and the merge.
+template <class Pauses, class Consumer>
+void drain_rings(registry& shared, Consumer& consumer) noexcept {
+  ++shared.drains;
+  const std::uint64_t until = shared.stamps.next();
+#if defined(__x86_64__)
+  _mm_lfence();  // the heads must not be read before the clock
+#endif
+  Pauses::reach(path_step::clock_read);
+  event_ring** const heap = shared.drain_heap;
+  std::uint32_t count = 0;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    // Acquire pairs with the release that publishes an event in `record`.
+    event* const head = ring->head.load(std::memory_order_acquire);
+    Pauses::reach(path_step::head_read);
+    ring->drain_limit = trim_to(ring->tail, head, until);
+    if (ring->drain_limit != ring->tail) heap[count++] = ring;
+  }
+  Pauses::reach(path_step::heads_read);
+
+  const event_ring* const lone = count == 1 ? heap[0] : nullptr;
+  for (std::uint32_t position = count / 2; position-- > 0;) sift_down(heap, count, position);
+  while (count != 0) {
+    event_ring& ring = *heap[0];
+    apply_run(ring, end_of_run(heap, count), consumer);
+    Pauses::reach(path_step::run_applied);
+    if (ring.tail == ring.drain_limit) heap[0] = heap[--count];
+    if (count > 1) sift_down(heap, count, 0);
+  }
+
+  if (lone != nullptr && lone->owner != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+      shared.order_word.load(std::memory_order_relaxed) == order_shared) {
+    grant_order<Pauses>(shared, *lone);
+  }
+  shared.lone_ring = lone != nullptr ? lone->id : 0;
+}
+
+/// Makes the heap large enough for one more ring; false if the system has no memory. Under the lock.
+[[nodiscard]] inline bool reserve_drain_heap(registry& shared) noexcept {
+  if (shared.ring_count < shared.drain_heap_capacity) return true;
+  const std::uint32_t capacity = shared.drain_heap_capacity == 0 ? 512 : 2 * shared.drain_heap_capacity;
+  void* const pages = map_pages(capacity * sizeof(event_ring*));
+  if (pages == nullptr) return false;
+  unmap_pages(shared.drain_heap, shared.drain_heap_capacity * sizeof(event_ring*));
+  shared.drain_heap = static_cast<event_ring**>(pages);
+  shared.drain_heap_capacity = capacity;
+  return true;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/core/recorder.hpp>
+#include <atomic>
+#include <cstdint>
+#include <new>
+
+/// @file
+/// The producer's side of the event path. `record` is the hot path: no lock, no allocation, no system call, one 32-byte store
+/// and one release store in the calling thread's own ring.
+
+namespace memprof::detail {
+
+/// Hides what this thread does from its own hooks until the end of the scope. Nests.
+class [[nodiscard]] activity_guard {
+ public:
+  activity_guard(thread_context& self, activity doing) noexcept
+      : self_(self), before_(self.doing.load(std::memory_order_relaxed)) {
+    self.doing.store(doing, std::memory_order_relaxed);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  }
+  activity_guard(const activity_guard&) = delete;
+  activity_guard& operator=(const activity_guard&) = delete;
+  ~activity_guard() {
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    // Release pairs with the acquire load in `grant_order`.
+    self_.doing.store(before_, std::memory_order_release);
+  }
+
+ private:
+  thread_context& self_;
+  activity before_;
+};
+
+/// What is taken from the global `operator new` until the end of the scope belongs to the profiler, or to a block that is being
+/// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
+class [[nodiscard]] nested_allocation : activity_guard {
+ public:
+  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
+};
+
+/// Makes a thread's ring ready for events from its first slot on. Under the lock, with the ring drained.
+inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
+  ring.tail = ring.first;
+  self.cursor = ring.first;
+  self.limit = ring.first + ring.capacity;
+  // Release pairs with the acquire load of a drain, which must not see old events before the new head.
+  ring.head.store(ring.first, std::memory_order_release);
+}
+
+/// A ring with pages of its own, or null if the system has none. Under the lock.
+[[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
+  if (!reserve_drain_heap(shared)) return nullptr;
+  void* const ring_pages = map_pages(sizeof(event_ring));
+  if (ring_pages == nullptr) return nullptr;
+  void* const events = map_pages(shared.ring_capacity * sizeof(event));
+  if (events == nullptr) {
+    unmap_pages(ring_pages, sizeof(event_ring));
+    return nullptr;
+  }
+  event_ring* const ring = new (ring_pages) event_ring;
+  ring->first = ring->tail = static_cast<event*>(events);
+  ring->head.store(ring->first, std::memory_order_relaxed);
+  ring->capacity = shared.ring_capacity;
+  ring->id = ++shared.ring_count;
+  ring->next = shared.rings.load(std::memory_order_relaxed);
+  shared.ring_bytes += ring->bytes();
+  // Release pairs with whoever walks the list: the ring is complete.
+  shared.rings.store(ring, std::memory_order_release);
+  return ring;
+}
+
+/// Exchanges a drained ring's space for one of the size that is asked for now. Keeps the old one if there is no memory.
+inline void resize_ring(registry& shared, event_ring& ring) noexcept {
+  void* const events = map_pages(shared.ring_capacity * sizeof(event));
+  if (events == nullptr) return;
+  shared.ring_bytes -= ring.bytes();
+  unmap_pages(ring.first, ring.capacity * sizeof(event));
+  ring.first = static_cast<event*>(events);
+  ring.capacity = shared.ring_capacity;
+  shared.ring_bytes += ring.bytes();
+}
+
+/// Empties the ring of the calling thread, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
+inline bool empty_own_ring(registry& shared, thread_context& self, bool may_drain) noexcept {
+  event_ring& ring = *self.ring;
+  if (shared.drain == nullptr) {
+    ring.tail = self.cursor;  // recorded while the last capture ended: they belong to none
+  } else if (may_drain) {
+    // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
+    while (ring.tail != self.cursor) shared.drain(shared);
+  }
+  if (ring.tail != self.cursor) return false;
+  if (ring.capacity != shared.ring_capacity) resize_ring(shared, ring);
+  rewind_ring(self, ring);
+  return true;
+}
+
+/// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
+[[nodiscard]] inline bool attach_ring(registry& shared, thread_context& self) noexcept {
+  event_ring* ring = shared.rings.load(std::memory_order_relaxed);
+  while (ring != nullptr && ring->owner != nullptr) ring = ring->next;
+  if (ring != nullptr && ring->tail != ring->head.load(std::memory_order_relaxed)) {
+    // Its last thread left events. Taking them now keeps the number of rings to that of living threads.
+    if (shared.drain != nullptr && !shared.drop_when_full) shared.drain(shared);
+    if (ring->tail != ring->head.load(std::memory_order_relaxed)) ring = nullptr;
+  }
+  if (ring == nullptr) ring = make_ring(shared);
+  if (ring == nullptr) return false;
+  ring->owner = &self;
+  self.ring = ring;
+  self.order_word = order_unclaimed;  // a thread new to a ring stamps its first event
+  if (ring->capacity != shared.ring_capacity) resize_ring(shared, *ring);
+  for (auto& cached : ring->label_cache) cached = {};
+  rewind_ring(self, *ring);
+  return true;
+}
+
+/// Lets go of the thread's ring; its events stay until they are drained.
+inline void detach_ring(registry& shared, thread_context& self) noexcept {
+  if (self.ring == nullptr) return;
+  const lock_guard guard{shared.lock};
+  self.ring->owner = nullptr;
+  self.ring = nullptr;
+  self.cursor = self.limit = nullptr;
+}
+
+template <class Pauses>
+void record(registry& shared, thread_context& self, const event& described) noexcept;
+
+/// Lets the process's threads give their rings back; armed by a thread's first event.
+struct thread_exit_hook {
+  thread_context* context = nullptr;
+  registry* shared = nullptr;
+  thread_exit_hook() = default;
+  thread_exit_hook(const thread_exit_hook&) = delete;
+  thread_exit_hook& operator=(const thread_exit_hook&) = delete;
+  ~thread_exit_hook() {
+    if (context == nullptr) return;
+    const activity_guard guard{*context, activity::draining};
+    detach_ring(*shared, *context);
+    context->has_exited = true;
+  }
+};
+
+/// Records for a thread whose thread-local objects are gone, in the ring that all such threads share.
+template <class Pauses>
+[[gnu::cold, gnu::noinline]] void record_after_exit(registry& shared, const event& described) noexcept {
+  const activity_guard guard{abi_1::this_thread, activity::draining};
+  const lock_guard lock{shared.lock};
+  thread_context& stand_in = shared.exited_threads;
+  if (stand_in.ring == nullptr && !attach_ring(shared, stand_in)) {
+    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (stand_in.cursor == stand_in.limit && !empty_own_ring(shared, stand_in, !shared.drop_when_full)) {
+    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  record<Pauses>(shared, stand_in, described);
+}
+
+/// The first event of a thread, or one that finds its ring full.
+template <class Pauses>
+[[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_context& self, const event& described) noexcept {
+  if (self.has_exited) return record_after_exit<Pauses>(shared, described);
+  bool has_room = false;
+  bool is_first = false;
+  {
+    const activity_guard guard{self, activity::draining};
+    if (self.ring == nullptr && &self == &abi_1::this_thread) {
+      thread_local thread_exit_hook hook;
+      hook.context = &self;
+      hook.shared = &shared;
+    }
+    is_first = self.ring == nullptr;
+    // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
+    if (is_first || !shared.drop_when_full) {
+      shared.lock.lock();
+    } else if (!shared.lock.try_lock()) {
+      shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    const lock_guard lock{shared.lock, adopt_lock{}};
+    has_room = is_first ? attach_ring(shared, self) : empty_own_ring(shared, self, !shared.drop_when_full);
+  }
+  if (!has_room) {
+    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+    return;
+  }
+  if (is_first) record<Pauses>(shared, self, {0, 0, 0, 0, event_kind::thread_begin, 0, 0});
+  record<Pauses>(shared, self, described);
+}
+
+/// Somebody allocates while this thread is inside the profiler: the profiler itself, the upstream of a tracked resource, or a
+/// signal handler. Only the last is a loss.
+[[gnu::cold, gnu::noinline]] inline void note_reentrant(registry& shared, activity doing) noexcept {
+  if (doing == activity::internal || doing == activity::nested) return;
+  shared.reentrant_events.fetch_add(1, std::memory_order_relaxed);
+}
+
+/// Whether the calling thread is outside the profiler. If not, it may hold the registry's lock already, and who asks is a signal
+/// handler that interrupted it: it must not wait for that lock.
+[[nodiscard]] inline bool is_outside(const thread_context& self) noexcept {
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  return doing == activity::idle || doing == activity::nested;
+}
+
+/// An event of a thread that is inside the profiler. A tracked resource below another one speaks for a space of its own.
+template <class Pauses>
+[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_context& self, const event& described) noexcept {
+  const activity doing = self.doing.load(std::memory_order_relaxed);
+  if (doing != activity::nested) return note_reentrant(shared, doing);
+  const activity_guard outside{self, activity::idle};
+  record<Pauses>(shared, self, described);
+}
+
+/// A thread that is alone still stamps one event in so many, so that timelines know when things happened.
+inline constexpr std::uintptr_t stamp_interval = 64;
+
+/// Records one event of a thread that is not inside the profiler; its stamp is set here.
+template <class Pauses>
+[[gnu::always_inline]] inline void record_idle(registry& shared, thread_context& self, const event& described) noexcept {
+  // Set before the word is read: `grant_order` relies on it. The store may still wait in this core's buffer when the word is
+  // read; the granting side's process-wide barrier takes care of that, so that nothing here has to.
+  self.doing.store(activity::recording, std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  event* const slot = self.cursor;
+  if (slot == self.limit) [[unlikely]] {
+    self.doing.store(activity::idle, std::memory_order_relaxed);
+    const event copy = described;  // only here is its address needed: otherwise it never leaves the registers
+    return record_without_room<Pauses>(shared, self, copy);
+  }
+  // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
+  const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
+  Pauses::reach(path_step::word_read);
+  std::uint64_t stamp = 0;
+  if (word != self.order_word) [[unlikely]] {
+    stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, self, word);
+  } else if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) {
+    stamp = shared.stamps.next();
+  }
+  // Field by field: copied as a whole it would be written to the stack first, and waited for.
+  slot->stamp = stamp;
+  slot->address = described.address;
+  slot->bytes = described.bytes;
+  slot->label = described.label;
+  slot->kind = described.kind;
+  slot->space = described.space;
+  slot->tag = described.tag;
+  Pauses::reach(path_step::slot_written);
+  self.cursor = slot + 1;
+  // Release pairs with the acquire load of the head in a drain.
+  self.ring->head.store(slot + 1, std::memory_order_release);
+  Pauses::reach(path_step::published);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Release pairs with the acquire load in `grant_order`.
+  self.doing.store(activity::idle, std::memory_order_release);
+}
+
+/// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
+template <class Pauses>
+[[gnu::always_inline]] inline void record(registry& shared, thread_context& self, const event& described) noexcept {
+  if (self.doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]] {
+    const event copy = described;
+    return record_inside<Pauses>(shared, self, copy);
+  }
+  record_idle<Pauses>(shared, self, described);
+}
+
+/// Records one event of the calling thread if a capture is active.
+[[gnu::always_inline]] inline void record_event(const event& described) noexcept {
+  registry& shared = abi_1::process_registry;
+  // Relaxed: whether a call that overlaps `begin_capture` or `end_capture` is part of the capture is open anyway.
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
+    return;
+  record<no_pauses>(shared, abi_1::this_thread, described);
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/error.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace memprof {
+
+/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+namespace detail {
+
+// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
+// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
+#if defined(__cpp_exceptions)
+
+inline namespace with_exceptions {
+
+/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
+
+}  // namespace with_exceptions
+
+#else
+
+inline namespace without_exceptions {
+
+/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
+  std::fprintf(stderr, "memprof: %s\n", text.c_str());
+  std::abort();
+}
+
+}  // namespace without_exceptions
+
+#endif
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/core/memory_space.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
+class memory_space {
+ public:
+  /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
+  explicit memory_space(std::string_view name) {
+    registry& shared = abi_1::process_registry;
+    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+    const detail::lock_guard lock{shared.lock};
+    const label wanted = abi_1::intern(shared, name);
+    for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+      if (shared.space_names[id] == wanted) {
+        id_ = static_cast<std::uint8_t>(id);
+        return;
+      }
+    }
+    if (wanted == 0 || shared.space_count == registry::max_spaces) {
+      detail::raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
+                    std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
+    }
+    id_ = static_cast<std::uint8_t>(shared.space_count);
+    shared.space_names[shared.space_count++] = wanted;
+  }
+
+  [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
+  bool operator==(const memory_space&) const = default;
+
+ private:
+  std::uint8_t id_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/core/event_sink.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace memprof {
+
+namespace detail {
+
+[[nodiscard]] constexpr std::uint16_t tag_of(std::optional<category> told) noexcept {
+  return told ? static_cast<std::uint16_t>(static_cast<unsigned>(*told) + 1U) : std::uint16_t{0};
+}
+
+[[gnu::always_inline]] inline void record_allocation(std::uint8_t space, const void* address, std::size_t bytes,
+                                                     std::uint16_t tag = 0) noexcept {
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::allocate, space, tag});
+}
+
+[[gnu::always_inline]] inline void record_deallocation(std::uint8_t space, const void* address, std::size_t bytes) noexcept {
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
+}
+
+}  // namespace detail
+
+/// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
+///
+/// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
+class event_sink {
+ public:
+  /// Cost: that of one event. `told` overrides the category of the operation that is open on this thread.
+  void allocate(memory_space space, const void* address, std::size_t bytes, std::optional<category> told = {}) const noexcept {
+    detail::record_allocation(space.id(), address, bytes, detail::tag_of(told));
+  }
+  /// `bytes`, if given, is compared with what was allocated.
+  void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
+    detail::record_deallocation(space.id(), address, bytes);
+  }
+};
+
+/// A source of events that a capture switches on and off: `attach` when it begins, `detach` when it ends.
+template <class T>
+concept backend = std::default_initializable<T> && requires(T source, event_sink& sink) {
+  { T::name } -> std::convertible_to<std::string_view>;
+  source.attach(sink);
+  { source.detach() }
+  noexcept;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/backend/cpu.hpp>
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <memory_resource>
+#include <new>
+#include <string>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.
+///
+/// During a capture with `run_mode::no_dispatch` it records and hands out reserved addresses: see `dispatching`.
+///
+/// Thread-safe if the upstream is. Bytes are those asked for, not what the upstream rounds them to. An allocation that the
+/// upstream refuses is not recorded.
+class memory_resource : public std::pmr::memory_resource {
+ public:
+  /// Throws `memprof::error` if the process has too many memory spaces. `upstream` must outlive the resource.
+  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+      : space_(space), upstream_(upstream) {}
+
+  [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    void* const address = dispatching() ? allocate_upstream(bytes, alignment) : reserve(bytes, alignment);
+    detail::record_allocation(space_.id(), address, bytes);
+    return address;
+  }
+
+  void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
+    detail::record_deallocation(space_.id(), address, bytes);
+    if (detail::give_back_reserved(address, bytes, alignment)) return;
+    const detail::nested_allocation nested;
+    upstream_->deallocate(address, bytes, alignment);
+  }
+
+  // Identity, which needs no run-time types: two resources may count in different spaces.
+  [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
+    const detail::nested_allocation nested;
+    return upstream_->allocate(bytes, alignment);
+  }
+
+  [[nodiscard, gnu::cold, gnu::noinline]] void* reserve(std::size_t bytes, std::size_t alignment) const {
+    void* const address = detail::take_reserved(bytes, alignment);
+    if (address == nullptr) {
+      detail::raise("memory_resource: no reserved addresses are left for " + std::to_string(bytes) +
+                    " bytes; a NO_DISPATCH capture can have up to 64 TiB live, or what the limit on address space allows");
+    }
+    return address;
+  }
+
+  memory_space space_;
+  std::pmr::memory_resource* upstream_;
+};
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+/// Passes everything on to its upstream.
+class memory_resource : public std::pmr::memory_resource {
+ public:
+  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+      : upstream_(upstream) {}
+
+  [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override { return upstream_->allocate(bytes, alignment); }
+  void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
+    upstream_->deallocate(address, bytes, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  std::pmr::memory_resource* upstream_;
+};
+
+}  // namespace disabled
+#endif
+
+namespace detail {
+
+/// The global `operator new` and `operator delete` for any alignment.
+struct plain_heap {
+  [[nodiscard]] static void* allocate(std::size_t bytes, std::size_t alignment) {
+    return alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__ ? ::operator new (bytes, std::align_val_t{alignment})
+                                                        : ::operator new(bytes);
+  }
+  static void deallocate(void* address, std::size_t, std::size_t alignment) noexcept {
+    if (alignment > __STDCPP_DEFAULT_NEW_ALIGNMENT__) {
+      ::operator delete (address, std::align_val_t{alignment});
+    } else {
+      ::operator delete(address);
+    }
+  }
+};
+
+#if MEMPROF_ENABLED
+/// The same, recorded in the space `cpu`.
+struct tracked_heap {
+  [[nodiscard]] static void* allocate(std::size_t bytes, std::size_t alignment) {
+    void* const address = allocate_hidden(bytes, alignment);
+    record_allocation(cpu_space, address, bytes);
+    return address;
+  }
+  static void deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+    record_deallocation(cpu_space, address, bytes);
+    const nested_allocation nested;
+    plain_heap::deallocate(address, bytes, alignment);
+  }
+
+ private:
+  [[nodiscard]] static void* allocate_hidden(std::size_t bytes, std::size_t alignment) {
+    const nested_allocation nested;
+    return plain_heap::allocate(bytes, alignment);
+  }
+};
+#endif
+
+/// A stateless standard allocator over a heap.
+template <class T, class Heap>
+class heap_allocator {
+ public:
+  using value_type = T;
+
+  heap_allocator() noexcept = default;
+  template <class Other>
+  heap_allocator(const heap_allocator<Other, Heap>&) noexcept {}  // implicit, as the allocator requirements ask
+
+  /// Throws `std::bad_array_new_length` if `count` objects have no size, `std::bad_alloc` if there is no memory.
+  [[nodiscard]] T* allocate(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) refuse_length();
+    return static_cast<T*>(Heap::allocate(count * sizeof(T), alignof(T)));
+  }
+  void deallocate(T* address, std::size_t count) noexcept { Heap::deallocate(address, count * sizeof(T), alignof(T)); }
+
+  template <class Other>
+  bool operator==(const heap_allocator<Other, Heap>&) const noexcept {
+    return true;
+  }
+
+ private:
+  [[noreturn, gnu::cold, gnu::noinline]] static void refuse_length() {
+#if defined(__cpp_exceptions)
+    throw std::bad_array_new_length{};
+#else
+    std::abort();
+#endif
+  }
+};
+
+}  // namespace detail
+
+/// A standard allocator whose blocks are recorded in the space `cpu`: `std::vector<float, memprof::allocator<float>>`. Takes
+/// its memory from the global `operator new`; all of them are equal.
+#if MEMPROF_ENABLED
+template <class T>
+using allocator = detail::heap_allocator<T, detail::tracked_heap>;
+#else
+template <class T>
+using allocator = detail::heap_allocator<T, detail::plain_heap>;
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/capture/annotate.hpp>
+#include <optional>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+
+#include <cstdint>
+#include <string>
+#endif
+
+namespace memprof {
+
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  std::optional<memprof::category> category{};
+};
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Tells what the live block at `pointer` is, in whatever memory space it lives. A category that is told replaces the block's.
+///
+/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
+/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
+inline void annotate(const void* pointer, const annotation& told) {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
+  if (!detail::is_outside(abi_1::this_thread)) {
+    return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
+  }
+  label description = 0;
+  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty()) {
+    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+    std::string text{told.name};
+    text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
+    const detail::lock_guard lock{shared.lock};
+    description = abi_1::intern(shared, text);
+  }
+  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space,
+                        detail::tag_of(told.category)});
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate(const void*, const annotation&) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/core/run_mode.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// Whether the program really allocates (`normal`) or only records what it would allocate (`no_dispatch`).
+enum class run_mode : std::uint8_t { normal, no_dispatch };
+
+/// The names of `run_mode`, in the order of its values.
+inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_dispatch"};
+
+/// The name of a run mode as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(run_mode value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
+}
+
+}  // namespace memprof
+
+// ---- <memprof/capture/options.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// What a thread does whose ring is full.
+enum class overflow : std::uint8_t {
+  drain,  ///< empties all rings into the ledger itself: nothing is lost
+  drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
+};
+
+/// The name of the segment that ends with the capture, unless another is told.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
+
+/// How a capture records. The defaults lose nothing.
+struct capture_options {
+  run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
+  std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
+  overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
+  std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
+  std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
+  std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
+};
+
+}  // namespace memprof
+
+// ---- <memprof/profile/profile.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// What a capture found out, as plain structs with integer bytes. Everything after the ledger (reports, files, analyses) is a
+/// function of a `profile`. All byte counts are signed 64-bit; all times are nanoseconds since the capture began.
+///
+/// A struct's fields appear in JSON under the same names and in the same order (`profile/reflect.hpp`).
+
+namespace memprof {
+
+/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+struct owned_bytes {
+  std::string owner;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+
+  bool operator==(const owned_bytes&) const = default;
+};
+
+/// One block that was live at a peak. `name`, `shape` and `dtype` are those of `annotate`, empty if it was never called.
+struct live_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::string operation;
+  memprof::category category = category::other;
+  std::string name;
+  std::string shape;
+  std::string dtype;
+
+  bool operator==(const live_block&) const = default;
+};
+
+/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
+/// those of `by_category`. Rows are sorted by bytes, greatest first.
+struct live_set {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+  std::vector<owned_bytes> by_operation;
+  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< how many operations those are
+  std::vector<owned_bytes> by_category;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+
+  bool operator==(const live_set&) const = default;
+};
+
+/// The stretch between two snapshots: a phase of training.
+struct segment {
+  std::string name;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+
+  bool operator==(const segment&) const = default;
+};
+
+/// One memory space within one segment.
+struct segment_usage {
+  std::string segment;
+  std::int64_t segment_peak = 0;        ///< greatest (live - live at the segment's start), at least 0
+  std::int64_t allocations = 0;         ///< bytes allocated
+  std::int64_t deallocations = 0;       ///< bytes freed
+  std::int64_t segment_change = 0;      ///< allocations - deallocations
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes from the capture's begin to this segment's end
+  std::int64_t cumulative_current = 0;  ///< live bytes at this segment's end
+  std::int64_t allocation_count = 0;
+  std::int64_t deallocation_count = 0;
+  std::int64_t peak_time_ns = 0;  ///< when `segment_peak` was first reached
+  std::string peak_operation;     ///< path of the operation that reached it, empty if none was open
+  live_set live_at_peak;
+
+  bool operator==(const segment_usage&) const = default;
+};
+
+/// A stretch of a timeline: `peak` is the greatest and `current` the last value of live bytes within it.
+struct timeline_point {
+  std::int64_t time_ns = 0;  ///< when the stretch began
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const timeline_point&) const = default;
+};
+
+/// Live bytes over time. Every point covers the same number of events (the last one perhaps fewer), so no maximum is lost.
+struct memory_timeline {
+  std::int64_t events_per_point = 1;
+  std::vector<timeline_point> points;
+
+  bool operator==(const memory_timeline&) const = default;
+};
+
+/// How often something happened and how many bytes it concerned.
+struct event_tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  bool operator==(const event_tally&) const = default;
+};
+
+/// What in a space's events was unusual. None of it is fatal.
+struct space_anomalies {
+  event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
+  event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
+  event_tally mismatched_sizes;       ///< frees that told another size than was allocated; bytes: sum of the differences
+  event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
+  event_tally unknown_annotations;    ///< `annotate` of an address that was not live
+  event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
+
+  bool operator==(const space_anomalies&) const = default;
+};
+
+/// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
+struct space_profile {
+  std::string name;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes of the capture, relative to its begin
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocations = 0;         ///< bytes allocated
+  std::int64_t deallocations = 0;       ///< bytes freed
+  std::int64_t allocation_count = 0;
+  std::int64_t deallocation_count = 0;
+  std::int64_t peak_segment = -1;  ///< index into `segments` of the one that holds the overall peak; -1 if there is none
+  std::int64_t peak_time_ns = 0;
+  std::string peak_operation;
+  live_set live_at_peak;
+  std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
+  memory_timeline timeline;
+  space_anomalies anomalies;
+
+  bool operator==(const space_profile&) const = default;
+};
+
+/// What one operation did in one memory space. Inclusive values contain the operations within; self values do not, so a
+/// table of self values sums to the total. Deltas and peaks count what the operation's own thread allocated and freed while
+/// it was open.
+struct operation_usage {
+  std::string space;
+  std::int64_t total_delta = 0;  ///< inclusive: allocated - freed, over all invocations
+  std::int64_t self_delta = 0;
+  std::int64_t max_delta = 0;  ///< inclusive: greatest delta of one finished invocation
+  std::int64_t allocated = 0;  ///< inclusive, bytes
+  std::int64_t freed = 0;      ///< inclusive, bytes, whoever had allocated them
+  std::int64_t self_allocated = 0;
+  std::int64_t self_freed = 0;
+  std::int64_t allocation_count = 0;    ///< self
+  std::int64_t deallocation_count = 0;  ///< self
+  std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
+  std::int64_t self_peak = 0;           ///< the same without the operations within
+  std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
+
+  bool operator==(const operation_usage&) const = default;
+};
+
+/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+struct operation_profile {
+  std::string path;
+  std::string name;
+  std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
+  std::int64_t invocations = 0;
+  std::vector<operation_usage> usage;  ///< one for each space in which it did anything
+
+  bool operator==(const operation_profile&) const = default;
+};
+
+/// What the profiler itself cost.
+struct profiler_cost {
+  std::int64_t events = 0;                          ///< recorded and applied
+  std::int64_t drains = 0;                          ///< how often rings were emptied into the ledger
+  std::int64_t memory_bytes = 0;                    ///< its own memory now: rings, ledger, names
+  std::int64_t memory_bytes_at_million_events = 0;  ///< the same when a million events had been applied; 0: there were fewer
+  double record_ns_per_event = 0;                   ///< measured when the capture began
+  double drain_ns_per_event = 0;                    ///< measured over the capture
+
+  bool operator==(const profiler_cost&) const = default;
+};
+
+/// What went wrong on the way from the program to the ledger.
+struct event_anomalies {
+  std::int64_t dropped_events = 0;    ///< by `overflow::drop`
+  std::int64_t reentrant_events = 0;  ///< from a signal handler that interrupted the recording of another event
+  std::int64_t rejected_events =
+      0;  ///< impossible values (unknown kind or space, size of 2^63 or more), or no memory to keep them
+  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
+
+  bool operator==(const event_anomalies&) const = default;
+};
+
+/// Everything a capture found out.
+struct profile {
+  std::string library_version;
+  run_mode mode = run_mode::normal;
+  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  bool complete = false;           ///< whether the capture has ended
+  std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
+  std::int64_t duration_ns = 0;
+  std::vector<segment> segments;
+  std::vector<space_profile> spaces;
+  std::vector<operation_profile> operations;  ///< parents before children
+  event_anomalies anomalies;
+  profiler_cost cost;
+
+  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none.
+  [[nodiscard]] const space_profile& space(std::string_view name) const;
+  /// The space of that name, or a null pointer.
+  [[nodiscard]] const space_profile* find_space(std::string_view name) const noexcept;
+  /// The operation of that path, or a null pointer.
+  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const noexcept;
+
+  bool operator==(const profile&) const = default;
+};
+
+inline const space_profile* profile::find_space(std::string_view name) const noexcept {
+  for (const space_profile& candidate : spaces) {
+    if (candidate.name == name) return &candidate;
+  }
+  return nullptr;
+}
+
+inline const space_profile& profile::space(std::string_view name) const {
+  if (const space_profile* const found = find_space(name)) return *found;
+  std::string text = "the profile has no memory space '" + std::string{name} + "'; it has";
+  if (spaces.empty()) text += " none: no allocation was recorded";
+  for (const space_profile& present : spaces) text += (&present == spaces.data() ? " '" : ", '") + present.name + "'";
+  detail::raise(text);
+}
+
+inline const operation_profile* profile::find_operation(std::string_view path) const noexcept {
+  for (const operation_profile& candidate : operations) {
+    if (candidate.path == path) return &candidate;
+  }
+  return nullptr;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/capture/capture.hpp>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/capture/session.hpp>
+// ---- <memprof/capture/capture_state.hpp>
+// ---- <memprof/ledger/ledger.hpp>
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
+class operation_tree {
+ public:
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0, 0}) && slots_.resize(256); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
+                                             label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  bool is_usable_ = false;
+  detail::page_array<node> nodes_;
+  detail::page_array<std::uint32_t> slots_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/scope_stack.hpp>
+#include <cstdint>
+#include <new>
+
+namespace memprof {
+
+/// One open operation of a thread.
+struct open_scope {
+  std::uint32_t operation;
+  label name;
+  std::uint32_t depth;
+  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
+};
+
+/// What happened in one memory space while one scope was open on its thread.
+struct scope_usage {
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
+};
+
+/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+using space_scopes = detail::page_array<scope_usage>;
+
+/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
+class scope_stack {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+
+  scope_stack() = default;
+  scope_stack(const scope_stack&) = delete;
+  scope_stack& operator=(const scope_stack&) = delete;
+  ~scope_stack() {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes* const scopes = by_space_[used_[index]];
+      scopes->~space_scopes();
+      detail::unmap_pages(scopes, sizeof(space_scopes));
+    }
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
+  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
+  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Opens a scope; false if the system has no memory, and then nothing changed.
+  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+    if (!scopes_.push_back(scope)) return false;
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      if (by_space_[used_[index]]->push_back({})) continue;
+      while (index-- > 0) by_space_[used_[index]]->pop_back();
+      scopes_.pop_back();
+      return false;
+    }
+    return true;
+  }
+
+  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
+  template <class Finish>
+  void pop(Finish&& finish) noexcept {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes& scopes = *by_space_[used_[index]];
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(used_[index], ended);
+    }
+    scopes_.pop_back();
+  }
+
+  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
+  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
+    if (by_space_[space] != nullptr) [[likely]]
+      return by_space_[space];
+    void* const pages = detail::map_pages(sizeof(space_scopes));
+    if (pages == nullptr) return nullptr;
+    space_scopes* const scopes = new (pages) space_scopes;
+    if (!scopes->resize(scopes_.size() + 1)) {
+      detail::unmap_pages(pages, sizeof(space_scopes));
+      return nullptr;
+    }
+    by_space_[space] = scopes;
+    used_[used_count_++] = space;
+    return scopes;
+  }
+
+  /// Calls `visit(space, scopes)` for each space this thread touched.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = scopes_.bytes();
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
+    return total;
+  }
+
+ private:
+  detail::page_array<open_scope> scopes_;
+  std::uint32_t used_count_ = 0;
+  std::uint8_t used_[max_spaces] = {};
+  space_scopes* by_space_[max_spaces] = {};
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/space_ledger.hpp>
+// ---- <memprof/ledger/live_blocks.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// What the ledger keeps of a live allocation, in half a cache line.
+struct block {
+  static constexpr unsigned thread_bits = 20;
+  static constexpr std::uint32_t max_thread = (std::uint32_t{1} << thread_bits) - 1;
+  static constexpr unsigned category_bits = 8;
+  static constexpr label max_annotation = (label{1} << (32 - category_bits)) - 1;
+
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t born_thread;  ///< ordinal of its allocation in its space, and the allocating thread
+  std::uint64_t owner;        ///< operation, category and annotation: see `owner_word`
+
+  [[nodiscard]] std::uint64_t born() const noexcept { return born_thread >> thread_bits; }
+  [[nodiscard]] std::uint32_t thread() const noexcept { return static_cast<std::uint32_t>(born_thread) & max_thread; }
+  /// Node of the operation tree.
+  [[nodiscard]] std::uint32_t operation() const noexcept { return static_cast<std::uint32_t>(owner); }
+  [[nodiscard]] std::uint32_t category() const noexcept {
+    return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
+  }
+  /// Label of `name\x1fshape\x1fdtype`; 0 if there is none.
+  [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
+
+  [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,
+                                                          label annotation) noexcept {
+    return std::uint64_t{annotation} << (32 + category_bits) | std::uint64_t{category} << 32 | operation;
+  }
+};
+
+static_assert(sizeof(block) == 32);
+
+/// The live blocks of one memory space by address: the table that every event asks once.
+///
+/// Groups of 7 blocks with a byte of hash for each, all in one word: a few operations on the word find the candidates, so that
+/// the branches of a lookup are nearly always predicted, and erasing needs neither tombstones nor moves. A group counts the
+/// blocks that passed it because it was full; a search goes on only past such a group (the scheme of Folly's F14). The word, not
+/// a vector: an event that follows another in the same group reads the word that was just written, and processors forward that
+/// only to loads of the same width. At most 3 of 7 slots are used on average, so that hardly any group is full: 85 bytes a block
+/// before the table grows, 171 after.
+class live_blocks {
+ public:
+  live_blocks() = default;
+  live_blocks(const live_blocks&) = delete;
+  live_blocks& operator=(const live_blocks&) = delete;
+  ~live_blocks() { detail::unmap_pages(groups_, bytes()); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
+
+  /// Where a block is: what `erase` needs to take it away without looking again.
+  struct place {
+    block* entry = nullptr;         ///< null if the address is not live
+    std::uint64_t* tags = nullptr;  ///< of its group
+    unsigned tag_shift = 0;         ///< where its tag is in them
+    bool is_at_home = false;        ///< in the group that its hash names
+
+    explicit operator bool() const noexcept { return entry != nullptr; }
+    [[nodiscard]] block* operator->() const noexcept { return entry; }
+  };
+
+  /// The block at `address`, if there is one.
+  [[nodiscard, gnu::always_inline]] place find(std::uint64_t address) noexcept {
+    if (groups_ == nullptr) [[unlikely]]
+      return {};
+    const std::uint64_t hash = hash_of(address);
+    group& home = groups_[hash >> shift_];
+    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
+      block& candidate = home.block_at(matches);
+      if (candidate.address == address) [[likely]]
+        return {&candidate, &home.tags, tag_shift_of(matches), true};
+    }
+    if (home.passed_by == 0) [[likely]]
+      return {};
+    return find_away(hash, address);
+  }
+
+  /// What `insert` found or made.
+  struct insertion {
+    block* entry;  ///< null if the system has no memory
+    bool is_new;   ///< false: the address was in the table, and `entry` is unchanged
+  };
+
+  /// The block at `address`; if there is none, a new one of which only the address is set.
+  [[nodiscard, gnu::always_inline]] insertion insert(std::uint64_t address) noexcept {
+    if (size_ >= limit_) [[unlikely]] {
+      if (!grow()) return {nullptr, false};
+    }
+    const std::uint64_t hash = hash_of(address);
+    group& home = groups_[hash >> shift_];
+    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
+      block& candidate = home.block_at(matches);
+      if (candidate.address == address) [[unlikely]]
+        return {&candidate, false};
+    }
+    const std::uint64_t free = home.free();
+    if (free == 0 || home.passed_by != 0) [[unlikely]]
+      return insert_away(hash, address);
+    ++size_;
+    return {&home.take(free, hash, address), true};
+  }
+
+  /// Removes a block that `find` returned. The slot keeps its value until the next `insert`.
+  [[gnu::always_inline]] void erase(const place& found) noexcept {
+    --size_;
+    *found.tags &= ~(std::uint64_t{0xFF} << found.tag_shift);
+    if (!found.is_at_home) [[unlikely]]
+      forget_passing(found);
+  }
+
+  /// Starts loading the group of an address that will be asked for soon.
+  void prefetch(std::uint64_t address) const noexcept {
+    if (groups_ != nullptr) __builtin_prefetch(&groups_[hash_of(address) >> shift_]);
+  }
+
+  /// Calls `visit(const block&)` for every live block. Costs a pass over the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (std::size_t index = 0; index < group_count(); ++index) {
+      for (std::size_t slot = 0; slot < slots; ++slot) {
+        if (groups_[index].is_used(slot)) visit(groups_[index].blocks[slot]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t slots = 7;
+  static constexpr std::size_t mean_load = 3;
+  static constexpr std::uint64_t each_byte = 0x0101010101010101U;
+  static constexpr std::uint64_t used_bits = 0x0080808080808080U;  // the highest bit of each of the 7 tags
+
+  /// Where the tag lies that the lowest bit of `matches` stands for.
+  [[nodiscard]] static unsigned tag_shift_of(std::uint64_t matches) noexcept {
+    return static_cast<unsigned>(std::countr_zero(matches)) & ~7U;
+  }
+
+  /// A used tag: 7 bits of the hash that do not choose the group in tables of up to 2^25 groups.
+  [[nodiscard]] static std::uint64_t tag_of(std::uint64_t hash) noexcept { return 0x80U | ((hash >> 32) & 0x7FU); }
+
+  struct alignas(64) group {
+    std::uint64_t tags;       // 7 bytes; 0: free
+    std::uint32_t passed_by;  // how many blocks found this group full
+    alignas(32) block blocks[slots];
+
+    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one, and told by the address.
+    [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
+      const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
+      return (difference - each_byte) & ~difference & used_bits;
+    }
+    [[nodiscard]] std::uint64_t free() const noexcept { return ~tags & used_bits; }
+    [[nodiscard]] bool is_used(std::size_t slot) const noexcept { return (tags >> (8 * slot) & 0x80U) != 0; }
+    [[nodiscard]] block& block_at(std::uint64_t match) noexcept { return blocks[tag_shift_of(match) / 8]; }
+
+    block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
+      tags |= tag_of(hash) << tag_shift_of(free_slots);
+      block& taken = block_at(free_slots);
+      taken.address = address;
+      return taken;
+    }
+  };
+  static_assert(sizeof(group) == 256);
+
+  [[nodiscard]] std::size_t group_count() const noexcept { return groups_ == nullptr ? 0 : mask_ + 1; }
+
+  /// Fibonacci hashing: the high bits of the product depend on all bits of the address.
+  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+
+  /// A search beyond a home group that was passed by.
+  [[nodiscard, gnu::noinline]] place find_away(std::uint64_t hash, std::uint64_t address) noexcept {
+    const std::size_t home = hash >> shift_;
+    for (std::size_t index = (home + 1) & mask_; index != home; index = (index + 1) & mask_) {
+      group& here = groups_[index];
+      for (std::uint64_t matches = here.matches(hash); matches != 0; matches &= matches - 1) {
+        block& candidate = here.block_at(matches);
+        if (candidate.address == address) return {&candidate, &here.tags, tag_shift_of(matches), false};
+      }
+      if (here.passed_by == 0) break;
+    }
+    return {};
+  }
+
+  /// Takes an erased block off the counts of the groups it had passed.
+  [[gnu::noinline]] void forget_passing(const place& erased) noexcept {
+    const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(erased.entry) - reinterpret_cast<char*>(groups_));
+    const std::size_t end = offset / sizeof(group);
+    for (std::size_t index = hash_of(erased->address) >> shift_; index != end; index = (index + 1) & mask_)
+      --groups_[index].passed_by;
+  }
+
+  /// The same when the home group is full or was passed by: the address may live further on.
+  [[gnu::noinline]] insertion insert_away(std::uint64_t hash, std::uint64_t address) noexcept {
+    if (const place known = find_away(hash, address)) return {known.entry, false};
+    ++size_;
+    return {&make_room(address), true};
+  }
+
+  /// A slot for an address that is not in the table.
+  [[nodiscard]] block& make_room(std::uint64_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    for (std::size_t index = hash >> shift_;; index = (index + 1) & mask_) {
+      group& here = groups_[index];
+      if (const std::uint64_t free = here.free(); free != 0) [[likely]]
+        return here.take(free, hash, address);
+      ++here.passed_by;
+    }
+  }
+
+  [[gnu::cold, gnu::noinline]] bool grow() noexcept {
+    group* const old_groups = groups_;
+    const std::size_t old_count = group_count();
+    const std::size_t count = old_count == 0 ? 32 : 2 * old_count;
+    void* const pages = detail::map_pages(count * sizeof(group));
+    if (pages == nullptr) return false;
+    groups_ = static_cast<group*>(pages);
+    mask_ = count - 1;
+    shift_ = static_cast<unsigned>(64 - std::countr_zero(count));
+    limit_ = count * mean_load;
+    for (std::size_t index = 0; index < old_count; ++index) {
+      for (std::size_t slot = 0; slot < slots; ++slot) {
+        if (!old_groups[index].is_used(slot)) continue;
+        const block& moving = old_groups[index].blocks[slot];
+        make_room(moving.address) = moving;
+      }
+    }
+    detail::unmap_pages(old_groups, old_count * sizeof(group));
+    return true;
+  }
+
+  group* groups_ = nullptr;
+  std::size_t mask_ = 0;
+  unsigned shift_ = 0;
+  std::size_t size_ = 0;
+  std::size_t limit_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/operation_stats.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes and blocks that one owner has live, and what it had at the space's last peak.
+///
+/// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
+/// peak; one that has not changed since still has them. So a peak costs nothing per owner.
+struct owner_stats {
+  // Bytes and blocks do not lie side by side: compilers would move them as one vector, which is slower than two additions.
+  std::int64_t live;
+  std::int64_t live_before_change;
+  std::uint64_t changed_epoch;
+  std::int64_t blocks;
+  std::int64_t blocks_before_change;
+
+  void change(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    if (changed_epoch != epoch) {
+      live_before_change = live;
+      blocks_before_change = blocks;
+      changed_epoch = epoch;
+    }
+    live += bytes;
+    blocks += count;
+  }
+  /// The same for what was wrong all along: the values at the peak change as well.
+  void correct(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    change(epoch, bytes, count);
+    live_before_change += bytes;
+    blocks_before_change += count;
+  }
+  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? live_before_change : live;
+  }
+  [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? blocks_before_change : blocks;
+  }
+};
+
+/// One operation in one memory space. Self values; the tree sums them to inclusive ones.
+struct operation_stats {
+  owner_stats owned;
+  std::int64_t allocated;
+  std::int64_t freed;
+  std::int64_t allocation_count;
+  std::int64_t deallocation_count;
+  std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
+  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
+  std::int64_t peak;       ///< inclusive
+  std::int64_t self_peak;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/segment_record.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What an operation had live at a peak.
+struct owner_at_peak {
+  std::uint32_t operation;
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// What a category had live at a peak.
+struct category_at_peak {
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// One finished (or the open) segment of one memory space.
+struct segment_record {
+  std::int64_t live_at_start;
+  std::int64_t live_at_end;
+  std::int64_t live_at_peak;
+  std::int64_t allocated;
+  std::int64_t allocation_count;
+  std::int64_t blocks_at_start;
+  std::int64_t blocks_at_end;
+  std::int64_t blocks_at_peak;
+  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
+  std::uint64_t peak_stamp;
+  std::uint32_t peak_operation;
+  std::uint32_t owner_count;  ///< rows kept in the space's owner table
+  std::size_t first_owner;
+  std::int64_t remaining_bytes;  ///< of operations that were not kept
+  std::int64_t remaining_operations;
+  std::array<category_at_peak, category_names.size()> categories;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/timeline.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Live bytes over time in a bounded number of points, each covering the same number of events.
+///
+/// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
+class timeline {
+ public:
+  struct point {
+    std::uint64_t stamp;   ///< of the last stamped event before it began
+    std::int64_t peak;     ///< greatest value within it, its beginning included
+    std::int64_t current;  ///< value at its end
+  };
+
+  /// At most `max_points` points, the open one included; at least 2.
+  explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
+
+  /// Tells that live bytes grew to `live`; `add` of the same event follows.
+  void raise(std::int64_t live) noexcept {
+    open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
+  }
+
+  /// Tells the live bytes after one event.
+  void add(std::int64_t live, std::uint64_t stamp) noexcept {
+    if (--remaining_ == 0) [[unlikely]]
+      close(live, stamp);
+  }
+
+  /// How many events each finished point covers.
+  [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
+  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
+  /// The point that is not full yet; `has_open` says whether any event is in it.
+  [[nodiscard]] const point& open() const noexcept { return open_; }
+  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
+
+ private:
+  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
+    open_.current = live;
+    remaining_ = width_;
+    // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    if (!points_.push_back(open_)) return;
+    if (points_.size() == max_points_) join_neighbours();
+    open_ = {stamp, live, live};
+  }
+
+  void join_neighbours() noexcept {
+    const std::size_t half = points_.size() / 2;
+    for (std::size_t index = 0; index < half; ++index) {
+      const point& left = points_[2 * index];
+      const point& right = points_[2 * index + 1];
+      points_[index] = {left.stamp, left.peak > right.peak ? left.peak : right.peak, right.current};
+    }
+    while (points_.size() > half) points_.pop_back();
+    width_ *= 2;
+    remaining_ = width_;
+  }
+
+  std::uint64_t remaining_ = 1;
+  std::uint64_t width_ = 1;
+  std::uint32_t max_points_;
+  point open_{0, 0, 0};
+  detail::page_array<point> points_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/top_blocks.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
+[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
+}
+
+/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
+struct top_blocks_view {
+  block* blocks;
+  std::uint32_t& count;
+  std::uint32_t limit;
+
+  void offer(const block& candidate) const noexcept {
+    if (count < limit) {
+      blocks[count++] = candidate;
+      std::push_heap(blocks, blocks + count, is_larger);
+    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
+      std::pop_heap(blocks, blocks + count, is_larger);
+      blocks[count - 1] = candidate;
+      std::push_heap(blocks, blocks + count, is_larger);
+    }
+  }
+};
+
+/// The largest blocks that were live at the peak of each of a growing row of segments, told interval by interval.
+///
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
+/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
+/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+class top_blocks_of_segments {
+ public:
+  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
+
+  /// Offers a block to the segments [first, last). False if the system has no memory.
+  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
+    for (std::size_t level = 0; first < last; ++level) {
+      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
+      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
+      first >>= 1;
+      last >>= 1;
+    }
+    return true;
+  }
+
+  /// Offers to `best` what is known of one segment.
+  void collect(std::size_t segment, top_blocks_view best) const noexcept {
+    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
+      if (segment >= counts_[level].size()) continue;
+      const block* const known = blocks_[level].data() + segment * limit_;
+      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
+    return total;
+  }
+
+ private:
+  static constexpr std::size_t max_levels = 32;
+
+  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
+    auto& counts = counts_[level];
+    auto& blocks = blocks_[level];
+    if (index >= counts.size()) {
+      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
+    }
+    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  detail::page_array<std::uint32_t> counts_[max_levels];
+  detail::page_array<block> blocks_[max_levels];
+};
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
+struct ledger_options {
+  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
+  std::uint32_t largest_blocks = 10;      ///< kept for each peak
+  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+};
+
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+/// Everything the ledger knows of one memory space.
+///
+/// Two facts keep an event cheap. Frees are `allocated - change`, so only allocations are summed. And a peak is an ordinal: the
+/// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
+class space_ledger {
+ public:
+  /// A space that shows up in segment `first_segment`, which began at `begin_stamp`.
+  space_ledger(const ledger_options& options, std::size_t first_segment, std::uint64_t begin_stamp) noexcept
+      : peak_stamp_(begin_stamp),
+        options_(options),
+        first_segment_(first_segment),
+        line_(options.timeline_points),
+        largest_of_finished_(options.largest_blocks) {
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks);
+  }
+
+  /// False if the system had no memory for it.
+  [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
+  /// `here`.
+  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint64_t owner,
+                                  std::uint32_t thread, std::uint64_t stamp) noexcept {
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    entry->bytes = told.bytes;
+    entry->born_thread = ++ordinal_ << block::thread_bits | thread;
+    entry->owner = owner;
+    // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
+    if (entry->operation() != 0) here.owned.change(epoch_, bytes, 1);
+    if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
+    room_ -= bytes;
+    live_ += bytes;
+    if (live_ > peak_live_) {
+      peak_live_ = live_;
+      peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+      peak_ordinal_ = ordinal_;
+      peak_stamp_ = stamp;
+      peak_operation_ = entry->operation();
+      freed_count_ = 0;
+      ++epoch_;
+    }
+    line_.raise(live_);
+    line_.add(live_, stamp);
+  }
+
+  /// Takes a live block away. The caller still tells the timeline, by `mark_event` or by the allocation that replaces it.
+  [[gnu::always_inline]] void remove(const live_blocks::place& found) noexcept {
+    const auto bytes = static_cast<std::int64_t>(found->bytes);
+    if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
+    if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
+    live_ -= bytes;
+    if (found->born() <= peak_ordinal_) remember_freed(*found.entry);
+    live_blocks_.erase(found);
+  }
+
+  /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
+  /// at the open segment's peak change too. Finished segments keep theirs.
+  void annotate(const event& told) noexcept {
+    block* const entry = live_blocks_.find(told.address).entry;
+    if (entry == nullptr) {
+      unknown_annotations.add(0);
+      return;
+    }
+    const label description = told.label == 0 || told.label > block::max_annotation ? entry->annotation() : told.label;
+    const std::uint32_t category = told.tag == 0 ? entry->category() : told.tag - 1U;
+    if (category != entry->category()) {
+      const auto bytes = static_cast<std::int64_t>(entry->bytes);
+      const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
+      if (entry->category() != 0) (categories_[entry->category()].*move)(epoch_, -bytes, -1);
+      if (category != 0) (categories_[category].*move)(epoch_, bytes, 1);
+    }
+    entry->owner = block::owner_word(entry->operation(), category, description);
+  }
+
+  [[nodiscard, gnu::always_inline]] live_blocks::insertion insert(std::uint64_t address) noexcept {
+    return live_blocks_.insert(address);
+  }
+  [[nodiscard, gnu::always_inline]] live_blocks::place find(std::uint64_t address) noexcept { return live_blocks_.find(address); }
+  void prefetch(std::uint64_t address) const noexcept { live_blocks_.prefetch(address); }
+  /// Whether the table has outgrown the caches near the core, so that prefetching pays.
+  [[nodiscard]] bool is_large() const noexcept { return live_blocks_.bytes() > std::size_t{128} * 1024; }
+  void mark_event(std::uint64_t stamp) noexcept { line_.add(live_, stamp); }
+
+  /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
+  [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
+
+  /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
+  [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
+    if (node >= operations_.size() && !operations_.resize(node + 1)) return operations_[0];
+    return operations_[node];
+  }
+
+  // --- segments -----------------------------------------------------------------------------------------------------
+
+  /// Ends the segment. Costs a pass over the operations, whatever is live. False if the system has no memory.
+  bool end_segment(std::uint64_t stamp) noexcept {
+    segment_record record = open_segment();
+    const bool is_overall_peak = segments_.empty() || record.live_at_peak > overall_peak_;
+    if (!collect_owners(owner_scratch_)) return false;
+    if (is_overall_peak) {
+      overall_peak_ = record.live_at_peak;
+      overall_segment_ = segments_.size();
+      overall_owners_.clear();
+      if (!overall_owners_.resize(owner_scratch_.size())) return false;
+      std::copy(owner_scratch_.begin(), owner_scratch_.end(), overall_owners_.begin());
+    }
+    keep_owners(record);
+    if (!segments_.push_back(record)) return false;
+    for (std::uint32_t index = 0; index < freed_count_; ++index) {
+      largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
+    }
+    start_segment(stamp);
+    return true;
+  }
+
+  /// The segment that has not ended, as if it ended now, without its owners.
+  [[nodiscard]] segment_record open_segment() const noexcept {
+    segment_record record{};
+    record.live_at_start = start_live_;
+    record.live_at_end = live_;
+    record.live_at_peak = peak_live_;
+    record.allocated = start_room_ - room_;
+    record.allocation_count = static_cast<std::int64_t>(ordinal_ - start_ordinal_);
+    record.blocks_at_start = start_blocks_;
+    record.blocks_at_end = static_cast<std::int64_t>(live_blocks_.size());
+    record.blocks_at_peak = peak_blocks_;
+    record.peak_ordinal = peak_ordinal_;
+    record.peak_stamp = peak_stamp_;
+    record.peak_operation = peak_operation_;
+    record.categories[0] = {peak_live_, peak_blocks_};
+    for (std::size_t index = 1; index < categories_.size(); ++index) {
+      record.categories[index] = {categories_[index].live_at_peak(epoch_), categories_[index].blocks_at_peak(epoch_)};
+      record.categories[0].bytes -= record.categories[index].bytes;
+      record.categories[0].blocks -= record.categories[index].blocks;
+    }
+    return record;
+  }
+
+  /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
+  [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
+    rows.clear();
+    owner_at_peak outside{0, peak_live_, peak_blocks_};  // of any operation: what the operations leave
+    for (std::size_t node = 1; node < operations_.size(); ++node) {
+      const owner_stats& owned = operations_[node].owned;
+      const std::int64_t blocks = owned.blocks_at_peak(epoch_);
+      if (blocks == 0) continue;
+      if (!rows.push_back({static_cast<std::uint32_t>(node), owned.live_at_peak(epoch_), blocks})) return false;
+      outside.bytes -= rows.back().bytes;
+      outside.blocks -= blocks;
+    }
+    if (outside.blocks != 0 && !rows.push_back(outside)) return false;
+    std::sort(rows.begin(), rows.end(), [](const owner_at_peak& left, const owner_at_peak& right) {
+      return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+    });
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  [[nodiscard]] std::size_t first_segment() const noexcept { return first_segment_; }
+  [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
+    return owners_.data() + record.first_owner;
+  }
+  /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
+  [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
+  [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::int64_t live() const noexcept { return live_; }
+  [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
+  [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
+  [[nodiscard]] const live_blocks& blocks() const noexcept { return live_blocks_; }
+  [[nodiscard]] const timeline& line() const noexcept { return line_; }
+  [[nodiscard]] std::size_t operation_count() const noexcept { return operations_.size(); }
+  [[nodiscard]] const operation_stats& operation(std::size_t node) const noexcept { return operations_[node]; }
+  [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
+  /// The largest freed blocks of a finished segment's peak; the live ones are `blocks()` born until its `peak_ordinal`.
+  [[nodiscard]] const top_blocks_of_segments& largest_of_finished() const noexcept { return largest_of_finished_; }
+  /// The same for the open segment.
+  void offer_freed_since_peak(top_blocks_view best) const noexcept {
+    for (std::uint32_t index = 0; index < freed_count_; ++index) best.offer(freed_since_peak_[index]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes();
+  }
+
+  tally unmatched_frees;
+  tally replaced_allocations;
+  tally mismatched_sizes;
+  tally cross_thread_frees;
+  tally unknown_annotations;
+  tally untracked_allocations;
+
+ private:
+  void start_segment(std::uint64_t stamp) noexcept {
+    start_live_ = peak_live_ = live_;
+    start_room_ = room_;
+    start_ordinal_ = peak_ordinal_ = ordinal_;
+    start_blocks_ = peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+    peak_stamp_ = stamp;
+    peak_operation_ = 0;
+    freed_count_ = 0;
+    ++epoch_;
+  }
+
+  /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
+  void keep_owners(segment_record& record) noexcept {
+    record.first_owner = owners_.size();
+    for (const owner_at_peak& row : owner_scratch_) {
+      if (record.owner_count < options_.owners_per_segment && owners_.push_back(row)) {
+        ++record.owner_count;
+      } else {
+        record.remaining_bytes += row.bytes;
+        ++record.remaining_operations;
+      }
+    }
+  }
+
+  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, is freed.
+  [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
+    top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
+    if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
+    const segment_record* const first =
+        std::lower_bound(segments_.begin(), segments_.end(), freed.born(),
+                         [](const segment_record& record, std::uint64_t born) { return record.peak_ordinal < born; });
+    largest_of_finished_.offer(static_cast<std::size_t>(first - segments_.begin()), segments_.size(), freed);
+  }
+
+  // The order of the members follows how often an event touches them.
+  std::int64_t live_ = 0;
+  std::int64_t peak_live_ = 0;
+  std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< what `allocated` may still grow by
+  std::uint64_t ordinal_ = 0;
+  std::uint64_t epoch_ = 1;
+  std::uint64_t peak_ordinal_ = 0;
+  std::uint64_t peak_stamp_;
+  std::int64_t peak_blocks_ = 0;
+  std::uint32_t peak_operation_ = 0;
+  std::uint32_t freed_count_ = 0;
+  live_blocks live_blocks_;
+  detail::page_array<operation_stats> operations_;
+  std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
+  ledger_options options_;
+  std::size_t first_segment_;
+  timeline line_;
+  detail::page_array<block> freed_since_peak_;
+
+  std::int64_t start_live_ = 0;
+  std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
+  std::uint64_t start_ordinal_ = 0;
+  std::int64_t start_blocks_ = 0;
+
+  detail::page_array<segment_record> segments_;
+  detail::page_array<owner_at_peak> owners_;
+  detail::page_array<owner_at_peak> owner_scratch_;
+  detail::page_array<owner_at_peak> overall_owners_;
+  std::int64_t overall_peak_ = 0;
+  std::size_t overall_segment_ = 0;
+  top_blocks_of_segments largest_of_finished_;
+  bool is_usable_ = false;
+};
+
+}  // namespace memprof
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace memprof {
+
+/// A fold over events: the only place that knows what a peak is.
+///
+/// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
+/// file. Memory is bounded by live blocks, operations, segments and threads, never by the number of events. Not synchronised.
+/// It survives any input: what is impossible or unusual is counted.
+class ledger {
+ public:
+  static constexpr std::uint32_t max_spaces = any_space;
+
+  /// One finished segment; its end is the next one's begin.
+  struct segment_mark {
+    label name;
+    std::uint64_t begin_stamp;
+    std::uint64_t end_stamp;
+  };
+
+  explicit ledger(const ledger_options& options = {}, std::uint64_t begin_stamp = 0) noexcept
+      : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
+  ledger(const ledger&) = delete;
+  ledger& operator=(const ledger&) = delete;
+  ~ledger() {
+    for (space_ledger* space : spaces_) destroy(space);
+    for (scope_stack* thread : threads_) destroy(thread);
+  }
+
+  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
+    thread_run run{thread, find_thread(thread)};
+    events_ += static_cast<std::uint64_t>(last - first);
+    if (run.scopes == nullptr) {
+      rejected_events_ += static_cast<std::uint64_t>(last - first);
+      return;
+    }
+    for (const event* told = first; told != last; ++told) {
+      if (run.prefetches && last - told > prefetch_distance) {
+        // Nearly always the next events are of the same space; for another the guess only costs a cache line.
+        run.space->prefetch(told[prefetch_distance].address);
+      }
+      if (told->stamp != 0) stamp_ = told->stamp;
+      switch (told->kind) {
+        case event_kind::allocate:
+          if (enter(run, told->space)) allocate(run, *told);
+          break;
+        case event_kind::deallocate:
+          if (enter(run, told->space)) deallocate(run, *told);
+          break;
+        default: apply_control(run, *told); break;
+      }
+    }
+  }
+
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
+  void end_segment(label name, std::uint64_t stamp) noexcept {
+    if (stamp > stamp_) stamp_ = stamp;
+    if (!segments_.push_back({name, segment_begin_, stamp})) {
+      ++rejected_events_;
+      return;
+    }
+    segment_begin_ = stamp;
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
+    }
+  }
+
+  /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
+  void settle_open_scopes() noexcept {
+    for (scope_stack* thread : threads_) {
+      if (thread == nullptr) continue;
+      thread->for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+        std::int64_t inner_max = 0;
+        for (std::size_t depth = thread->depth(); depth > 0; --depth) {
+          inner_max = scopes[depth].max_with(inner_max);
+          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), inner_max, scopes[depth].self_max);
+        }
+      });
+    }
+  }
+
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
+  /// The ledger of a memory space, or null if no event named it.
+  [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
+  /// Stamp of the last event that had one.
+  [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
+  [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+  [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
+  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
+    for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
+    for (const scope_stack* thread : threads_) total += thread == nullptr ? 0 : sizeof(scope_stack) + thread->bytes();
+    return total;
+  }
+
+ private:
+  /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
+  static constexpr std::ptrdiff_t prefetch_distance = 8;
+
+  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
+  static constexpr std::uint32_t no_space = 256;
+
+  /// What a run of one thread's events keeps at hand. The pointers hold until a scope begins or ends.
+  struct thread_run {
+    std::uint32_t thread;
+    scope_stack* scopes;
+    std::uint32_t space_id = no_space;
+    space_ledger* space = nullptr;
+    bool prefetches = false;
+    operation_stats* here = nullptr;
+    scope_usage* usage = nullptr;
+    std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+  };
+
+  /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
+  [[nodiscard]] static bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+  [[nodiscard]] static std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+  [[nodiscard]] static std::uint64_t with_category(std::uint64_t owner, std::uint16_t tag) noexcept {
+    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
+  }
+
+  /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
+  [[nodiscard]] bool enter(thread_run& run, std::uint8_t space) noexcept {
+    if (run.space_id == space) [[likely]]
+      return true;
+    return enter_other(run, space);
+  }
+
+  [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
+    space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
+    space_scopes* const usage = space == nullptr ? nullptr : run.scopes->in_space(id);
+    if (usage == nullptr) {
+      ++rejected_events_;
+      return false;
+    }
+    run.space_id = id;
+    run.space = space;
+    run.prefetches = space->is_large();
+    run.usage = &usage->back();
+    run.owner = block::owner_word(run.scopes->operation(), category_of(run.scopes->tag()), 0);
+    run.here = &space->operation(run.scopes->operation());
+    return true;
+  }
+
+  [[gnu::always_inline]] void allocate(thread_run& run, const event& told) noexcept {
+    space_ledger& space = *run.space;
+    if (!space.has_room_for(told.bytes)) [[unlikely]] {
+      ++rejected_events_;
+      return;
+    }
+    live_blocks::insertion made = space.insert(told.address);
+    if (!made.is_new) [[unlikely]] {
+      if (made.entry == nullptr) {
+        space.untracked_allocations.add(told.bytes);
+        return;
+      }
+      space.replaced_allocations.add(made.entry->bytes);
+      release(run, space.find(told.address));
+      made = space.insert(told.address);
+    }
+    const std::uint64_t owner = is_category(told.tag) ? with_category(run.owner, told.tag) : run.owner;
+    space.add(made.entry, told, *run.here, owner, run.thread, stamp_);
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    run.here->allocated += bytes;
+    ++run.here->allocation_count;
+    run.usage->allocate(bytes);
+  }
+
+  [[gnu::always_inline]] void deallocate(thread_run& run, const event& told) noexcept {
+    space_ledger& space = *run.space;
+    const live_blocks::place entry = space.find(told.address);
+    if (!entry) [[unlikely]] {
+      space.unmatched_frees.add(told.bytes);
+      space.mark_event(stamp_);
+      return;
+    }
+    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
+      space.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    }
+    if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
+    release(run, entry);
+    space.mark_event(stamp_);
+  }
+
+  /// Takes a live block away on behalf of the run's operation.
+  [[gnu::always_inline]] void release(thread_run& run, const live_blocks::place& entry) noexcept {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    run.space->remove(entry);
+    run.here->freed += bytes;
+    ++run.here->deallocation_count;
+    run.usage->deallocate(bytes);
+  }
+
+  [[gnu::noinline]] void apply_control(thread_run& run, const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::annotate:
+        if (told.tag > category_names.size()) {
+          ++rejected_events_;
+        } else if (space_ledger* const space = told.space == any_space ? find_space_of(told.address) : spaces_[told.space]) {
+          space->annotate(told);
+        } else {
+          ++rejected_events_;
+        }
+        break;
+      case event_kind::scope_begin: begin_scope(run, told); break;
+      case event_kind::scope_end: end_scope(run, told); break;
+      case event_kind::thread_begin:
+        while (!run.scopes->empty()) close_innermost(run);
+        break;
+      default: ++rejected_events_; break;
+    }
+  }
+
+  void begin_scope(thread_run& run, const event& told) noexcept {
+    run.space_id = no_space;
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
+    close_from(run, depth);
+    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes->tag();
+    const std::uint32_t operation = operations_.child(run.scopes->operation(), told.label);
+    operations_.count_invocation(operation);
+    if (!run.scopes->push({operation, told.label, depth, tag})) ++rejected_events_;
+  }
+
+  void end_scope(thread_run& run, const event& told) noexcept {
+    run.space_id = no_space;
+    const auto depth = static_cast<std::uint32_t>(told.address);
+    close_from(run, std::uint64_t{depth} + 1);
+    if (run.scopes->empty() || run.scopes->innermost().depth != depth || run.scopes->innermost().name != told.label) {
+      ++unbalanced_scopes_;
+      return;
+    }
+    close_innermost(run);
+  }
+
+  /// Closes scopes at `depth` and deeper that nobody ended.
+  void close_from(thread_run& run, std::uint64_t depth) noexcept {
+    while (!run.scopes->empty() && run.scopes->innermost().depth >= depth) {
+      ++unbalanced_scopes_;
+      close_innermost(run);
+    }
+  }
+
+  void close_innermost(thread_run& run) noexcept {
+    run.space_id = no_space;
+    const std::uint32_t operation = run.scopes->operation();
+    operations_.count_finished(operation);
+    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage) {
+      operation_stats& stats = spaces_[space]->operation(operation);
+      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+      note_peak(stats, usage.max_net, usage.self_max);
+    });
+  }
+
+  static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
+    if (peak > stats.peak) stats.peak = peak;
+    if (self_peak > stats.self_peak) stats.self_peak = self_peak;
+  }
+
+  [[nodiscard]] scope_stack* find_thread(std::uint32_t thread) noexcept {
+    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
+      return threads_[thread];
+    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
+    return threads_[thread] = make<scope_stack>();
+  }
+
+  /// The space in which a block lives at `address`; else the first space, which will count the miss.
+  [[nodiscard]] space_ledger* find_space_of(std::uint64_t address) noexcept {
+    space_ledger* first = nullptr;
+    for (space_ledger* space : spaces_) {
+      if (space == nullptr) continue;
+      if (space->find(address)) return space;
+      if (first == nullptr) first = space;
+    }
+    return first;
+  }
+
+  [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
+    space_ledger* const space = make<space_ledger>(options_, segments_.size(), segment_begin_);
+    if (space == nullptr) return nullptr;
+    if (!space->is_usable()) {
+      destroy(space);
+      return nullptr;
+    }
+    return spaces_[id] = space;
+  }
+
+  template <class T, class... Arguments>
+  [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
+    void* const pages = detail::map_pages(sizeof(T));
+    return pages == nullptr ? nullptr : new (pages) T(arguments...);
+  }
+
+  template <class T>
+  static void destroy(T* object) noexcept {
+    if (object == nullptr) return;
+    object->~T();
+    detail::unmap_pages(object, sizeof(T));
+  }
+
+  ledger_options options_;
+  std::uint64_t stamp_;
+  std::uint64_t segment_begin_;
+  std::uint64_t events_ = 0;
+  std::uint64_t rejected_events_ = 0;
+  std::uint64_t unbalanced_scopes_ = 0;
+  space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
+  operation_tree operations_;
+  detail::page_array<segment_mark> segments_;
+  detail::page_array<scope_stack*> threads_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/profile/build.hpp>
+// ---- <memprof/profile/live_sets.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// How reports name what was allocated outside any operation.
+inline constexpr std::string_view no_operation = "(no operation)";
+
+/// Puts together, for each segment of one space, what was live at its peak.
+///
+/// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
+/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
+/// birth.
+class live_set_builder {
+ public:
+  live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+      : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
+    for (const segment_record& record : space.segments()) peak_ordinals_.push_back(record.peak_ordinal);
+    peak_ordinals_.push_back(space.open_segment().peak_ordinal);
+    space.blocks().for_each([&](const block& live) {
+      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
+      still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
+    });
+  }
+
+  /// The live set at the peak of finished segment `index` (within `space.segments()`).
+  [[nodiscard]] live_set at_finished(std::size_t index) const {
+    const segment_record& record = space_.segments()[index];
+    live_set set = totals_of(record);
+    const owner_at_peak* const owners = space_.owners(record);
+    for (std::uint32_t row = 0; row < record.owner_count; ++row) set.by_operation.push_back(named(owners[row]));
+    set.remaining_bytes = record.remaining_bytes;
+    set.remaining_operations = record.remaining_operations;
+    set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
+    return set;
+  }
+
+  /// The live set at the peak of the segment that is still open, with all its owners.
+  [[nodiscard]] live_set at_open() const {
+    live_set set = totals_of(space_.open_segment());
+    detail::page_array<owner_at_peak> owners;
+    if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
+    for (const owner_at_peak& row : owners) set.by_operation.push_back(named(row));
+    set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
+    return set;
+  }
+
+  /// Replaces the kept owners of the overall peak's segment by all of them.
+  [[nodiscard]] live_set with_all_owners(live_set set) const {
+    set.by_operation.clear();
+    set.remaining_bytes = set.remaining_operations = 0;
+    for (const owner_at_peak& row : space_.overall_owners()) set.by_operation.push_back(named(row));
+    return set;
+  }
+
+ private:
+  [[nodiscard]] static live_set totals_of(const segment_record& record) {
+    live_set set;
+    set.bytes = record.live_at_peak;
+    set.blocks = record.blocks_at_peak;
+    for (std::size_t index = 0; index < record.categories.size(); ++index) {
+      const category_at_peak& held = record.categories[index];
+      if (held.blocks != 0) set.by_category.push_back({std::string{category_names[index]}, held.bytes, held.blocks});
+    }
+    std::stable_sort(set.by_category.begin(), set.by_category.end(),
+                     [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+    return set;
+  }
+
+  [[nodiscard]] owned_bytes named(const owner_at_peak& row) const { return {paths_[row.operation], row.bytes, row.blocks}; }
+
+  template <class OfferFreed>
+  [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
+    std::vector<block> room(space_.options().largest_blocks);
+    std::uint32_t count = 0;
+    const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
+    offer_freed(best);
+    still_live_.collect(segment, best);
+    std::sort(room.begin(), room.begin() + count, is_larger);
+    std::vector<live_block> result;
+    for (std::uint32_t index = 0; index < count; ++index) result.push_back(described(room[index]));
+    return result;
+  }
+
+  [[nodiscard]] live_block described(const block& live) const {
+    live_block result;
+    result.address = live.address;
+    result.bytes = static_cast<std::int64_t>(live.bytes);
+    result.operation = paths_[live.operation()];
+    result.category = static_cast<memprof::category>(live.category());
+    std::string_view annotation = labels_.text(live.annotation());
+    const auto next_field = [&] {
+      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
+      const std::string_view field = annotation.substr(0, end);
+      annotation.remove_prefix(std::min(end + 1, annotation.size()));
+      return std::string{field};
+    };
+    result.name = next_field();
+    result.shape = next_field();
+    result.dtype = next_field();
+    return result;
+  }
+
+  const space_ledger& space_;
+  const std::vector<std::string>& paths_;
+  const label_table& labels_;
+  std::vector<std::uint64_t> peak_ordinals_;
+  top_blocks_of_segments still_live_;
+};
+
+}  // namespace memprof::detail
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace memprof {
+
+/// What a ledger's ids mean, and whether more events may come.
+struct ledger_names {
+  const label_table& labels;
+  const label* space_names;  ///< by id of memory space
+  time_scale time;
+  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
+};
+
+/// The name in a profile of the segment that has not ended yet.
+inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+
+namespace detail {
+
+[[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
+  std::vector<std::string> paths{std::string{no_operation}};
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    const std::string name{labels.text(tree[node].name)};
+    paths.push_back(tree[node].parent == 0 ? name : paths[tree[node].parent] + "/" + name);
+  }
+  return paths;
+}
+
+/// Sums up a space's self values along the tree; entry 0 is "no operation".
+[[nodiscard]] inline std::vector<operation_usage> usage_of_space(const operation_tree& tree, const space_ledger& space,
+                                                                 std::string_view space_name) {
+  std::vector<operation_usage> all(tree.size());
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    operation_usage& usage = all[node];
+    usage.space = space_name;
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      usage.self_allocated = stats.allocated;
+      usage.self_freed = stats.freed;
+      usage.allocated += stats.allocated;
+      usage.freed += stats.freed;
+      usage.allocation_count = stats.allocation_count;
+      usage.deallocation_count = stats.deallocation_count;
+      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
+      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
+      usage.peak = stats.peak;
+      usage.self_peak = stats.self_peak;
+      usage.live = stats.owned.live;
+    }
+    usage.self_delta = usage.self_allocated - usage.self_freed;
+    usage.total_delta = usage.allocated - usage.freed;
+    if (node == 0) break;
+    all[tree[node].parent].allocated += usage.allocated;
+    all[tree[node].parent].freed += usage.freed;
+  }
+  return all;
+}
+
+[[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
+                                                                     const std::vector<std::string>& paths) {
+  const operation_tree& tree = events.operations();
+  std::vector<operation_profile> operations(tree.size() - 1);
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    operation_profile& operation = operations[node - 1];
+    operation.path = paths[node];
+    operation.name = names.labels.text(tree[node].name);
+    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
+    operation.invocations = tree[node].invocations;
+  }
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    std::vector<operation_usage> usage = usage_of_space(tree, *space, names.labels.text(names.space_names[id]));
+    std::vector<bool> did_anything(tree.size());
+    for (std::size_t node = tree.size(); --node > 0;) {
+      did_anything[node] = did_anything[node] || usage[node].allocation_count != 0 || usage[node].deallocation_count != 0;
+      if (!did_anything[node]) continue;
+      did_anything[tree[node].parent] = true;
+      operations[node - 1].usage.push_back(std::move(usage[node]));
+    }
+  }
+  return operations;
+}
+
+[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
+
+[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time) {
+  memory_timeline result;
+  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
+  for (const timeline::point& point : line.finished()) {
+    result.points.push_back({time.to_ns(point.stamp), point.peak, point.current});
+  }
+  return result;
+}
+
+/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+class space_builder {
+ public:
+  space_builder(const space_ledger& space, const ledger_names& names, const std::vector<std::string>& paths)
+      : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
+
+  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
+    result_.name = name;
+    for (std::size_t index = 0; index < segments.size(); ++index) add_segment(segments[index].name, index);
+    result_.cumulative_current = space_.live();
+    result_.allocations = space_.allocated();
+    result_.deallocations = result_.allocations - result_.cumulative_current;
+    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
+    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
+    add_overall_peak();
+    result_.timeline = build_timeline(space_.line(), names_.time);
+    if (space_.line().has_open()) {
+      const timeline::point& open = space_.line().open();
+      result_.timeline.points.push_back({names_.time.to_ns(open.stamp), open.peak, space_.live()});
+    }
+    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
+                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+    return std::move(result_);
+  }
+
+ private:
+  void add_segment(const std::string& name, std::size_t index) {
+    segment_usage usage;
+    usage.segment = name;
+    if (index >= space_.first_segment()) {
+      const std::size_t own_index = index - space_.first_segment();
+      const bool is_open = own_index >= space_.segments().size();
+      const segment_record record = is_open ? space_.open_segment() : space_.segments()[own_index];
+      fill(usage, record);
+      usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(own_index);
+    }
+    if (usage.live_at_peak.bytes > result_.cumulative_peak) {
+      result_.cumulative_peak = usage.live_at_peak.bytes;
+      result_.peak_segment = static_cast<std::int64_t>(index);
+    }
+    usage.cumulative_peak = result_.cumulative_peak;
+    result_.segments.push_back(std::move(usage));
+  }
+
+  void fill(segment_usage& usage, const segment_record& record) const {
+    usage.segment_peak = record.live_at_peak - record.live_at_start;
+    usage.segment_change = record.live_at_end - record.live_at_start;
+    usage.allocations = record.allocated;
+    usage.deallocations = record.allocated - usage.segment_change;
+    usage.cumulative_current = record.live_at_end;
+    usage.allocation_count = record.allocation_count;
+    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
+    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
+    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
+  }
+
+  void add_overall_peak() {
+    if (result_.peak_segment < 0) return;
+    const auto index = static_cast<std::size_t>(result_.peak_segment);
+    const segment_usage& usage = result_.segments[index];
+    result_.peak_time_ns = usage.peak_time_ns;
+    result_.peak_operation = usage.peak_operation;
+    const bool is_finished = index - space_.first_segment() < space_.segments().size();
+    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
+  }
+
+  const space_ledger& space_;
+  const ledger_names& names_;
+  const std::vector<std::string>& paths_;
+  live_set_builder live_sets_;
+  space_profile result_;
+};
+
+}  // namespace detail
+
+/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its
+/// default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+[[nodiscard]] inline profile build_profile(ledger& events, const ledger_names& names) {
+  events.settle_open_scopes();
+  profile result;
+  result.library_version = version_string;
+  result.complete = names.is_complete;
+  for (const ledger::segment_mark& mark : events.segments()) {
+    result.segments.push_back(
+        {std::string{names.labels.text(mark.name)}, names.time.to_ns(mark.begin_stamp), names.time.to_ns(mark.end_stamp)});
+  }
+  if (!names.is_complete) {
+    result.segments.push_back(
+        {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()), names.time.to_ns(events.last_stamp())});
+  }
+  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
+  result.operations = detail::build_operations(events, names, paths);
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const std::string_view name = names.labels.text(names.space_names[id]);
+    result.spaces.push_back(detail::space_builder{*space, names, paths}.build(name, result.segments));
+    if (space->untracked_allocations.count != 0) result.exact = false;
+  }
+  result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
+  result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  if (events.rejected_events() != 0) result.exact = false;
+  return result;
+}
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// One capture: its ledger, and what is needed to say when things happened and what recording them cost. Used under the
+/// registry's lock.
+struct capture_state {
+  explicit capture_state(const capture_options& options, registry& shared)
+      : mode(options.mode),
+        begin_unix_ns(unix_ns()),
+        begin_ns(monotonic_ns()),
+        begin_stamp(shared.stamps.next()),
+        begin_drains(shared.drains),
+        events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
+
+  run_mode mode;
+  std::int64_t begin_unix_ns;
+  std::int64_t begin_ns;
+  std::uint64_t begin_stamp;
+  std::uint64_t begin_drains;
+  std::int64_t end_ns = 0;  ///< 0 while the capture is active
+  std::uint64_t end_stamp = 0;
+  std::uint64_t end_drains = 0;
+  std::uint64_t drain_stamps = 0;  ///< clock ticks spent in drains
+  std::uint64_t profiler_bytes_at_million = 0;
+  std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
+  std::uint64_t reentrant_events = 0;
+  double record_ns = 0;
+  void (*detach_backends)(void*) noexcept = nullptr;
+  void* backends = nullptr;
+  ledger events;
+
+  /// The drain's consumer.
+  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept { events.apply(first, last, ring_id); }
+};
+
+inline constexpr std::uint64_t million = 1'000'000;
+
+/// Bytes that the profiler holds: rings, names and the capture.
+[[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
+  const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
+  const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
+  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) + shared.ring_bytes +
+         shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
+         state.events.bytes();
+}
+
+/// Empties the rings into the active capture: what `registry::drain` points to.
+inline void drain_into_capture(registry& shared) noexcept {
+  auto& state = *static_cast<capture_state*>(shared.capture);
+  const std::uint64_t before = shared.stamps.next();
+  drain_rings<no_pauses>(shared, state);
+  state.drain_stamps += shared.stamps.next() - before;
+  if (state.profiler_bytes_at_million == 0 && state.events.events() >= million) {
+    state.profiler_bytes_at_million = profiler_bytes(shared, state);
+  }
+}
+
+/// Makes a profile of what the capture knows now. Under the lock, drained.
+[[nodiscard]] inline profile make_profile(registry& shared, capture_state& state) {
+  const bool has_ended = state.end_ns != 0;
+  const std::int64_t now_ns = has_ended ? state.end_ns : monotonic_ns();
+  const std::uint64_t now_stamp = has_ended ? state.end_stamp : shared.stamps.next();
+  const auto elapsed_stamps = static_cast<double>(std::max<std::uint64_t>(now_stamp - state.begin_stamp, 1));
+  const double ns_per_stamp = static_cast<double>(now_ns - state.begin_ns) / elapsed_stamps;
+
+  const label_table no_labels_yet;
+  const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
+  profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
+  result.mode = state.mode;
+  result.begin_unix_ns = state.begin_unix_ns;
+  result.duration_ns = now_ns - state.begin_ns;
+  const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);
+  const std::uint64_t reentrant = has_ended ? state.reentrant_events : shared.reentrant_events.load(std::memory_order_relaxed);
+  result.anomalies.dropped_events = static_cast<std::int64_t>(dropped);
+  result.anomalies.reentrant_events = static_cast<std::int64_t>(reentrant);
+  if (dropped != 0 || reentrant != 0) result.exact = false;
+
+  const std::uint64_t events = state.events.events();
+  result.cost.events = static_cast<std::int64_t>(events);
+  result.cost.drains = static_cast<std::int64_t>((has_ended ? state.end_drains : shared.drains) - state.begin_drains);
+  result.cost.memory_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  result.cost.memory_bytes_at_million_events = static_cast<std::int64_t>(state.profiler_bytes_at_million);
+  result.cost.record_ns_per_event = state.record_ns;
+  if (events != 0) {
+    result.cost.drain_ns_per_event = static_cast<double>(state.drain_stamps) * ns_per_stamp / static_cast<double>(events);
+  }
+  return result;
+}
+
+/// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
+[[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
+  constexpr std::uint32_t events_per_round = 256;
+  event* const slots = static_cast<event*>(map_pages(events_per_round * sizeof(event)));
+  if (slots == nullptr) return 0;
+  event_ring ring;
+  thread_context context;
+  context.ring = &ring;
+  registry scratch;
+  scratch.order_word.store(1, std::memory_order_relaxed);
+  scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  context.order_word = 1;
+  double best = 0;
+  for (int round = 0; round < 8; ++round) {
+    context.cursor = slots;
+    context.limit = slots + events_per_round;
+    const std::int64_t before = monotonic_ns();
+    for (std::uint32_t count = 0; count < events_per_round; ++count) {
+      record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
+    }
+    const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
+    if (round == 0 || cost < best) best = cost;
+  }
+  unmap_pages(slots, events_per_round * sizeof(event));
+  return best;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/capture/no_dispatch_fault.hpp>
+#include <cstddef>
+#include <new>
+#include <string_view>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#include <csignal>
+#endif
+
+/// @file
+/// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
+
+namespace memprof::detail {
+
+#if defined(__unix__) || defined(__APPLE__)
+inline struct sigaction previous_fault_action {};
+
+/// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
+inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
+  const reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  if (reserved != nullptr && reserved->contains(info->si_addr)) {
+    constexpr std::string_view text =
+        "memprof: the program touched memory that a NO_DISPATCH capture only counted: it was never allocated. Guard the work on "
+        "tensors with `if (memprof::dispatching())`. The faulting instruction shows where.\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  }
+  ::sigaction(number, &previous_fault_action, nullptr);
+}
+
+/// Puts the explanation before whatever handles faults now; does nothing where it already is.
+inline void install_fault_handler() noexcept {
+  struct sigaction present {};
+  if (::sigaction(SIGSEGV, nullptr, &present) != 0) return;
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == explain_fault) return;
+  struct sigaction explain {};
+  explain.sa_sigaction = explain_fault;
+  explain.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&explain.sa_mask);
+  previous_fault_action = present;
+  ::sigaction(SIGSEGV, &explain, nullptr);
+}
+#else
+inline void install_fault_handler() noexcept {}
+#endif
+
+/// Makes the reserved addresses at the first NO_DISPATCH capture; they stay for the life of the process, since blocks may be
+/// freed after the capture. False if the system has no room. Under the lock.
+[[nodiscard]] inline bool prepare_no_dispatch(registry& shared) noexcept {
+  install_fault_handler();
+  if (shared.reserved.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const pages = map_pages(sizeof(reserved_addresses));
+  if (pages == nullptr) return false;
+  auto* const reserved = new (pages) reserved_addresses;
+  if (!reserved->is_usable()) {
+    reserved->~reserved_addresses();
+    unmap_pages(pages, sizeof(reserved_addresses));
+    return false;
+  }
+  // Release pairs with the acquire loads of those who take and give back.
+  shared.reserved.store(reserved, std::memory_order_release);
+  return true;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/capture/process_life.hpp>
+#include <atomic>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <dlfcn.h>
+#include <pthread.h>
+#endif
+
+/// @file
+/// What becomes of a capture when the process forks, and when the library that began it is unloaded.
+
+namespace memprof::detail {
+
+/// Holds the lock over `fork`, so that the child never sees a half-done drain.
+inline void before_fork() noexcept { abi_1::process_registry.lock.lock(); }
+inline void after_fork_in_parent() noexcept { abi_1::process_registry.lock.unlock(); }
+
+/// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
+inline void after_fork_in_child() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.reset();
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  shared.drain = nullptr;
+  shared.capture = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->tail = ring->head.load(std::memory_order_relaxed);
+    // Only the thread that forked lives on.
+    if (ring->owner != &abi_1::this_thread && ring->owner != &shared.exited_threads) ring->owner = nullptr;
+  }
+}
+
+/// Registers the fork handlers once per process. Under the lock.
+inline void watch_forks(registry& shared) noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+  if (shared.has_fork_handlers) return;
+  shared.has_fork_handlers = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+#endif
+}
+
+/// Keeps the library that this code was compiled into loaded: the registry now points to its functions. Hidden, because the
+/// address of a visible function may be that of another library's copy.
+[[gnu::visibility("hidden")]] inline void pin_module() noexcept {
+#if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
+  Dl_info module{};
+  if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
+  // For the executable itself this fails, and it needs no pin. The handle is kept on purpose.
+  (void)::dlopen(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
+}  // namespace memprof::detail
+
+#include <cstdint>
+#include <cstdio>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
+/// under the registry's lock, hidden from the hooks; none of it is on the hot path.
+
+namespace memprof::detail {
+
+/// The calling thread works for the profiler: it holds the lock, and its own allocations are not recorded.
+class [[nodiscard]] control_guard {
+ public:
+  control_guard() noexcept : hidden_(abi_1::this_thread, activity::internal), lock_(abi_1::process_registry.lock) {}
+
+ private:
+  activity_guard hidden_;
+  lock_guard<spin_lock> lock_;
+};
+
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+
+inline void check(const capture_options& options) {
+  const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
+    raise("begin_capture: capture_options::" + std::string{field} + " is " + std::to_string(value) + "; use " + allowed);
+  };
+  if (options.ring_capacity < 2 || options.ring_capacity > (1U << 24)) {
+    refuse("ring_capacity", options.ring_capacity, "2 to 16777216 events (the default is 1024)");
+  }
+  if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
+  if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+}
+
+/// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
+inline void discard_old_events(registry& shared) noexcept {
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->tail = ring->head.load(std::memory_order_acquire);  // pairs with the release in `record`
+  }
+  if (abi_1::this_thread.ring != nullptr) empty_own_ring(shared, abi_1::this_thread, false);
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
+}
+
+/// Destroys the last capture. Under the lock.
+inline void forget_capture(registry& shared) noexcept {
+  if (capture_state* const state = state_of(shared)) {
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
+  shared.capture = nullptr;
+}
+
+/// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options) {
+  check(options);
+  registry& shared = abi_1::process_registry;
+  pin_module();
+  const control_guard control;
+  if (shared.layout_version != registry::current_layout_version) {
+    raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
+          ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
+  }
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) {
+    raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
+  }
+  if (options.mode == run_mode::no_dispatch && !prepare_no_dispatch(shared)) {
+    raise(
+        "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
+        "(`ulimit -v unlimited`), or capture with run_mode::normal");
+  }
+  forget_capture(shared);
+  (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  watch_forks(shared);
+  prepare_order(shared);
+  shared.ring_capacity = options.ring_capacity;
+  shared.drop_when_full = options.overflow_policy == overflow::drop;
+  discard_old_events(shared);
+  // In pages of its own: `operator new` is what may be watched.
+  void* const pages = map_pages(sizeof(capture_state));
+  if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
+  auto* const state = new (pages) capture_state(options, shared);
+  state->record_ns = measure_record_cost(shared);
+  shared.capture = state;
+  shared.drain = drain_into_capture;
+  if (++shared.capture_count == 0) ++shared.capture_count;
+  shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
+  // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
+  shared.active_capture.store(shared.capture_count, std::memory_order_release);
+  return shared.capture_count;
+}
+
+[[nodiscard]] inline std::uint32_t active_session() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
+/// Ends the present segment. Throws `memprof::error` if no capture is active.
+inline void end_segment(std::string_view name) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) {
+    raise("snapshot: no capture is active, so there is no segment '" + std::string{name} +
+          "' to end; hold the guard of begin_capture() while the program runs");
+  }
+  shared.drain(shared);
+  state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
+}
+
+/// Lets capture `number` own its backends; false if another thread has ended it already.
+[[nodiscard]] inline bool keep_backends(std::uint32_t number, void* backends, void (*detach)(void*) noexcept) noexcept {
+  const control_guard control;
+  if (active_session() != number) return false;
+  capture_state& state = *state_of(abi_1::process_registry);
+  state.backends = backends;
+  state.detach_backends = detach;
+  return true;
+}
+
+/// Switches the backends of capture `number` off, if it is active and has any.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  void (*detach)(void*) noexcept = nullptr;
+  void* backends = nullptr;
+  {
+    const control_guard control;
+    if (active_session() != number) return;
+    capture_state& state = *state_of(abi_1::process_registry);
+    // Taken out, so that of two threads that end the capture only one switches them off.
+    detach = std::exchange(state.detach_backends, nullptr);
+    backends = state.backends;
+  }
+  // Not under the lock: they may call us.
+  if (detach != nullptr) detach(backends);
+}
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_session() != number) return false;
+  detach_backends_of(number);
+  const control_guard control;
+  if (active_session() != number) return false;
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  shared.drain(shared);
+  shared.drain = nullptr;
+  capture_state& state = *state_of(shared);
+  state.end_stamp = shared.stamps.next();
+  state.end_ns = monotonic_ns();
+  state.end_drains = shared.drains;
+  state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
+  state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
+  state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
+  return true;
+}
+
+/// Ends whatever capture is active and forgets the last one.
+inline void clear_session() noexcept {
+  registry& shared = abi_1::process_registry;
+  end_session(active_session(), end_segment_name);
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) forget_capture(shared);
+}
+
+/// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
+[[nodiscard]] inline bool read_session(std::uint32_t number, profile& result) {
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
+  if (shared.drain != nullptr) shared.drain(shared);
+  result = make_profile(shared, *state);
+  return true;
+}
+
+}  // namespace memprof::detail
+
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <tuple>
+#include <utility>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Attaches backends one after the other; those that are attached are detached again if a later one throws.
+template <class... Backends>
+class attached_backends {
+ public:
+  attached_backends() {
+    std::apply([this](auto&... source) { (attach(source), ...); }, sources_);
+  }
+  attached_backends(const attached_backends&) = delete;
+  attached_backends& operator=(const attached_backends&) = delete;
+
+  static void detach_and_delete(void* self) noexcept {
+    const nested_allocation hidden;
+    auto* const attached = static_cast<attached_backends*>(self);
+    std::apply([](auto&... source) { (source.detach(), ...); }, attached->sources_);
+    delete attached;
+  }
+
+ private:
+  struct undo {
+    void* source;
+    void (*detach)(void*);
+  };
+
+  template <class Source>
+  void attach(Source& source) {
+#if defined(__cpp_exceptions)
+    try {
+      source.attach(sink_);
+    } catch (...) {
+      while (attached_ > 0) {
+        const undo& last = undo_[--attached_];
+        last.detach(last.source);
+      }
+      throw;
+    }
+#else
+    source.attach(sink_);
+#endif
+    undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
+  }
+
+  event_sink sink_;
+  std::tuple<Backends...> sources_;
+  undo undo_[sizeof...(Backends) + 1];
+  std::size_t attached_ = 0;
+};
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Ends the present segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// equal names are kept as segments of their own.
+///
+/// Throws `memprof::error` if no capture is active. Cost: emptying the rings and a pass over the operations; it never walks the
+/// live blocks. Thread-safe, as are all control calls.
+inline void snapshot(std::string_view name) { detail::end_segment(name); }
+
+/// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
+/// stderr if none is active.
+inline void end_capture(std::string_view name = end_segment_name) {
+  if (detail::end_session(detail::active_session(), name)) return;
+  std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
+}
+
+/// Forgets the last capture and its profile, ending it first if it is active.
+inline void clear() { detail::clear_session(); }
+
+/// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
+///
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait.
+[[nodiscard]] inline profile current_profile() {
+  memprof::profile result;
+  (void)detail::read_session(0, result);
+  return result;
+}
+
+/// Owns a capture: it ends at the end of the scope, and its profile stays readable after that.
+class [[nodiscard]] capture_guard {
+ public:
+  explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
+  capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  capture_guard& operator=(capture_guard&&) = delete;
+  ~capture_guard() { detail::end_session(number_, end_segment_name); }
+
+  /// As the free function. Throws `memprof::error` if this guard's capture is not the active one.
+  void snapshot(std::string_view name) {
+    if (number_ == 0 || detail::active_session() != number_) {
+      detail::raise("capture_guard::snapshot: this guard's capture has ended or was released, so there is no segment '" +
+                    std::string{name} + "' to end");
+    }
+    detail::end_segment(name);
+  }
+
+  /// Ends the capture with a last segment. Does nothing if it has ended already.
+  void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
+
+  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
+  /// or after `clear`.
+  [[nodiscard]] const memprof::profile& profile() const {
+    if (number_ == 0 || !detail::read_session(number_, profile_)) {
+      detail::raise(
+          "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
+          "profile before that, or use current_profile()");
+    }
+    return profile_;
+  }
+
+  /// Lets go without ending: `end_capture` or the end of the process will.
+  void release() noexcept { number_ = 0; }
+
+ private:
+  std::uint32_t number_;
+  mutable memprof::profile profile_;
+};
+
+/// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
+///
+/// Throws `memprof::error` if a capture is active or an option is out of range. Make sure to hold the guard: without it the
+/// capture ends at once.
+template <backend... Backends>
+[[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
+  const std::uint32_t number = detail::begin_session(options);
+  capture_guard guard{number};
+  if constexpr (sizeof...(Backends) != 0) {
+    using attached = detail::attached_backends<Backends...>;
+    const detail::nested_allocation hidden;
+    auto* const backends = new attached;  // if one of them throws, the guard ends the capture
+    if (!detail::keep_backends(number, backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
+  }
+  return guard;
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void snapshot(std::string_view) noexcept {}
+inline void end_capture(std::string_view = end_segment_name) noexcept {}
+inline void clear() noexcept {}
+[[nodiscard]] inline profile current_profile() { return {}; }
+
+class [[nodiscard]] capture_guard {
+ public:
+  // Not trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
+  ~capture_guard() {}
+  void snapshot(std::string_view) noexcept {}
+  void end(std::string_view = end_segment_name) noexcept {}
+  [[nodiscard]] const memprof::profile& profile() const {
+    static const memprof::profile nothing;
+    return nothing;
+  }
+  void release() noexcept {}
+};
+
+template <backend... Backends>
+[[nodiscard]] inline capture_guard begin_capture(const capture_options& = {}) noexcept {
+  return {};
+}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/core/fixed_string.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// Text as a template argument: `track_operation<"attention">()`.
+template <std::size_t Size>
+struct fixed_string {
+  char text[Size];
+
+  // Implicit, so that a literal can be written as the argument.
+  consteval fixed_string(const char (&literal)[Size]) noexcept { std::copy_n(literal, Size, text); }
+
+  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/capture/track_operation.hpp>
+#include <optional>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  event_ring* const ring = abi_1::this_thread.ring;
+  const std::uint32_t hash = label_table::hash_of(name);
+  event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
+  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]]
+    return cached->id;
+  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  const lock_guard lock{shared.lock};
+  const label id = abi_1::intern(shared, name);
+  if (cached != nullptr && id != 0) {
+    const std::string_view kept = shared.labels->text(id);
+    *cached = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+  }
+  return id;
+}
+
+/// The id of a name known at compile time: one load after the first call.
+template <fixed_string Name>
+[[nodiscard]] label static_label() noexcept {
+  static constinit std::atomic<label> known{0};
+  // Relaxed: the id is a number that means the same to every thread, and its text is read under the lock.
+  label id = known.load(std::memory_order_relaxed);
+  if (id == 0) [[unlikely]] {
+    id = find_label(Name.view());
+    known.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// An operation that is open on this thread until the end of the scope. Stays where it was made.
+class [[nodiscard]] operation_scope {
+ public:
+  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
+  template <class FindName>
+  operation_scope(FindName find_name, std::uint16_t tag) noexcept
+      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
+    if (capture_ == 0) [[likely]]
+      return;
+    thread_context& self = abi_1::this_thread;
+    if (!detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler. Neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing.load(std::memory_order_relaxed));
+      capture_ = 0;
+      return;
+    }
+    name_ = find_name();
+    depth_ = ++abi_1::this_thread.scope_depth;
+    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
+                              {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
+  }
+  operation_scope(const operation_scope&) = delete;
+  operation_scope& operator=(const operation_scope&) = delete;
+  ~operation_scope() {
+    if (capture_ == 0) [[likely]]
+      return;
+    abi_1::this_thread.scope_depth = depth_ - 1;
+    // A scope that outlives its capture must not close one of the next.
+    if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
+    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
+                              {0, depth_, 0, name_, event_kind::scope_end, any_space, 0});
+  }
+
+ private:
+  std::uint32_t capture_;
+  label name_ = 0;
+  std::uint32_t depth_ = 0;
+};
+
+/// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
+///
+/// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
+/// load while no capture is active.
+template <fixed_string Name>
+[[nodiscard]] operation_scope track_operation(std::optional<category> told = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, detail::tag_of(told)};
+}
+
+/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, std::optional<category> told = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, detail::tag_of(told)};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] operation_scope {
+ public:
+  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  ~operation_scope() {}
+};
+
+template <fixed_string Name>
+[[nodiscard]] inline operation_scope track_operation(std::optional<category> = {}) noexcept {
+  return {};
+}
+[[nodiscard]] inline operation_scope track_operation(std::string_view, std::optional<category> = {}) noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/report/text_format.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// The number with so many decimals, and a '.' whatever the locale: existing parsers read it.
+[[nodiscard]] inline std::string decimal(double value, int decimals) {
+  std::array<char, 400> text{};  // the greatest double has 309 digits before the point
+  const auto written = std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed, decimals);
+  return {text.data(), written.ptr};
+}
+
+/// "12.34 MB", where MB is 2^20 bytes.
+[[nodiscard]] inline std::string megabytes(std::int64_t bytes) {
+  constexpr double bytes_per_megabyte = 1 << 20;
+  return decimal(static_cast<double>(bytes) / bytes_per_megabyte, 2) + " MB";
+}
+
+/// The same with a sign in any case: "+0.00 MB".
+[[nodiscard]] inline std::string signed_megabytes(std::int64_t bytes) { return (bytes < 0 ? "" : "+") + megabytes(bytes); }
+
+/// "1 free", "2 frees".
+[[nodiscard]] inline std::string counted(std::int64_t count, std::string_view singular, std::string_view plural) {
+  return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
+}
+
+/// The text on one line: control characters, which could break the format or the terminal, are written as "\n" or "\x1b".
+[[nodiscard]] inline std::string on_one_line(std::string_view text) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string result;
+  for (const char character : text) {
+    const auto code = static_cast<unsigned char>(character);
+    if (code >= 0x20 && code != 0x7f) {
+      result += character;
+    } else if (character == '\n') {
+      result += "\\n";
+    } else if (character == '\t') {
+      result += "\\t";
+    } else {
+      result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+    }
+  }
+  return result;
+}
+
+/// `text` with spaces before it, up to that width.
+[[nodiscard]] inline std::string right_aligned(const std::string& text, std::size_t width) {
+  return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/anomaly_lines.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// The part of the text report that says in words what was unusual; nothing is said of what did not happen.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline std::string in_space(const space_profile& space) { return " in " + on_one_line(space.name); }
+
+/// Why totals and peaks may be too small.
+[[nodiscard]] inline std::vector<std::string> losses(const profile& source) {
+  std::vector<std::string> lines;
+  const event_anomalies& on_the_way = source.anomalies;
+  if (on_the_way.dropped_events != 0) {
+    lines.push_back(
+        counted(on_the_way.dropped_events, "event was", "events were") +
+        " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain none)");
+  }
+  if (on_the_way.reentrant_events != 0) {
+    lines.push_back(counted(on_the_way.reentrant_events, "event was", "events were") +
+                    " lost because a signal handler allocated or freed while another event was recorded");
+  }
+  if (on_the_way.rejected_events != 0) {
+    lines.push_back(counted(on_the_way.rejected_events, "event was", "events were") +
+                    " rejected: impossible values, or no memory to keep them");
+  }
+  for (const space_profile& space : source.spaces) {
+    const event_tally& untracked = space.anomalies.untracked_allocations;
+    if (untracked.count == 0) continue;
+    lines.push_back(counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" + megabytes(untracked.bytes) +
+                    ") could not be kept because the profiler itself got no memory");
+  }
+  return lines;
+}
+
+/// What else happened that a careful reader wants to know.
+[[nodiscard]] inline std::vector<std::string> oddities(const profile& source) {
+  std::vector<std::string> lines;
+  for (const space_profile& space : source.spaces) {
+    const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
+      if (tally.count != 0) lines.push_back(counted(tally.count, singular, plural) + in_space(space) + rest);
+    };
+    const auto of = [](const event_tally& tally) { return " (" + megabytes(tally.bytes) + ")"; };
+    const space_anomalies& found = space.anomalies;
+    add(found.unmatched_frees, "free", "frees",
+        " of blocks that the capture never saw allocated" + of(found.unmatched_frees) + ": not counted as deallocations");
+    add(found.replaced_allocations, "allocation", "allocations",
+        " at the address of a live block" + of(found.replaced_allocations) + ": the older block counts as deallocated");
+    add(found.mismatched_sizes, "free", "frees",
+        " that told another size than was allocated" + of(found.mismatched_sizes) + ": the allocated size counts");
+    add(found.cross_thread_frees, "free", "frees",
+        " by another thread than the one that allocated" + of(found.cross_thread_frees) + ": usual in pipelines");
+    add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
+  }
+  if (source.anomalies.unbalanced_scopes != 0) {
+    lines.push_back(counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+  }
+  return lines;
+}
+
+inline void append_list(std::string& text, const std::string& heading, const std::vector<std::string>& lines) {
+  text += heading + '\n';
+  for (const std::string& line : lines) text += "  " + line + '\n';
+}
+
+/// Says loudly, before any number is explained, that the numbers are not exact, and why.
+inline void append_warning(std::string& text, const profile& source) {
+  if (source.exact) return;
+  std::vector<std::string> reasons = losses(source);
+  if (reasons.empty()) reasons.emplace_back("the profile does not say why");
+  append_list(text, "WARNING: NOT EXACT, totals and peaks may be too small", reasons);
+}
+
+inline void append_oddities(std::string& text, const profile& source) {
+  const std::vector<std::string> lines = oddities(source);
+  if (!lines.empty()) append_list(text, "Unusual:", lines);
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text_options.hpp>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// What a text report shows.
+struct text_options {
+  /// The memory space whose lines say "DRAM", as the logs of tt-train do. Empty: the space "dram" if there is one, else the first
+  /// that is not "cpu", else "cpu".
+  std::string_view primary_space = {};
+  std::size_t max_segments = 0;    ///< lines for the first segments only; 0 is no limit
+  std::size_t owners = 5;          ///< operations named at a peak
+  std::size_t largest_blocks = 5;  ///< blocks named at a peak
+};
+
+}  // namespace memprof
+
+// ---- <memprof/report/peak_lines.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The part of the text report that answers: how much was it, when, and whose.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline std::string operation_text(std::string_view path) {
+  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
+}
+
+/// One row of a table: bytes, their share of `whole`, and whose they are.
+inline void append_share(std::string& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
+  constexpr std::size_t bytes_width = 15;
+  constexpr std::size_t share_width = 6;
+  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
+  text +=
+      right_aligned(megabytes(bytes), bytes_width) + "  " + right_aligned(decimal(share, 1), share_width) + " %  " + what + '\n';
+}
+
+/// The first `most` operations, and all others as one row, so that the rows add up.
+inline void append_owners(std::string& text, const live_set& live, std::size_t most) {
+  text += "  Largest owners at that moment:\n";
+  const std::size_t shown = std::min(most, live.by_operation.size());
+  std::int64_t others_bytes = live.remaining_bytes;
+  for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
+    const owned_bytes& row = live.by_operation[index];
+    if (index >= shown) {
+      others_bytes += row.bytes;
+      continue;
+    }
+    const std::string owner = row.owner.empty() ? operation_text({}) : on_one_line(row.owner);
+    append_share(text, row.bytes, live.bytes, owner + " (" + counted(row.blocks, "block", "blocks") + ")");
+  }
+  const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
+  if (others > 0) append_share(text, others_bytes, live.bytes, counted(others, "further operation", "further operations"));
+}
+
+inline void append_categories(std::string& text, const live_set& live) {
+  const bool none_set =
+      live.by_category.empty() || (live.by_category.size() == 1 && live.by_category.front().owner == to_string(category::other));
+  if (none_set) return;
+  text += "  By category:\n";
+  for (const owned_bytes& row : live.by_category) {
+    append_share(text, row.bytes, live.bytes, on_one_line(row.owner) + " (" + counted(row.blocks, "block", "blocks") + ")");
+  }
+}
+
+/// What is known of a block: its annotation, or else its address.
+[[nodiscard]] inline std::string block_text(const live_block& block) {
+  std::string text = on_one_line(block.name);
+  for (const std::string* const part : {&block.shape, &block.dtype}) {
+    if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
+  }
+  if (text.empty()) {
+    std::array<char, 16> digits{};
+    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
+    text = "0x" + std::string{digits.data(), written.ptr};
+  }
+  if (block.category != category::other) text += ", " + std::string{to_string(block.category)};
+  return text + ", allocated " + operation_text(block.operation);
+}
+
+inline void append_blocks(std::string& text, const live_set& live, std::size_t most) {
+  const std::size_t shown = std::min(most, live.largest_blocks.size());
+  if (shown == 0) return;
+  text += "  Largest blocks:\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    const live_block& block = live.largest_blocks[index];
+    append_share(text, block.bytes, live.bytes, block_text(block));
+  }
+}
+
+/// When and where the greatest number of bytes was live in one space, and whose they were.
+inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+  text += "Peak of " + on_one_line(space.name) + ": " + megabytes(space.cumulative_peak) + " (" +
+          counted(space.cumulative_peak, "byte", "bytes") + ")";
+  if (space.cumulative_peak == 0) {
+    text += ", nothing was live\n";
+    return;
+  }
+  constexpr double ns_per_second = 1e9;
+  text += ", " + decimal(static_cast<double>(space.peak_time_ns) / ns_per_second, 3) + " s after the capture began,\n  ";
+  const bool known = space.peak_segment >= 0 && static_cast<std::size_t>(space.peak_segment) < source.segments.size();
+  if (known) {
+    const auto index = static_cast<std::size_t>(space.peak_segment);
+    text += "in segment " + on_one_line(source.segments[index].name) + " (" + std::to_string(index + 1) + " of " +
+            std::to_string(source.segments.size()) + "), ";
+  }
+  text += operation_text(space.peak_operation) + '\n';
+  append_owners(text, space.live_at_peak, options.owners);
+  append_categories(text, space.live_at_peak);
+  append_blocks(text, space.live_at_peak, options.largest_blocks);
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/segment_lines.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The part of the text report that scripts read: line for line what the memory tracker of tt-train prints, so that parsers of
+/// its logs (analyze_memory.py, extract_results.py) read ours. Lines of further memory spaces stand where those parsers look
+/// past.
+
+namespace memprof::detail {
+
+/// The space that the options choose, or a null pointer if the profile has no space at all.
+[[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
+  if (!options.primary_space.empty()) return &source.space(options.primary_space);
+  if (const space_profile* const dram = source.find_space("dram")) return dram;
+  const auto device =
+      std::find_if(source.spaces.begin(), source.spaces.end(), [](const space_profile& space) { return space.name != "cpu"; });
+  return device != source.spaces.end() ? &*device : source.find_space("cpu");
+}
+
+/// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
+[[nodiscard]] inline std::string space_label(const space_profile& space) {
+  const std::string label = on_one_line(space.name);
+  return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
+}
+
+inline void append_usage(std::string& text, const std::string& label, const segment_usage& usage) {
+  text += "  " + label + ": Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
+          ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
+          '\n';
+  text += "  " + label + ": Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
+          megabytes(usage.cumulative_current) + '\n';
+}
+
+/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space.
+inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
+  const std::size_t shown =
+      options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
+  const segment_usage none;
+  const auto usage_in = [&none](const space_profile* space, std::size_t index) -> const segment_usage& {
+    return space != nullptr && index < space->segments.size() ? space->segments[index] : none;
+  };
+
+  text += "=== Memory Usage Summary ===\n\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
+    append_usage(text, "DRAM", usage_in(primary, index));
+    for (const space_profile& space : source.spaces) {
+      if (&space != primary) append_usage(text, space_label(space), usage_in(&space, index));
+    }
+  }
+  if (shown < source.segments.size()) {
+    text += "(" + counted(static_cast<std::int64_t>(source.segments.size() - shown), "more segment", "more segments") + ")\n";
+  }
+
+  text += "\n=== Final Totals ===\n";
+  const auto append_totals = [&text](const std::string& label, std::int64_t peak, std::int64_t current) {
+    text += "Overall " + label + " Peak: " + megabytes(peak) + ", Final " + label + " Usage: " + megabytes(current) + '\n';
+  };
+  append_totals("DRAM", primary == nullptr ? 0 : primary->cumulative_peak, primary == nullptr ? 0 : primary->cumulative_current);
+  for (const space_profile& space : source.spaces) {
+    if (&space != primary) append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+  }
+  text += '\n';
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text.hpp>
+#include <string>
+
+namespace memprof {
+
+namespace detail {
+
+inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
+  if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
+  if (source.mode == run_mode::no_dispatch)
+    text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
+  if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
+}
+
+inline void append_cost(std::string& text, const profiler_cost& cost) {
+  text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
+  if (cost.memory_bytes_at_million_events != 0) {
+    text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";
+  }
+  text += ", " + counted(cost.events, "event", "events") + ", " + decimal(cost.record_ns_per_event, 1) + " ns to record and " +
+          decimal(cost.drain_ns_per_event, 1) + " ns to account for each\n";
+}
+
+}  // namespace detail
+
+/// A profile as text for people and for existing log parsers.
+///
+/// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
+/// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
+/// whatever was unusual, and the profiler's own cost. MB is 2^20 bytes. Throws `memprof::error` if `text_options::primary_space`
+/// names no space of the profile.
+[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+  const space_profile* const primary = detail::primary_space(source, options);
+  std::string text;
+  if (source.segments.empty()) {
+    text += "WARNING: No traces captured\n";
+    // Before the first snapshot there is no segment, but perhaps a peak already.
+    if (primary == nullptr) return text;
+  } else {
+    detail::append_segments(text, source, primary, options);
+  }
+  detail::append_state(text, source, primary);
+  detail::append_warning(text, source);
+  for (const space_profile& space : source.spaces) {
+    if (&space == primary || space.cumulative_peak != 0) detail::append_peak(text, source, space, options);
+  }
+  detail::append_oddities(text, source);
+  detail::append_cost(text, source.cost);
+  return text;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/memprof.hpp>
+/// @file
+/// memprof: where a training loop's memory goes. This header is all a program needs that wants a text summary; it needs no other
+/// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
+
+#include <cstdio>
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Prints the text summary of the active capture up to now, or of the last one, on stdout.
+inline void print_memory_usage() {
+  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
+  std::fputs(to_text(current_profile()).c_str(), stdout);
+}
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+inline void print_memory_usage() noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <array>
+#include <boost/pfr/core.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+/// @file
+/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. The only user of
+/// Boost.PFR, of which it includes the one light header.
+///
+/// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
+/// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
+
+namespace memprof {
+
+namespace detail {
+struct not_reflected {};
+}  // namespace detail
+
+/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
+template <class T>
+inline constexpr detail::not_reflected field_names{};
+
+/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
+/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> later_fields{};
+
+/// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
+template <class E>
+inline constexpr detail::not_reflected enumeration_names{};
+
+/// A struct whose fields have names.
+template <class T>
+concept reflected = !std::same_as<std::remove_cv_t<decltype(field_names<T>)>, detail::not_reflected>;
+
+/// An enumeration whose values have names.
+template <class E>
+concept named_enumeration =
+    std::is_enum_v<E> && !std::same_as<std::remove_cv_t<decltype(enumeration_names<E>)>, detail::not_reflected>;
+
+template <>
+inline constexpr auto& enumeration_names<category> = category_names;
+
+template <>
+inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
+
+template <>
+inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
+
+template <>
+inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
+                                                                                 "name", "shape", "dtype"});
+
+template <>
+inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
+                                                                               "remaining_bytes", "remaining_operations",
+                                                                               "by_category", "largest_blocks"});
+
+template <>
+inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns"});
+
+template <>
+inline constexpr auto field_names<segment_usage> = std::to_array<std::string_view>(
+    {"segment", "segment_peak", "allocations", "deallocations", "segment_change", "cumulative_peak", "cumulative_current",
+     "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
+
+template <>
+inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
+
+template <>
+inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
+
+template <>
+inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
+                                                                                      "mismatched_sizes", "cross_thread_frees",
+                                                                                      "unknown_annotations",
+                                                                                      "untracked_allocations"});
+
+template <>
+inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
+    {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
+     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "segments", "timeline", "anomalies"});
+
+template <>
+inline constexpr auto field_names<operation_usage> =
+    std::to_array<std::string_view>({"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated",
+                                     "self_freed", "allocation_count", "deallocation_count", "peak", "self_peak", "live"});
+
+template <>
+inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
+                                                                                        "usage"});
+
+template <>
+inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
+                                                                                    "memory_bytes_at_million_events",
+                                                                                    "record_ns_per_event", "drain_ns_per_event"});
+
+template <>
+inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
+                                                                                      "rejected_events", "unbalanced_scopes"});
+
+template <>
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "exact", "complete",
+                                                                              "begin_unix_ns", "duration_ns", "segments",
+                                                                              "spaces", "operations", "anomalies", "cost"});
+
+/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
+template <class... Types>
+struct type_list {
+  template <class Function>
+  constexpr void each(Function function) const {
+    (function.template operator()<Types>(), ...);
+  }
+};
+
+/// Every struct of a profile.
+using profile_structs =
+    type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
+              space_anomalies, space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+
+namespace detail {
+
+template <class... Types>
+constexpr bool names_every_field(type_list<Types...>) {
+  return ((field_names<Types>.size() == boost::pfr::tuple_size_v<Types>)&&...);
+}
+
+static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
+
+}  // namespace detail
+
+/// Calls `function(name, field)` for each field of `value`, in the order of declaration.
+template <class T, class Function>
+requires reflected<std::remove_const_t<T>>
+constexpr void for_each_field(T& value, Function&& function) {
+  boost::pfr::for_each_field(
+      value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
+}
+
+}  // namespace memprof

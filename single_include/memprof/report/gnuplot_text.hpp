@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Text for scripts of gnuplot.
+
+namespace memprof::detail {
+
+/// How many bytes the valid UTF-8 character at the begin of the text has; 0 if there is none (RFC 3629).
+[[nodiscard]] constexpr std::size_t character_size(std::string_view text) noexcept {
+  const auto byte = [&](std::size_t index) { return static_cast<unsigned char>(text[index]); };
+  if (text.empty()) return 0;
+  const unsigned char first = byte(0);
+  if (first < 0x80) return 1;
+  const std::size_t size = first >= 0xc2 && first <= 0xdf   ? 2
+                           : (first & 0xf0) == 0xe0         ? 3
+                           : first >= 0xf0 && first <= 0xf4 ? 4
+                                                            : 0;
+  if (size == 0 || text.size() < size) return 0;
+  for (std::size_t index = 1; index < size; ++index) {
+    if ((byte(index) & 0xc0) != 0x80) return 0;
+  }
+  // Longer than needed, a surrogate, or beyond U+10FFFF.
+  if ((first == 0xe0 && byte(1) < 0xa0) || (first == 0xed && byte(1) > 0x9f)) return 0;
+  if ((first == 0xf0 && byte(1) < 0x90) || (first == 0xf4 && byte(1) > 0x8f)) return 0;
+  return size;
+}
+
+/// The text as a string of a script. Single quotes: in double ones gnuplot runs what stands in backquotes. What is no UTF-8, and
+/// control characters, which would end the line, become '?'.
+[[nodiscard]] inline std::string gnuplot_string(std::string_view text) {
+  std::string quoted = "'";
+  while (!text.empty()) {
+    const std::size_t size = character_size(text);
+    const auto code = static_cast<unsigned char>(text.front());
+    if (size == 0 || code < 0x20 || code == 0x7f) {
+      quoted += '?';
+    } else {
+      quoted += text.substr(0, size);
+      if (code == '\'') quoted += '\'';
+    }
+    text.remove_prefix(size == 0 ? 1 : size);
+  }
+  return quoted + '\'';
+}
+
+/// How many lines a name may have.
+inline constexpr int gnuplot_most_lines = 3;
+
+/// The text as an expression with line breaks at spaces, so that lines have at most about `letters` bytes; what is too long for
+/// `gnuplot_most_lines` is cut.
+[[nodiscard]] inline std::string gnuplot_lines(std::string_view text, std::size_t letters) {
+  std::string expression;
+  for (int line = 1; !text.empty(); ++line) {
+    std::size_t end = text.size();
+    if (end > letters) {
+      end = text.rfind(' ', letters);
+      if (end == std::string_view::npos || end == 0) end = letters;
+      while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;  // not inside a character
+    }
+    const bool cut = line == gnuplot_most_lines && end < text.size();
+    if (!expression.empty()) expression += ".\"\\n\".";
+    expression += gnuplot_string(std::string{text.substr(0, end)} + (cut ? "..." : ""));
+    if (cut) break;
+    text.remove_prefix(end);
+    while (text.starts_with(' ')) text.remove_prefix(1);
+  }
+  return expression.empty() ? "''" : expression;
+}
+
+}  // namespace memprof::detail
