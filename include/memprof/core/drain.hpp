@@ -8,10 +8,6 @@
 #include <cstdint>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 namespace memprof::detail {
 
 /// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
@@ -76,7 +72,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   ++shared.drains;
   const std::uint64_t until = shared.stamps.next();
 #if defined(__x86_64__)
-  _mm_lfence();  // the heads must not be read before the clock
+  __builtin_ia32_lfence();  // the heads must not be read before the clock
 #endif
   Pauses::reach(path_step::clock_read);
   event_ring** const heap = shared.drain_heap;

@@ -33,8 +33,11 @@ class spin_lock {
  private:
   [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
     for (int spin = 0; spin < 100; ++spin) {
-      std::uint32_t expected = 0;
-      if (word_.compare_exchange_weak(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+      // Looking before trying leaves the word in the holder's cache.
+      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
     }
     while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
   }

@@ -36,16 +36,21 @@ class ledger {
   ledger& operator=(const ledger&) = delete;
   ~ledger() {
     for (space_ledger* space : spaces_) destroy(space);
-    for (scope_stack* thread : threads_) destroy(thread);
+    for (thread_state* thread : threads_) destroy(thread);
   }
 
   /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
   void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_run run{thread, find_thread(thread)};
+    thread_state* const state = find_thread(thread);
     events_ += static_cast<std::uint64_t>(last - first);
-    if (run.scopes == nullptr) {
+    if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
       return;
+    }
+    thread_state& run = *state;
+    if (run.space != nullptr) {
+      if (run.moves != run.space->moves()) run.space_id = no_space;
+      run.prefetches = run.space->is_large();
     }
     for (const event* told = first; told != last; ++told) {
       if (run.prefetches && last - told > prefetch_distance) {
@@ -80,13 +85,14 @@ class ledger {
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
   void settle_open_scopes() noexcept {
-    for (scope_stack* thread : threads_) {
+    for (const thread_state* thread : threads_) {
       if (thread == nullptr) continue;
-      thread->for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+      const scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
         std::int64_t inner_max = 0;
-        for (std::size_t depth = thread->depth(); depth > 0; --depth) {
+        for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), inner_max, scopes[depth].self_max);
+          note_peak(spaces_[space]->operation(open[depth - 1].operation), inner_max, scopes[depth].self_max);
         }
       });
     }
@@ -108,7 +114,7 @@ class ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
-    for (const scope_stack* thread : threads_) total += thread == nullptr ? 0 : sizeof(scope_stack) + thread->bytes();
+    for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
   }
 
@@ -119,16 +125,20 @@ class ledger {
   /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
   static constexpr std::uint32_t no_space = 256;
 
-  /// What a run of one thread's events keeps at hand. The pointers hold until a scope begins or ends.
-  struct thread_run {
+  /// One thread: its open operations, and what its next event most likely needs. The pointers hold until a scope begins or ends
+  /// or the space's statistics move, so that a run goes on where the thread's last one stopped.
+  struct thread_state {
+    explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+
     std::uint32_t thread;
-    scope_stack* scopes;
     std::uint32_t space_id = no_space;
     space_ledger* space = nullptr;
+    std::uint64_t moves = 0;
     bool prefetches = false;
     operation_stats* here = nullptr;
     scope_usage* usage = nullptr;
     std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+    scope_stack scopes;
   };
 
   /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
@@ -139,15 +149,15 @@ class ledger {
   }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(thread_run& run, std::uint8_t space) noexcept {
+  [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
+  [[gnu::noinline]] bool enter_other(thread_state& run, std::uint8_t id) noexcept {
     space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    space_scopes* const usage = space == nullptr ? nullptr : run.scopes->in_space(id);
+    space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -156,12 +166,13 @@ class ledger {
     run.space = space;
     run.prefetches = space->is_large();
     run.usage = &usage->back();
-    run.owner = block::owner_word(run.scopes->operation(), category_of(run.scopes->tag()), 0);
-    run.here = &space->operation(run.scopes->operation());
+    run.owner = block::owner_word(run.scopes.operation(), category_of(run.scopes.tag()), 0);
+    run.here = &space->operation(run.scopes.operation());
+    run.moves = space->moves();
     return true;
   }
 
-  [[gnu::always_inline]] void allocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void allocate(thread_state& run, const event& told) noexcept {
     space_ledger& space = *run.space;
     if (!space.has_room_for(told.bytes)) [[unlikely]] {
       ++rejected_events_;
@@ -185,7 +196,7 @@ class ledger {
     run.usage->allocate(bytes);
   }
 
-  [[gnu::always_inline]] void deallocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void deallocate(thread_state& run, const event& told) noexcept {
     space_ledger& space = *run.space;
     const live_blocks::place entry = space.find(told.address);
     if (!entry) [[unlikely]] {
@@ -202,7 +213,7 @@ class ledger {
   }
 
   /// Takes a live block away on behalf of the run's operation.
-  [[gnu::always_inline]] void release(thread_run& run, const live_blocks::place& entry) noexcept {
+  [[gnu::always_inline]] void release(thread_state& run, const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     run.space->remove(entry);
     run.here->freed += bytes;
@@ -210,7 +221,7 @@ class ledger {
     run.usage->deallocate(bytes);
   }
 
-  [[gnu::noinline]] void apply_control(thread_run& run, const event& told) noexcept {
+  [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
@@ -224,28 +235,28 @@ class ledger {
       case event_kind::scope_begin: begin_scope(run, told); break;
       case event_kind::scope_end: end_scope(run, told); break;
       case event_kind::thread_begin:
-        while (!run.scopes->empty()) close_innermost(run);
+        while (!run.scopes.empty()) close_innermost(run);
         break;
       default: ++rejected_events_; break;
     }
   }
 
-  void begin_scope(thread_run& run, const event& told) noexcept {
+  void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
-    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes->tag();
-    const std::uint32_t operation = operations_.child(run.scopes->operation(), told.label);
+    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
+    const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
     operations_.count_invocation(operation);
-    if (!run.scopes->push({operation, told.label, depth, tag})) ++rejected_events_;
+    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
   }
 
-  void end_scope(thread_run& run, const event& told) noexcept {
+  void end_scope(thread_state& run, const event& told) noexcept {
     run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes->empty() || run.scopes->innermost().depth != depth || run.scopes->innermost().name != told.label) {
+    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
       ++unbalanced_scopes_;
       return;
     }
@@ -253,18 +264,18 @@ class ledger {
   }
 
   /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_run& run, std::uint64_t depth) noexcept {
-    while (!run.scopes->empty() && run.scopes->innermost().depth >= depth) {
+  void close_from(thread_state& run, std::uint64_t depth) noexcept {
+    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
       ++unbalanced_scopes_;
       close_innermost(run);
     }
   }
 
-  void close_innermost(thread_run& run) noexcept {
+  void close_innermost(thread_state& run) noexcept {
     run.space_id = no_space;
-    const std::uint32_t operation = run.scopes->operation();
+    const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
-    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage) {
+    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
       operation_stats& stats = spaces_[space]->operation(operation);
       if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
       note_peak(stats, usage.max_net, usage.self_max);
@@ -276,11 +287,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] scope_stack* find_thread(std::uint32_t thread) noexcept {
+  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
     if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
       return threads_[thread];
     if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<scope_stack>();
+    return threads_[thread] = make<thread_state>(thread);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss.
@@ -326,7 +337,7 @@ class ledger {
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<scope_stack*> threads_;
+  detail::page_array<thread_state*> threads_;
 };
 
 }  // namespace memprof

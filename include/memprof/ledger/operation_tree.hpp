@@ -21,9 +21,10 @@ class operation_tree {
     std::int64_t finished;  ///< invocations that have ended
   };
 
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0, 0}) && slots_.resize(256); }
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
 
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
   [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
   void count_invocation(std::uint32_t index) noexcept {
     if (index != 0) ++nodes_[index].invocations;

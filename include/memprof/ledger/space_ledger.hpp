@@ -2,6 +2,7 @@
 
 #include <memprof/core/category.hpp>
 #include <memprof/core/event.hpp>
+#include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
@@ -124,9 +125,15 @@ class space_ledger {
   /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
 
+  /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
+  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
+
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
-    if (node >= operations_.size() && !operations_.resize(node + 1)) return operations_[0];
+    if (node >= operations_.size()) {
+      ++moves_;
+      if (!operations_.resize(node + 1)) return operations_[0];
+    }
     return operations_[node];
   }
 
@@ -142,7 +149,7 @@ class space_ledger {
       overall_segment_ = segments_.size();
       overall_owners_.clear();
       if (!overall_owners_.resize(owner_scratch_.size())) return false;
-      std::copy(owner_scratch_.begin(), owner_scratch_.end(), overall_owners_.begin());
+      for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
     }
     keep_owners(record);
     if (!segments_.push_back(record)) return false;
@@ -189,7 +196,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    std::sort(rows.begin(), rows.end(), [](const owner_at_peak& left, const owner_at_peak& right) {
+    detail::sort_rows(rows.data(), rows.size(), [](const owner_at_peak& left, const owner_at_peak& right) {
       return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
     });
     return true;
@@ -287,6 +294,7 @@ class space_ledger {
   timeline line_;
   detail::page_array<block> freed_since_peak_;
 
+  std::uint64_t moves_ = 0;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;

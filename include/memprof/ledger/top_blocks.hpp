@@ -1,9 +1,9 @@
 #pragma once
 
+#include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,12 +22,11 @@ struct top_blocks_view {
 
   void offer(const block& candidate) const noexcept {
     if (count < limit) {
-      blocks[count++] = candidate;
-      std::push_heap(blocks, blocks + count, is_larger);
+      blocks[count] = candidate;
+      detail::push_into_heap(blocks, count++, is_larger);
     } else if (limit != 0 && is_larger(candidate, blocks[0])) {
-      std::pop_heap(blocks, blocks + count, is_larger);
-      blocks[count - 1] = candidate;
-      std::push_heap(blocks, blocks + count, is_larger);
+      blocks[0] = candidate;
+      detail::sift_into_heap(blocks, count, 0, is_larger);
     }
   }
 };

@@ -29,10 +29,11 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 namespace detail {
 
 [[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
-  std::vector<std::string> paths{std::string{no_operation}};
+  std::vector<std::string> paths(tree.size());
+  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    const std::string name{labels.text(tree[node].name)};
-    paths.push_back(tree[node].parent == 0 ? name : paths[tree[node].parent] + "/" + name);
+    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
+    paths[node].append(labels.text(tree[node].name));
   }
   return paths;
 }
@@ -67,6 +68,19 @@ namespace detail {
   return all;
 }
 
+/// Which operations allocated or freed in a space, themselves or within.
+[[nodiscard]] inline std::vector<char> active_operations(const operation_tree& tree, const space_ledger& space) {
+  std::vector<char> is_active(tree.size());
+  for (std::size_t node = tree.size(); --node > 0;) {
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
+    }
+    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
+  }
+  return is_active;
+}
+
 [[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
                                                                      const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
@@ -78,29 +92,41 @@ namespace detail {
     operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
     operation.invocations = tree[node].invocations;
   }
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
-    if (space == nullptr) continue;
-    std::vector<operation_usage> usage = usage_of_space(tree, *space, names.labels.text(names.space_names[id]));
-    std::vector<bool> did_anything(tree.size());
-    for (std::size_t node = tree.size(); --node > 0;) {
-      did_anything[node] = did_anything[node] || usage[node].allocation_count != 0 || usage[node].deallocation_count != 0;
-      if (!did_anything[node]) continue;
-      did_anything[tree[node].parent] = true;
-      operations[node - 1].usage.push_back(std::move(usage[node]));
+  // Rows are counted before they are filled, here and below: vectors that grow cost every user of the header compile time.
+  std::vector<std::size_t> rows(tree.size());
+  const auto for_each_space = [&](auto&& visit) {
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      const std::vector<char> is_active = active_operations(tree, *events.space(id));
+      for (std::size_t node = 1; node < tree.size(); ++node) {
+        if (is_active[node] != 0) visit(id, node);
+      }
     }
-  }
+  };
+  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
+  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
+  std::size_t filled_space = ledger::max_spaces;
+  std::vector<operation_usage> usage;
+  for (std::size_t& row : rows) row = 0;
+  for_each_space([&](std::size_t id, std::size_t node) {
+    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]));
+    filled_space = id;
+    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
+  });
   return operations;
 }
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
-[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time) {
+[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
-  for (const timeline::point& point : line.finished()) {
-    result.points.push_back({time.to_ns(point.stamp), point.peak, point.current});
+  const auto& finished = line.finished();
+  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
+  for (std::size_t index = 0; index < finished.size(); ++index) {
+    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
   }
+  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
   return result;
 }
 
@@ -112,18 +138,16 @@ class space_builder {
 
   [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
     result_.name = name;
-    for (std::size_t index = 0; index < segments.size(); ++index) add_segment(segments[index].name, index);
+    result_.segments = std::vector<segment_usage>(segments.size());
+    for (std::size_t index = 0; index < segments.size(); ++index)
+      fill_segment(result_.segments[index], segments[index].name, index);
     result_.cumulative_current = space_.live();
     result_.allocations = space_.allocated();
     result_.deallocations = result_.allocations - result_.cumulative_current;
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
-    result_.timeline = build_timeline(space_.line(), names_.time);
-    if (space_.line().has_open()) {
-      const timeline::point& open = space_.line().open();
-      result_.timeline.points.push_back({names_.time.to_ns(open.stamp), open.peak, space_.live()});
-    }
+    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
@@ -131,8 +155,7 @@ class space_builder {
   }
 
  private:
-  void add_segment(const std::string& name, std::size_t index) {
-    segment_usage usage;
+  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
     if (index >= space_.first_segment()) {
       const std::size_t own_index = index - space_.first_segment();
@@ -146,7 +169,6 @@ class space_builder {
       result_.peak_segment = static_cast<std::int64_t>(index);
     }
     usage.cumulative_peak = result_.cumulative_peak;
-    result_.segments.push_back(std::move(usage));
   }
 
   void fill(segment_usage& usage, const segment_record& record) const {
@@ -189,21 +211,26 @@ class space_builder {
   profile result;
   result.library_version = version_string;
   result.complete = names.is_complete;
-  for (const ledger::segment_mark& mark : events.segments()) {
-    result.segments.push_back(
-        {std::string{names.labels.text(mark.name)}, names.time.to_ns(mark.begin_stamp), names.time.to_ns(mark.end_stamp)});
+  const auto& marks = events.segments();
+  result.segments = std::vector<segment>(marks.size() + (names.is_complete ? 0 : 1));
+  for (std::size_t index = 0; index < marks.size(); ++index) {
+    result.segments[index] = {std::string{names.labels.text(marks[index].name)}, names.time.to_ns(marks[index].begin_stamp),
+                              names.time.to_ns(marks[index].end_stamp)};
   }
   if (!names.is_complete) {
-    result.segments.push_back(
-        {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()), names.time.to_ns(events.last_stamp())});
+    result.segments[marks.size()] = {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
+                                     names.time.to_ns(events.last_stamp())};
   }
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+  std::size_t space_count = 0;
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1 : 0;
+  result.spaces = std::vector<space_profile>(space_count);
+  for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const std::string_view name = names.labels.text(names.space_names[id]);
-    result.spaces.push_back(detail::space_builder{*space, names, paths}.build(name, result.segments));
+    result.spaces[index++] = detail::space_builder{*space, names, paths}.build(name, result.segments);
     if (space->untracked_allocations.count != 0) result.exact = false;
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());

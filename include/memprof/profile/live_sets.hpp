@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memprof/core/label.hpp>
+#include <memprof/detail/heap.hpp>
+#include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/profile.hpp>
 
@@ -25,8 +27,9 @@ class live_set_builder {
  public:
   live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
-    for (const segment_record& record : space.segments()) peak_ordinals_.push_back(record.peak_ordinal);
-    peak_ordinals_.push_back(space.open_segment().peak_ordinal);
+    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
+    for (std::size_t index = 0; index < space.segments().size(); ++index)
+      peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
       const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
       still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
@@ -37,8 +40,7 @@ class live_set_builder {
   [[nodiscard]] live_set at_finished(std::size_t index) const {
     const segment_record& record = space_.segments()[index];
     live_set set = totals_of(record);
-    const owner_at_peak* const owners = space_.owners(record);
-    for (std::uint32_t row = 0; row < record.owner_count; ++row) set.by_operation.push_back(named(owners[row]));
+    set.by_operation = named(space_.owners(record), record.owner_count);
     set.remaining_bytes = record.remaining_bytes;
     set.remaining_operations = record.remaining_operations;
     set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
@@ -50,16 +52,15 @@ class live_set_builder {
     live_set set = totals_of(space_.open_segment());
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
-    for (const owner_at_peak& row : owners) set.by_operation.push_back(named(row));
+    set.by_operation = named(owners.data(), owners.size());
     set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
     return set;
   }
 
   /// Replaces the kept owners of the overall peak's segment by all of them.
   [[nodiscard]] live_set with_all_owners(live_set set) const {
-    set.by_operation.clear();
     set.remaining_bytes = set.remaining_operations = 0;
-    for (const owner_at_peak& row : space_.overall_owners()) set.by_operation.push_back(named(row));
+    set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
     return set;
   }
 
@@ -68,16 +69,34 @@ class live_set_builder {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
-    for (std::size_t index = 0; index < record.categories.size(); ++index) {
-      const category_at_peak& held = record.categories[index];
-      if (held.blocks != 0) set.by_category.push_back({std::string{category_names[index]}, held.bytes, held.blocks});
-    }
-    std::stable_sort(set.by_category.begin(), set.by_category.end(),
-                     [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+    set.by_category = categories_of(record);
     return set;
   }
 
-  [[nodiscard]] owned_bytes named(const owner_at_peak& row) const { return {paths_[row.operation], row.bytes, row.blocks}; }
+  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
+    std::size_t order[category_names.size()];
+    std::size_t count = 0;
+    for (std::size_t index = 0; index < category_names.size(); ++index) {
+      if (record.categories[index].blocks != 0) order[count++] = index;
+    }
+    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
+      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
+      return more != 0 ? more > 0 : left < right;
+    });
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row) {
+      const category_at_peak& held = record.categories[order[row]];
+      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+    }
+    return rows;
+  }
+
+  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row)
+      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
+    return rows;
+  }
 
   template <class OfferFreed>
   [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
@@ -86,9 +105,9 @@ class live_set_builder {
     const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
     offer_freed(best);
     still_live_.collect(segment, best);
-    std::sort(room.begin(), room.begin() + count, is_larger);
-    std::vector<live_block> result;
-    for (std::uint32_t index = 0; index < count; ++index) result.push_back(described(room[index]));
+    sort_rows(room.data(), count, is_larger);
+    std::vector<live_block> result(count);
+    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
     return result;
   }
 
