@@ -19,7 +19,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -38,6 +40,7 @@ struct analyze_arguments {
   memprof::breakdown_options sizes;
   std::string space;
   bool visualize_peak = false;
+  bool asks_for_picture = false;  ///< with --title or --output
   std::string title;
   std::vector<std::string> output{"memory_peak_visualization.png"};
   std::string json;
@@ -83,14 +86,20 @@ std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, 
   return analyzed;
 }
 
-/// The formats that the end of a name asks for; both if it asks for none.
+/// The pictures that a name asks for with its ending; both if it has none.
 std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output) {
   using memprof::picture_format;
   const std::string ending = std::filesystem::path{output}.extension().string();
   if (ending == ".png") return {{output, picture_format::png}};
   if (ending == ".svg") return {{output, picture_format::svg}};
-  if (!ending.empty()) memprof::detail::raise("--output '" + output + "' has to end in .png or .svg, or in neither to get both");
   return {{output + ".png", picture_format::png}, {output + ".svg", picture_format::svg}};
+}
+
+/// What is wrong with a name for a picture; empty if nothing is.
+std::string fault_of_output(const std::string& output) {
+  const std::string ending = std::filesystem::path{output}.extension().string();
+  if (ending == ".png" || ending == ".svg" || (ending.empty() && !output.empty() && output.back() != '/')) return {};
+  return "'" + output + "' has to end in .png or .svg, or be a name without an ending to get both";
 }
 
 /// Has gnuplot draw into a file of its own, so that an old picture stays until there is a new one.
@@ -141,6 +150,8 @@ void attempt(int& status, Action action) {
 
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
+  if (arguments.asks_for_picture && !arguments.visualize_peak)
+    complain("no picture: --title and --output are for --visualize-peak");
   const std::vector<analyzed_summary> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
@@ -160,13 +171,15 @@ int run_analyze(const analyze_arguments& arguments) {
 
 /// An option whose value is a size. Its fault is that of the command line.
 template <class Target>
-void add_size(CLI::App& command, const std::string& name, Target& target, const std::string& meaning) {
+void add_size(CLI::App& command, const std::string& name, Target& target, std::int64_t least, const std::string& meaning) {
   command
       .add_option_function<std::string>(
           name,
-          [name, &target](const std::string& text) {
+          [name, least, &target](const std::string& text) {
             try {
-              target = memprof::parse_byte_size(text);
+              const std::int64_t bytes = memprof::parse_byte_size(text);
+              if (bytes < least) throw CLI::ValidationError{name, "'" + text + "' is too small"};
+              target = bytes;
             } catch (const memprof::error& fault) {
               throw CLI::ValidationError{name, fault.what()};
             }
@@ -186,10 +199,10 @@ void add_analyze(CLI::App& program, int& status) {
   command.add_option("--logs", arguments->logs, "logs with memory summaries, or profiles (JSON) of memprof")
       ->required()
       ->type_name("FILE");
-  add_size(command, "--device-memory", arguments->sizes.device_memory, "memory of the device (default: 12GiB)");
-  add_size(command, "--model-size", arguments->sizes.model_size, "expected size of the model (default: 2 bytes a parameter)");
-  add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, "expected size of the optimizer (default: 2 models)");
-  add_size(command, "--gradients-size", arguments->sizes.gradients_size, "expected size of the gradients (default: 1 model)");
+  add_size(command, "--device-memory", arguments->sizes.device_memory, 1, "memory of the device (default: 12GiB)");
+  add_size(command, "--model-size", arguments->sizes.model_size, 0, "expected size of the model (default: 2 bytes a parameter)");
+  add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0, "expected size of the optimizer (default: 2 models)");
+  add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0, "expected size of the gradients (default: 1 model)");
   command.add_flag("--visualize-peak", arguments->visualize_peak,
                    "draw what the peaks consist of, as stacked bars (needs gnuplot)");
   command.add_flag("--use-actual-sizes", arguments->sizes.use_actual_sizes,
@@ -198,13 +211,17 @@ void add_analyze(CLI::App& program, int& status) {
   command
       .add_option("--output", arguments->output,
                   "the picture: *.png or *.svg, or a name without an ending for both (default: memory_peak_visualization.png)")
-      ->type_name("FILE");
+      ->type_name("FILE")
+      ->check(CLI::Validator{fault_of_output, ""});
   command.add_option("--json", arguments->json, "write the numbers to this file, too")->type_name("FILE");
   command
       .add_option("--space", arguments->space,
                   "memory space of profiles (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
-  command.callback([arguments, &status] { status = run_analyze(*arguments); });
+  command.callback([arguments, &command, &status] {
+    arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
+    status = run_analyze(*arguments);
+  });
 }
 
 }  // namespace memprof_tool

@@ -1,0 +1,45 @@
+# Tests of the built program. Each is a script; what it checks stands at its top.
+set(checks ${CMAKE_CURRENT_LIST_DIR})
+set(scratch ${CMAKE_CURRENT_BINARY_DIR}/checks)
+
+# analyze_add_check(<name> <script> [<variable>=<value>...])
+function(analyze_add_check name script)
+  list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
+  string(MAKE_C_IDENTIFIER "${name}" folder)
+  add_test(NAME "analyze: ${name}"
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:memprof_program> -DCHECKS=${checks} -DSCRATCH=${scratch}/${folder} ${definitions}
+      -P ${checks}/${script}.cmake)
+  set_tests_properties("analyze: ${name}" PROPERTIES LABELS tool SKIP_REGULAR_EXPRESSION "skipped: ")
+endfunction()
+
+analyze_add_check("the document's numbers come out" tables)
+analyze_add_check("a real log without its end is read" real_log "LOG=${PROJECT_SOURCE_DIR}/../shared/data/tt_train/pr50909_partial.log")
+analyze_add_check("JSON has the tables' numbers" json)
+analyze_add_check("the picture comes as PNG and SVG" picture)
+analyze_add_check("without gnuplot the tables still come" no_gnuplot)
+analyze_add_check("a bad file costs no other file" one_bad_file)
+analyze_add_check("--help lists every option" help)
+if(TARGET nano_gpt_program)
+  analyze_add_check("a profile is read to the byte" profile EXAMPLE=$<TARGET_FILE:nano_gpt_program>)
+endif()
+
+# analyze_refuses(<what> <regular expression for the line on stderr> <argument>...)
+function(analyze_refuses what expected)
+  string(JOIN " " arguments ${ARGN})
+  analyze_add_check("refuses ${what}" refuses "EXPECTED=${expected}" "ARGUMENTS=${arguments}")
+endfunction()
+
+set(log ${checks}/two_summaries.log)
+analyze_refuses("no logs" "--logs is required")
+analyze_refuses("an unknown option" "--hats" --logs ${log} --hats 3)
+analyze_refuses("a size without a whole unit" "--device-memory: '12G' is no size: write bytes" --logs ${log} --device_memory 12G)
+analyze_refuses("a negative size" "--model-size: '-5' is no size" --logs ${log} --model-size=-5)
+analyze_refuses("a device without memory" "--device-memory: '0'" --logs ${log} --device-memory 0)
+analyze_refuses("a missing log" "cannot read 'missing.log': No such file" --logs missing.log)
+analyze_refuses("a directory" "cannot read '[.]': Is a directory" --logs .)
+analyze_refuses("a log without a summary" "'text.log': no line looks like part of one" --logs text.log)
+analyze_refuses("a summary without segments"
+  "'header.log': line 2, \"=== Memory Usage Summary ===\", looks like part of one, but no segment" --logs header.log)
+analyze_refuses("a profile that is cut off" "cannot read a profile from 'cut.json': it is cut off after 30 bytes" --logs cut.json)
+analyze_refuses("other JSON" "'other.json': /format must be" --logs other.json)
+analyze_refuses("a picture of another kind" "--output: 'picture.pdf' has to end in .png or .svg" --logs ${log} --visualize-peak --output picture.pdf)

@@ -1,0 +1,26 @@
+# A profile is read as a log is, to the byte, and its peak is divided into what was live then.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+execute_process(COMMAND ${EXAMPLE} --layers 2 --heads 2 --d-model 8 --seq-len 16 --batch-size 2 --steps 2 --json ${SCRATCH}/run.profile
+  OUTPUT_FILE ${SCRATCH}/run.log ERROR_QUIET RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "the example ended with ${status}")
+endif()
+run(0 --logs run.profile run.log --json analysis.json)
+expect("${output}" "Found 2 " "Peak Breakdown (live at the peak)" "Peak Breakdown (by phases)" "Read from: run.profile, memory space cpu")
+
+file(READ ${SCRATCH}/analysis.json analysis)
+file(READ ${SCRATCH}/run.profile profile)
+string(JSON peak GET "${profile}" spaces 0 cumulative_peak)
+string(JSON read_peak GET "${analysis}" summaries 0 overall_peak)
+string(JSON live GET "${analysis}" summaries 0 peak_parts live_at_peak)
+string(JSON accounted GET "${analysis}" summaries 0 peak_parts accounted)
+string(JSON other GET "${analysis}" summaries 0 peak_parts other)
+string(JSON logged_peak GET "${analysis}" summaries 1 overall_peak)
+math(EXPR sum "${accounted} + ${other}")
+math(EXPR rounding "${peak} - ${logged_peak}")
+if(NOT read_peak EQUAL peak OR NOT sum EQUAL peak OR NOT live OR rounding GREATER 10486 OR rounding LESS -10486)
+  message(FATAL_ERROR "the profile's peak is ${peak}; read: ${read_peak}, parts: ${sum}, the log's: ${logged_peak}")
+endif()
+
+run(2 --logs run.profile --space dram)
+expect_one_line("${errors}" "'run.profile': the profile has no memory space 'dram'; it has 'cpu'")

@@ -1,0 +1,12 @@
+# ARGUMENTS end the program with status 2, nothing on stdout and one line on stderr, which matches EXPECTED.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+separate_arguments(ARGUMENTS UNIX_COMMAND "${ARGUMENTS}")
+file(WRITE ${SCRATCH}/header.log "step 1\n=== Memory Usage Summary ===\nWARNING: No traces captured\n")
+file(WRITE ${SCRATCH}/cut.json "{\"format\": \"memprof-profile\", ")
+file(WRITE ${SCRATCH}/other.json "{\"format\": \"something\"}")
+file(WRITE ${SCRATCH}/text.log "step 1\n")
+run(2 ${ARGUMENTS})
+if(output)
+  message(FATAL_ERROR "on stdout:\n${output}")
+endif()
+expect_one_line("${errors}" "${EXPECTED}")
