@@ -27,7 +27,7 @@ template <class... Backends>
 class attached_backends {
  public:
   attached_backends() {
-    std::apply([this](auto&... source) { (attach(source), ...); }, sources_);
+    std::apply([this](auto&... source) { (this->attach(source), ...); }, sources_);
   }
   attached_backends(const attached_backends&) = delete;
   attached_backends& operator=(const attached_backends&) = delete;

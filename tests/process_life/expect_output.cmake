@@ -1,0 +1,17 @@
+# cmake -DPROGRAM=<path> -DSOURCE=<file> -P expect_output.cmake: succeeds if the program exits with 0 and prints exactly the lines
+# that its source states as `// expected: <line>`.
+file(STRINGS ${SOURCE} lines REGEX "^// expected: ")
+set(expected "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE "^// expected: " "" line "${line}")
+  string(APPEND expected "${line}\n")
+endforeach()
+if(expected STREQUAL "")
+  message(FATAL_ERROR "${SOURCE} states no expected line")
+endif()
+execute_process(COMMAND ${PROGRAM} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT result EQUAL 0)
+  message(FATAL_ERROR "exit status ${result}:\n${output}${errors}")
+elseif(NOT output STREQUAL expected)
+  message(FATAL_ERROR "expected:\n${expected}printed:\n${output}${errors}")
+endif()
