@@ -15,8 +15,6 @@ valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 gnuplot       gnuplot                             gnuplot-nox
 valgrind      valgrind                            valgrind
-cli11         <CLI/App.hpp>                       libcli11-dev
-gnuplot       gnuplot                             gnuplot-nox
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
 '
