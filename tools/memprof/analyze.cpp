@@ -162,7 +162,7 @@ int run_analyze(const analyze_arguments& arguments) {
     });
   }
   if (arguments.visualize_peak) attempt(status, [&] { return draw_all(analyzed, arguments); });
-  if (std::fflush(stdout) != 0) {
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
     complain("cannot write the tables: " + memprof::detail::reason_in_errno());
     return bad_input;
   }
