@@ -3,6 +3,7 @@
 #include <memprof/capture/options.hpp>
 #include <memprof/core/clock.hpp>
 #include <memprof/core/drain.hpp>
+#include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
