@@ -37,6 +37,7 @@ struct capture_state {
   std::uint64_t profiler_bytes_at_million = 0;
   std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
   std::uint64_t reentrant_events = 0;
+  std::uint32_t other_registries = 0;  ///< libraries whose events are missing
   double record_ns = 0;
   void (*detach_backends)(void*) noexcept = nullptr;
   void* backends = nullptr;
@@ -86,7 +87,7 @@ inline void drain_into_capture(registry& shared) noexcept {
   const std::uint64_t reentrant = has_ended ? state.reentrant_events : shared.reentrant_events.load(std::memory_order_relaxed);
   result.anomalies.dropped_events = static_cast<std::int64_t>(dropped);
   result.anomalies.reentrant_events = static_cast<std::int64_t>(reentrant);
-  if (dropped != 0 || reentrant != 0) result.exact = false;
+  if (dropped != 0 || reentrant != 0 || state.other_registries != 0) result.exact = false;
 
   const std::uint64_t events = state.events.events();
   result.cost.events = static_cast<std::int64_t>(events);

@@ -3,6 +3,7 @@
 #include <memprof/capture/capture_state.hpp>
 #include <memprof/capture/no_dispatch_fault.hpp>
 #include <memprof/capture/options.hpp>
+#include <memprof/capture/other_registries.hpp>
 #include <memprof/capture/process_life.hpp>
 #include <memprof/core/event_order.hpp>
 #include <memprof/core/recorder.hpp>
@@ -152,6 +153,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number) return false;
   detach_backends_of(number);
+  const std::uint32_t other_registries = count_other_registries();
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
@@ -162,6 +164,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   state.end_stamp = shared.stamps.next();
   state.end_ns = monotonic_ns();
   state.end_drains = shared.drains;
+  state.other_registries = other_registries;
   state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
   state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
   state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);

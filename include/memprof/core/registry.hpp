@@ -66,8 +66,14 @@ struct registry {
   thread_context exited_threads;
 };
 
-/// The process's registry. Default visibility and the one-definition rule make it unique across shared libraries even under
-/// `-fvisibility=hidden`; on ELF systems GCC emits it as a unique symbol, which holds for `dlopen` with `RTLD_LOCAL` as well.
+/// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
+/// and the dynamic linker binds all parts to the first definition it finds.
+///
+/// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
+/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it anyway.
+/// This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
+/// `capture/other_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if they
+/// are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
 /// The calling thread's part of the recording path. In static storage of the executable's first libraries, hence one

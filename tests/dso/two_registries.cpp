@@ -1,0 +1,22 @@
+// An executable that does not export the registry, and a plugin that therefore has one of its own.
+#include <dso/interface.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <dlfcn.h>
+
+#include <cstdio>
+
+int main() {
+  void* const plugin = dlopen(DSO_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
+  if (plugin == nullptr) return 2;
+  memprof::memory_resource memory{"dso"};
+  auto capture = memprof::begin_capture();
+  void* const block = memory.allocate(1);
+  reinterpret_cast<plugin_allocate_function*>(dlsym(plugin, "plugin_allocate"))(100);
+  capture.end();
+  std::fflush(stderr);
+  const memprof::profile& profile = capture.profile();
+  std::printf("%s: %lld byte\n", profile.exact ? "exact" : "not exact", static_cast<long long>(profile.space("dso").allocations));
+  memory.deallocate(block, 1);
+}
