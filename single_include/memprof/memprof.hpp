@@ -60,7 +60,6 @@ inline constexpr const char* version_string =
 
 #if defined(__x86_64__)
 #include <cpuid.h>
-#include <x86intrin.h>
 #endif
 
 /// @file
@@ -99,7 +98,7 @@ struct stamp_source {
     // Relaxed: the choice is a constant of the machine, so any thread may make it again.
     if (chosen.load(std::memory_order_relaxed) == kind::time_stamp_counter) [[likely]] {
       unsigned processor;
-      return __rdtscp(&processor);
+      return __builtin_ia32_rdtscp(&processor);  // the built-in: its header costs a third of a second to compile
     }
 #endif
     return next_slow();
@@ -508,8 +507,11 @@ class spin_lock {
  private:
   [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
     for (int spin = 0; spin < 100; ++spin) {
-      std::uint32_t expected = 0;
-      if (word_.compare_exchange_weak(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+      // Looking before trying leaves the word in the holder's cache.
+      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
+#if defined(__x86_64__)
+      __builtin_ia32_pause();
+#endif
     }
     while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
   }
@@ -768,8 +770,14 @@ struct registry {
   thread_context exited_threads;
 };
 
-/// The process's registry. Default visibility and the one-definition rule make it unique across shared libraries even under
-/// `-fvisibility=hidden`; on ELF systems GCC emits it as a unique symbol, which holds for `dlopen` with `RTLD_LOCAL` as well.
+/// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
+/// and the dynamic linker binds all parts to the first definition it finds.
+///
+/// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
+/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it anyway.
+/// This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
+/// `capture/other_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if they
+/// are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
 /// The calling thread's part of the recording path. In static storage of the executable's first libraries, hence one
@@ -1037,10 +1045,6 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
 #include <cstdint>
 #include <utility>
 
-#if defined(__x86_64__)
-#include <x86intrin.h>
-#endif
-
 namespace memprof::detail {
 
 /// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
@@ -1105,7 +1109,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   ++shared.drains;
   const std::uint64_t until = shared.stamps.next();
 #if defined(__x86_64__)
-  _mm_lfence();  // the heads must not be read before the clock
+  __builtin_ia32_lfence();  // the heads must not be read before the clock
 #endif
   Pauses::reach(path_step::clock_read);
   event_ring** const heap = shared.drain_heap;
@@ -2111,9 +2115,10 @@ class operation_tree {
     std::int64_t finished;  ///< invocations that have ended
   };
 
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({0, 0, 0, 0}) && slots_.resize(256); }
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
 
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.size(); }
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
   [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
   void count_invocation(std::uint32_t index) noexcept {
     if (index != 0) ++nodes_[index].invocations;
@@ -2298,6 +2303,59 @@ class scope_stack {
 }  // namespace memprof
 
 // ---- <memprof/ledger/space_ledger.hpp>
+// ---- <memprof/detail/heap.hpp>
+#include <cstddef>
+
+/// @file
+/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+
+namespace memprof::detail {
+
+/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+template <class T, class Before>
+void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
+  const T moving = values[position];
+  for (;;) {
+    std::size_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
+    if (!before(moving, values[child])) break;
+    values[position] = values[child];
+    position = child;
+  }
+  values[position] = moving;
+}
+
+/// Adds the value at `values[count]` to the heap of `count` values.
+template <class T, class Before>
+void push_into_heap(T* values, std::size_t count, Before before) noexcept {
+  const T moving = values[count];
+  std::size_t position = count;
+  while (position != 0) {
+    const std::size_t parent = (position - 1) / 2;
+    if (!before(values[parent], moving)) break;
+    values[position] = values[parent];
+    position = parent;
+  }
+  values[position] = moving;
+}
+
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+template <class T, class Before>
+void sort_rows(T* values, std::size_t count, Before before) noexcept {
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
+  while (count > 1) {
+    --count;
+    const T last = values[0];
+    values[0] = values[count];
+    values[count] = last;
+    sift_into_heap(values, count, 0, before);
+  }
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -2711,7 +2769,6 @@ class timeline {
 }  // namespace memprof
 
 // ---- <memprof/ledger/top_blocks.hpp>
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -2730,12 +2787,11 @@ struct top_blocks_view {
 
   void offer(const block& candidate) const noexcept {
     if (count < limit) {
-      blocks[count++] = candidate;
-      std::push_heap(blocks, blocks + count, is_larger);
+      blocks[count] = candidate;
+      detail::push_into_heap(blocks, count++, is_larger);
     } else if (limit != 0 && is_larger(candidate, blocks[0])) {
-      std::pop_heap(blocks, blocks + count, is_larger);
-      blocks[count - 1] = candidate;
-      std::push_heap(blocks, blocks + count, is_larger);
+      blocks[0] = candidate;
+      detail::sift_into_heap(blocks, count, 0, is_larger);
     }
   }
 };
@@ -2911,9 +2967,15 @@ class space_ledger {
   /// Whether the totals have room for so many more bytes; false for impossible sizes as well.
   [[nodiscard]] bool has_room_for(std::uint64_t bytes) const noexcept { return bytes <= static_cast<std::uint64_t>(room_); }
 
+  /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
+  [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
+
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
-    if (node >= operations_.size() && !operations_.resize(node + 1)) return operations_[0];
+    if (node >= operations_.size()) {
+      ++moves_;
+      if (!operations_.resize(node + 1)) return operations_[0];
+    }
     return operations_[node];
   }
 
@@ -2929,7 +2991,7 @@ class space_ledger {
       overall_segment_ = segments_.size();
       overall_owners_.clear();
       if (!overall_owners_.resize(owner_scratch_.size())) return false;
-      std::copy(owner_scratch_.begin(), owner_scratch_.end(), overall_owners_.begin());
+      for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
     }
     keep_owners(record);
     if (!segments_.push_back(record)) return false;
@@ -2976,7 +3038,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    std::sort(rows.begin(), rows.end(), [](const owner_at_peak& left, const owner_at_peak& right) {
+    detail::sort_rows(rows.data(), rows.size(), [](const owner_at_peak& left, const owner_at_peak& right) {
       return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
     });
     return true;
@@ -3074,6 +3136,7 @@ class space_ledger {
   timeline line_;
   detail::page_array<block> freed_since_peak_;
 
+  std::uint64_t moves_ = 0;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
@@ -3119,16 +3182,21 @@ class ledger {
   ledger& operator=(const ledger&) = delete;
   ~ledger() {
     for (space_ledger* space : spaces_) destroy(space);
-    for (scope_stack* thread : threads_) destroy(thread);
+    for (thread_state* thread : threads_) destroy(thread);
   }
 
   /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
   void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_run run{thread, find_thread(thread)};
+    thread_state* const state = find_thread(thread);
     events_ += static_cast<std::uint64_t>(last - first);
-    if (run.scopes == nullptr) {
+    if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
       return;
+    }
+    thread_state& run = *state;
+    if (run.space != nullptr) {
+      if (run.moves != run.space->moves()) run.space_id = no_space;
+      run.prefetches = run.space->is_large();
     }
     for (const event* told = first; told != last; ++told) {
       if (run.prefetches && last - told > prefetch_distance) {
@@ -3163,13 +3231,14 @@ class ledger {
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
   void settle_open_scopes() noexcept {
-    for (scope_stack* thread : threads_) {
+    for (const thread_state* thread : threads_) {
       if (thread == nullptr) continue;
-      thread->for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
+      const scope_stack& open = thread->scopes;
+      open.for_each_space([&](std::uint8_t space, const space_scopes& scopes) {
         std::int64_t inner_max = 0;
-        for (std::size_t depth = thread->depth(); depth > 0; --depth) {
+        for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          note_peak(spaces_[space]->operation((*thread)[depth - 1].operation), inner_max, scopes[depth].self_max);
+          note_peak(spaces_[space]->operation(open[depth - 1].operation), inner_max, scopes[depth].self_max);
         }
       });
     }
@@ -3191,7 +3260,7 @@ class ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
-    for (const scope_stack* thread : threads_) total += thread == nullptr ? 0 : sizeof(scope_stack) + thread->bytes();
+    for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
   }
 
@@ -3202,16 +3271,20 @@ class ledger {
   /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
   static constexpr std::uint32_t no_space = 256;
 
-  /// What a run of one thread's events keeps at hand. The pointers hold until a scope begins or ends.
-  struct thread_run {
+  /// One thread: its open operations, and what its next event most likely needs. The pointers hold until a scope begins or ends
+  /// or the space's statistics move, so that a run goes on where the thread's last one stopped.
+  struct thread_state {
+    explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+
     std::uint32_t thread;
-    scope_stack* scopes;
     std::uint32_t space_id = no_space;
     space_ledger* space = nullptr;
+    std::uint64_t moves = 0;
     bool prefetches = false;
     operation_stats* here = nullptr;
     scope_usage* usage = nullptr;
     std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+    scope_stack scopes;
   };
 
   /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
@@ -3222,15 +3295,15 @@ class ledger {
   }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
-  [[nodiscard]] bool enter(thread_run& run, std::uint8_t space) noexcept {
+  [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
     if (run.space_id == space) [[likely]]
       return true;
     return enter_other(run, space);
   }
 
-  [[gnu::noinline]] bool enter_other(thread_run& run, std::uint8_t id) noexcept {
+  [[gnu::noinline]] bool enter_other(thread_state& run, std::uint8_t id) noexcept {
     space_ledger* const space = spaces_[id] != nullptr || id == any_space ? spaces_[id] : make_space(id);
-    space_scopes* const usage = space == nullptr ? nullptr : run.scopes->in_space(id);
+    space_scopes* const usage = space == nullptr ? nullptr : run.scopes.in_space(id);
     if (usage == nullptr) {
       ++rejected_events_;
       return false;
@@ -3239,12 +3312,13 @@ class ledger {
     run.space = space;
     run.prefetches = space->is_large();
     run.usage = &usage->back();
-    run.owner = block::owner_word(run.scopes->operation(), category_of(run.scopes->tag()), 0);
-    run.here = &space->operation(run.scopes->operation());
+    run.owner = block::owner_word(run.scopes.operation(), category_of(run.scopes.tag()), 0);
+    run.here = &space->operation(run.scopes.operation());
+    run.moves = space->moves();
     return true;
   }
 
-  [[gnu::always_inline]] void allocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void allocate(thread_state& run, const event& told) noexcept {
     space_ledger& space = *run.space;
     if (!space.has_room_for(told.bytes)) [[unlikely]] {
       ++rejected_events_;
@@ -3268,7 +3342,7 @@ class ledger {
     run.usage->allocate(bytes);
   }
 
-  [[gnu::always_inline]] void deallocate(thread_run& run, const event& told) noexcept {
+  [[gnu::always_inline]] void deallocate(thread_state& run, const event& told) noexcept {
     space_ledger& space = *run.space;
     const live_blocks::place entry = space.find(told.address);
     if (!entry) [[unlikely]] {
@@ -3285,7 +3359,7 @@ class ledger {
   }
 
   /// Takes a live block away on behalf of the run's operation.
-  [[gnu::always_inline]] void release(thread_run& run, const live_blocks::place& entry) noexcept {
+  [[gnu::always_inline]] void release(thread_state& run, const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     run.space->remove(entry);
     run.here->freed += bytes;
@@ -3293,7 +3367,7 @@ class ledger {
     run.usage->deallocate(bytes);
   }
 
-  [[gnu::noinline]] void apply_control(thread_run& run, const event& told) noexcept {
+  [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
@@ -3307,28 +3381,28 @@ class ledger {
       case event_kind::scope_begin: begin_scope(run, told); break;
       case event_kind::scope_end: end_scope(run, told); break;
       case event_kind::thread_begin:
-        while (!run.scopes->empty()) close_innermost(run);
+        while (!run.scopes.empty()) close_innermost(run);
         break;
       default: ++rejected_events_; break;
     }
   }
 
-  void begin_scope(thread_run& run, const event& told) noexcept {
+  void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
-    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes->tag();
-    const std::uint32_t operation = operations_.child(run.scopes->operation(), told.label);
+    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
+    const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
     operations_.count_invocation(operation);
-    if (!run.scopes->push({operation, told.label, depth, tag})) ++rejected_events_;
+    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
   }
 
-  void end_scope(thread_run& run, const event& told) noexcept {
+  void end_scope(thread_state& run, const event& told) noexcept {
     run.space_id = no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes->empty() || run.scopes->innermost().depth != depth || run.scopes->innermost().name != told.label) {
+    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
       ++unbalanced_scopes_;
       return;
     }
@@ -3336,18 +3410,18 @@ class ledger {
   }
 
   /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_run& run, std::uint64_t depth) noexcept {
-    while (!run.scopes->empty() && run.scopes->innermost().depth >= depth) {
+  void close_from(thread_state& run, std::uint64_t depth) noexcept {
+    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
       ++unbalanced_scopes_;
       close_innermost(run);
     }
   }
 
-  void close_innermost(thread_run& run) noexcept {
+  void close_innermost(thread_state& run) noexcept {
     run.space_id = no_space;
-    const std::uint32_t operation = run.scopes->operation();
+    const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
-    run.scopes->pop([&](std::uint8_t space, const scope_usage& usage) {
+    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
       operation_stats& stats = spaces_[space]->operation(operation);
       if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
       note_peak(stats, usage.max_net, usage.self_max);
@@ -3359,11 +3433,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] scope_stack* find_thread(std::uint32_t thread) noexcept {
+  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
     if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
       return threads_[thread];
     if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<scope_stack>();
+    return threads_[thread] = make<thread_state>(thread);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss.
@@ -3409,7 +3483,7 @@ class ledger {
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<scope_stack*> threads_;
+  detail::page_array<thread_state*> threads_;
 };
 
 }  // namespace memprof
@@ -3437,8 +3511,9 @@ class live_set_builder {
  public:
   live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
-    for (const segment_record& record : space.segments()) peak_ordinals_.push_back(record.peak_ordinal);
-    peak_ordinals_.push_back(space.open_segment().peak_ordinal);
+    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
+    for (std::size_t index = 0; index < space.segments().size(); ++index)
+      peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
       const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
       still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
@@ -3449,8 +3524,7 @@ class live_set_builder {
   [[nodiscard]] live_set at_finished(std::size_t index) const {
     const segment_record& record = space_.segments()[index];
     live_set set = totals_of(record);
-    const owner_at_peak* const owners = space_.owners(record);
-    for (std::uint32_t row = 0; row < record.owner_count; ++row) set.by_operation.push_back(named(owners[row]));
+    set.by_operation = named(space_.owners(record), record.owner_count);
     set.remaining_bytes = record.remaining_bytes;
     set.remaining_operations = record.remaining_operations;
     set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
@@ -3462,16 +3536,15 @@ class live_set_builder {
     live_set set = totals_of(space_.open_segment());
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
-    for (const owner_at_peak& row : owners) set.by_operation.push_back(named(row));
+    set.by_operation = named(owners.data(), owners.size());
     set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
     return set;
   }
 
   /// Replaces the kept owners of the overall peak's segment by all of them.
   [[nodiscard]] live_set with_all_owners(live_set set) const {
-    set.by_operation.clear();
     set.remaining_bytes = set.remaining_operations = 0;
-    for (const owner_at_peak& row : space_.overall_owners()) set.by_operation.push_back(named(row));
+    set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
     return set;
   }
 
@@ -3480,16 +3553,34 @@ class live_set_builder {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
-    for (std::size_t index = 0; index < record.categories.size(); ++index) {
-      const category_at_peak& held = record.categories[index];
-      if (held.blocks != 0) set.by_category.push_back({std::string{category_names[index]}, held.bytes, held.blocks});
-    }
-    std::stable_sort(set.by_category.begin(), set.by_category.end(),
-                     [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+    set.by_category = categories_of(record);
     return set;
   }
 
-  [[nodiscard]] owned_bytes named(const owner_at_peak& row) const { return {paths_[row.operation], row.bytes, row.blocks}; }
+  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
+    std::size_t order[category_names.size()];
+    std::size_t count = 0;
+    for (std::size_t index = 0; index < category_names.size(); ++index) {
+      if (record.categories[index].blocks != 0) order[count++] = index;
+    }
+    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
+      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
+      return more != 0 ? more > 0 : left < right;
+    });
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row) {
+      const category_at_peak& held = record.categories[order[row]];
+      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+    }
+    return rows;
+  }
+
+  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row)
+      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
+    return rows;
+  }
 
   template <class OfferFreed>
   [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
@@ -3498,9 +3589,9 @@ class live_set_builder {
     const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
     offer_freed(best);
     still_live_.collect(segment, best);
-    std::sort(room.begin(), room.begin() + count, is_larger);
-    std::vector<live_block> result;
-    for (std::uint32_t index = 0; index < count; ++index) result.push_back(described(room[index]));
+    sort_rows(room.data(), count, is_larger);
+    std::vector<live_block> result(count);
+    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
     return result;
   }
 
@@ -3554,10 +3645,11 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 namespace detail {
 
 [[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
-  std::vector<std::string> paths{std::string{no_operation}};
+  std::vector<std::string> paths(tree.size());
+  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    const std::string name{labels.text(tree[node].name)};
-    paths.push_back(tree[node].parent == 0 ? name : paths[tree[node].parent] + "/" + name);
+    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
+    paths[node].append(labels.text(tree[node].name));
   }
   return paths;
 }
@@ -3592,6 +3684,19 @@ namespace detail {
   return all;
 }
 
+/// Which operations allocated or freed in a space, themselves or within.
+[[nodiscard]] inline std::vector<char> active_operations(const operation_tree& tree, const space_ledger& space) {
+  std::vector<char> is_active(tree.size());
+  for (std::size_t node = tree.size(); --node > 0;) {
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
+    }
+    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
+  }
+  return is_active;
+}
+
 [[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
                                                                      const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
@@ -3603,29 +3708,41 @@ namespace detail {
     operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
     operation.invocations = tree[node].invocations;
   }
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
-    if (space == nullptr) continue;
-    std::vector<operation_usage> usage = usage_of_space(tree, *space, names.labels.text(names.space_names[id]));
-    std::vector<bool> did_anything(tree.size());
-    for (std::size_t node = tree.size(); --node > 0;) {
-      did_anything[node] = did_anything[node] || usage[node].allocation_count != 0 || usage[node].deallocation_count != 0;
-      if (!did_anything[node]) continue;
-      did_anything[tree[node].parent] = true;
-      operations[node - 1].usage.push_back(std::move(usage[node]));
+  // Rows are counted before they are filled, here and below: vectors that grow cost every user of the header compile time.
+  std::vector<std::size_t> rows(tree.size());
+  const auto for_each_space = [&](auto&& visit) {
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      const std::vector<char> is_active = active_operations(tree, *events.space(id));
+      for (std::size_t node = 1; node < tree.size(); ++node) {
+        if (is_active[node] != 0) visit(id, node);
+      }
     }
-  }
+  };
+  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
+  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
+  std::size_t filled_space = ledger::max_spaces;
+  std::vector<operation_usage> usage;
+  for (std::size_t& row : rows) row = 0;
+  for_each_space([&](std::size_t id, std::size_t node) {
+    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]));
+    filled_space = id;
+    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
+  });
   return operations;
 }
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
-[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time) {
+[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
-  for (const timeline::point& point : line.finished()) {
-    result.points.push_back({time.to_ns(point.stamp), point.peak, point.current});
+  const auto& finished = line.finished();
+  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
+  for (std::size_t index = 0; index < finished.size(); ++index) {
+    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
   }
+  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
   return result;
 }
 
@@ -3637,18 +3754,16 @@ class space_builder {
 
   [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
     result_.name = name;
-    for (std::size_t index = 0; index < segments.size(); ++index) add_segment(segments[index].name, index);
+    result_.segments = std::vector<segment_usage>(segments.size());
+    for (std::size_t index = 0; index < segments.size(); ++index)
+      fill_segment(result_.segments[index], segments[index].name, index);
     result_.cumulative_current = space_.live();
     result_.allocations = space_.allocated();
     result_.deallocations = result_.allocations - result_.cumulative_current;
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
-    result_.timeline = build_timeline(space_.line(), names_.time);
-    if (space_.line().has_open()) {
-      const timeline::point& open = space_.line().open();
-      result_.timeline.points.push_back({names_.time.to_ns(open.stamp), open.peak, space_.live()});
-    }
+    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
@@ -3656,8 +3771,7 @@ class space_builder {
   }
 
  private:
-  void add_segment(const std::string& name, std::size_t index) {
-    segment_usage usage;
+  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
     if (index >= space_.first_segment()) {
       const std::size_t own_index = index - space_.first_segment();
@@ -3671,7 +3785,6 @@ class space_builder {
       result_.peak_segment = static_cast<std::int64_t>(index);
     }
     usage.cumulative_peak = result_.cumulative_peak;
-    result_.segments.push_back(std::move(usage));
   }
 
   void fill(segment_usage& usage, const segment_record& record) const {
@@ -3714,21 +3827,26 @@ class space_builder {
   profile result;
   result.library_version = version_string;
   result.complete = names.is_complete;
-  for (const ledger::segment_mark& mark : events.segments()) {
-    result.segments.push_back(
-        {std::string{names.labels.text(mark.name)}, names.time.to_ns(mark.begin_stamp), names.time.to_ns(mark.end_stamp)});
+  const auto& marks = events.segments();
+  result.segments = std::vector<segment>(marks.size() + (names.is_complete ? 0 : 1));
+  for (std::size_t index = 0; index < marks.size(); ++index) {
+    result.segments[index] = {std::string{names.labels.text(marks[index].name)}, names.time.to_ns(marks[index].begin_stamp),
+                              names.time.to_ns(marks[index].end_stamp)};
   }
   if (!names.is_complete) {
-    result.segments.push_back(
-        {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()), names.time.to_ns(events.last_stamp())});
+    result.segments[marks.size()] = {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
+                                     names.time.to_ns(events.last_stamp())};
   }
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+  std::size_t space_count = 0;
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1 : 0;
+  result.spaces = std::vector<space_profile>(space_count);
+  for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const std::string_view name = names.labels.text(names.space_names[id]);
-    result.spaces.push_back(detail::space_builder{*space, names, paths}.build(name, result.segments));
+    result.spaces[index++] = detail::space_builder{*space, names, paths}.build(name, result.segments);
     if (space->untracked_allocations.count != 0) result.exact = false;
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
@@ -3767,6 +3885,7 @@ struct capture_state {
   std::uint64_t profiler_bytes_at_million = 0;
   std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
   std::uint64_t reentrant_events = 0;
+  std::uint32_t other_registries = 0;  ///< libraries whose events are missing
   double record_ns = 0;
   void (*detach_backends)(void*) noexcept = nullptr;
   void* backends = nullptr;
@@ -3816,7 +3935,7 @@ inline void drain_into_capture(registry& shared) noexcept {
   const std::uint64_t reentrant = has_ended ? state.reentrant_events : shared.reentrant_events.load(std::memory_order_relaxed);
   result.anomalies.dropped_events = static_cast<std::int64_t>(dropped);
   result.anomalies.reentrant_events = static_cast<std::int64_t>(reentrant);
-  if (dropped != 0 || reentrant != 0) result.exact = false;
+  if (dropped != 0 || reentrant != 0 || state.other_registries != 0) result.exact = false;
 
   const std::uint64_t events = state.events.events();
   result.cost.events = static_cast<std::int64_t>(events);
@@ -3922,6 +4041,80 @@ inline void install_fault_handler() noexcept {}
   shared.reserved.store(reserved, std::memory_order_release);
   return true;
 }
+
+}  // namespace memprof::detail
+
+// ---- <memprof/capture/other_registries.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <link.h>
+#endif
+
+/// @file
+/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
+/// their own (core/registry.hpp says how that comes about).
+
+namespace memprof::detail {
+
+#if defined(__linux__)
+
+/// Asks for the path of the loaded object of that number.
+struct module_query {
+  std::uint32_t number;
+  char path[4096];
+};
+
+/// Copies the path of the module that `query` asks for; false if there are not so many.
+[[nodiscard]] inline bool find_module(module_query& query) noexcept {
+  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
+    auto& wanted = *static_cast<module_query*>(asked);
+    if (wanted.number-- != 0) return 0;
+    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
+    return 1;
+  };
+  return ::dl_iterate_phdr(visit, &query) != 0;
+}
+
+/// Whether a loaded library records in a registry of its own.
+[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
+  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
+  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
+  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
+  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
+                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  ::dlclose(handle);
+  return is_in_use;
+}
+
+/// Counts the loaded libraries that record in another registry than this code, and warns of each on stderr. The executable cannot
+/// be looked into. Not under the lock: a library's constructor may wait for it while the loader waits for the constructor.
+inline std::uint32_t count_other_registries() noexcept {
+  std::uint32_t count = 0;
+  module_query query{};
+  for (std::uint32_t number = 0;; ++number) {
+    query.number = number;
+    if (!find_module(query)) return count;
+    if (query.path[0] == '\0') continue;  // the executable
+    if (!has_other_registry(query.path)) continue;
+    ++count;
+    std::fprintf(stderr,
+                 "memprof: what %s allocates is missing in this profile: it has a registry of its own; link the executable with "
+                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 query.path);
+  }
+}
+
+#else
+
+inline std::uint32_t count_other_registries() noexcept { return 0; }
+
+#endif
 
 }  // namespace memprof::detail
 
@@ -4120,6 +4313,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number) return false;
   detach_backends_of(number);
+  const std::uint32_t other_registries = count_other_registries();
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
@@ -4130,6 +4324,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   state.end_stamp = shared.stamps.next();
   state.end_ns = monotonic_ns();
   state.end_drains = shared.drains;
+  state.other_registries = other_registries;
   state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
   state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
   state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
@@ -4175,7 +4370,7 @@ template <class... Backends>
 class attached_backends {
  public:
   attached_backends() {
-    std::apply([this](auto&... source) { (attach(source), ...); }, sources_);
+    std::apply([this](auto&... source) { (this->attach(source), ...); }, sources_);
   }
   attached_backends(const attached_backends&) = delete;
   attached_backends& operator=(const attached_backends&) = delete;
