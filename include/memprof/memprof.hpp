@@ -27,9 +27,10 @@ namespace memprof {
 inline namespace enabled {
 
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
-inline void print_memory_usage() {
+template <class State = detail::capture_state>
+void print_memory_usage() {
   const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
-  std::fputs(to_text(current_profile()).c_str(), stdout);
+  std::fputs(to_text(current_profile<State>()).c_str(), stdout);
 }
 
 }  // namespace enabled

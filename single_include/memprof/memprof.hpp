@@ -774,8 +774,8 @@ struct registry {
 /// and the dynamic linker binds all parts to the first definition it finds.
 ///
 /// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
-/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it anyway.
-/// This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
+/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it
+/// anyway. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
 /// `capture/other_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if they
 /// are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
@@ -2032,10 +2032,9 @@ struct profiler_cost {
 
 /// What went wrong on the way from the program to the ledger.
 struct event_anomalies {
-  std::int64_t dropped_events = 0;    ///< by `overflow::drop`
-  std::int64_t reentrant_events = 0;  ///< from a signal handler that interrupted the recording of another event
-  std::int64_t rejected_events =
-      0;  ///< impossible values (unknown kind or space, size of 2^63 or more), or no memory to keep them
+  std::int64_t dropped_events = 0;     ///< by `overflow::drop`
+  std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
+  std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
   std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
 
   bool operator==(const event_anomalies&) const = default;
@@ -3507,9 +3506,12 @@ inline constexpr std::string_view no_operation = "(no operation)";
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
 /// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
 /// birth.
+///
+/// A template, like all that builds profiles, so that only units that read one pay for compiling it.
+template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, const label_table& labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
     peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
@@ -3614,7 +3616,7 @@ class live_set_builder {
     return result;
   }
 
-  const space_ledger& space_;
+  const Space& space_;
   const std::vector<std::string>& paths_;
   const label_table& labels_;
   std::vector<std::uint64_t> peak_ordinals_;
@@ -3644,7 +3646,8 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 
 namespace detail {
 
-[[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
+template <class Tree>
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
   std::vector<std::string> paths(tree.size());
   paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -3655,8 +3658,8 @@ namespace detail {
 }
 
 /// Sums up a space's self values along the tree; entry 0 is "no operation".
-[[nodiscard]] inline std::vector<operation_usage> usage_of_space(const operation_tree& tree, const space_ledger& space,
-                                                                 std::string_view space_name) {
+template <class Tree, class Space>
+[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name) {
   std::vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
@@ -3685,7 +3688,8 @@ namespace detail {
 }
 
 /// Which operations allocated or freed in a space, themselves or within.
-[[nodiscard]] inline std::vector<char> active_operations(const operation_tree& tree, const space_ledger& space) {
+template <class Tree, class Space>
+[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
   std::vector<char> is_active(tree.size());
   for (std::size_t node = tree.size(); --node > 0;) {
     if (node < space.operation_count()) {
@@ -3697,8 +3701,9 @@ namespace detail {
   return is_active;
 }
 
-[[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
-                                                                     const std::vector<std::string>& paths) {
+template <class Ledger>
+[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                              const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
   std::vector<operation_profile> operations(tree.size() - 1);
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -3734,7 +3739,8 @@ namespace detail {
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
-[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time, std::int64_t live) {
+template <class Timeline>
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const time_scale& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -3747,9 +3753,10 @@ namespace detail {
 }
 
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+template <class Space>
 class space_builder {
  public:
-  space_builder(const space_ledger& space, const ledger_names& names, const std::vector<std::string>& paths)
+  space_builder(const Space& space, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
   [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
@@ -3809,10 +3816,10 @@ class space_builder {
     result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
   }
 
-  const space_ledger& space_;
+  const Space& space_;
   const ledger_names& names_;
   const std::vector<std::string>& paths_;
-  live_set_builder live_sets_;
+  live_set_builder<Space> live_sets_;
   space_profile result_;
 };
 
@@ -3822,7 +3829,8 @@ class space_builder {
 /// default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-[[nodiscard]] inline profile build_profile(ledger& events, const ledger_names& names) {
+template <class Ledger>
+[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
   events.settle_open_scopes();
   profile result;
   result.library_version = version_string;
@@ -3918,7 +3926,8 @@ inline void drain_into_capture(registry& shared) noexcept {
 }
 
 /// Makes a profile of what the capture knows now. Under the lock, drained.
-[[nodiscard]] inline profile make_profile(registry& shared, capture_state& state) {
+template <class State>
+[[nodiscard]] profile make_profile(registry& shared, State& state) {
   const bool has_ended = state.end_ns != 0;
   const std::int64_t now_ns = has_ended ? state.end_ns : monotonic_ns();
   const std::uint64_t now_stamp = has_ended ? state.end_stamp : shared.stamps.next();
@@ -4340,10 +4349,11 @@ inline void clear_session() noexcept {
 }
 
 /// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
-[[nodiscard]] inline bool read_session(std::uint32_t number, profile& result) {
+template <class State = capture_state>
+[[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   const control_guard control;
-  capture_state* const state = state_of(shared);
+  State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
   result = make_profile(shared, *state);
@@ -4435,10 +4445,12 @@ inline void clear() { detail::clear_session(); }
 
 /// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait.
-[[nodiscard]] inline profile current_profile() {
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. A template only so
+/// that units that read no profile do not compile what builds one; call it without arguments.
+template <class State = detail::capture_state>
+[[nodiscard]] profile current_profile() {
   memprof::profile result;
-  (void)detail::read_session(0, result);
+  (void)detail::read_session<State>(0, result);
   return result;
 }
 
@@ -4463,9 +4475,10 @@ class [[nodiscard]] capture_guard {
   void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
 
   /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
-  /// or after `clear`.
+  /// or after `clear`. A template for the reason that `current_profile` is one.
+  template <class State = detail::capture_state>
   [[nodiscard]] const memprof::profile& profile() const {
-    if (number_ == 0 || !detail::read_session(number_, profile_)) {
+    if (number_ == 0 || !detail::read_session<State>(number_, profile_)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");
@@ -5075,9 +5088,10 @@ namespace memprof {
 inline namespace enabled {
 
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
-inline void print_memory_usage() {
+template <class State = detail::capture_state>
+void print_memory_usage() {
   const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
-  std::fputs(to_text(current_profile()).c_str(), stdout);
+  std::fputs(to_text(current_profile<State>()).c_str(), stdout);
 }
 
 }  // namespace enabled

@@ -89,7 +89,7 @@ TEST_CASE("own allocations: a capture's backends and what they allocate to start
   memprof::profile profile;
   {
     auto capture = memprof::begin_capture<allocating_backend>();
-    int* const kept = new int[100];
+    int* volatile const kept = new int[100];  // volatile: an unused pair of new and delete may be left out
     capture.end();
     profile = capture.profile();
     delete[] kept;

@@ -5,7 +5,8 @@
 /// space `cpu` and take memory from `malloc`. Include it in exactly one .cpp: replacements cannot be inline, so a second include
 /// is a "multiple definition" error of the linker.
 ///
-/// Valgrind's tools put their own `operator new` in the place of these; `--soname-synonyms=somalloc=nouserintercepts` leaves them.
+/// Valgrind's tools put their own `operator new` in the place of these; `--soname-synonyms=somalloc=nouserintercepts` leaves
+/// them.
 ///
 /// Bytes are those the program asked for. While no capture is active each call costs one load more than the plain one. With
 /// `MEMPROF_ENABLED=0` nothing is replaced.

@@ -92,10 +92,12 @@ inline void clear() { detail::clear_session(); }
 
 /// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait.
-[[nodiscard]] inline profile current_profile() {
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. A template only so
+/// that units that read no profile do not compile what builds one; call it without arguments.
+template <class State = detail::capture_state>
+[[nodiscard]] profile current_profile() {
   memprof::profile result;
-  (void)detail::read_session(0, result);
+  (void)detail::read_session<State>(0, result);
   return result;
 }
 
@@ -120,9 +122,10 @@ class [[nodiscard]] capture_guard {
   void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
 
   /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
-  /// or after `clear`.
+  /// or after `clear`. A template for the reason that `current_profile` is one.
+  template <class State = detail::capture_state>
   [[nodiscard]] const memprof::profile& profile() const {
-    if (number_ == 0 || !detail::read_session(number_, profile_)) {
+    if (number_ == 0 || !detail::read_session<State>(number_, profile_)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");

@@ -70,7 +70,8 @@ inline void drain_into_capture(registry& shared) noexcept {
 }
 
 /// Makes a profile of what the capture knows now. Under the lock, drained.
-[[nodiscard]] inline profile make_profile(registry& shared, capture_state& state) {
+template <class State>
+[[nodiscard]] profile make_profile(registry& shared, State& state) {
   const bool has_ended = state.end_ns != 0;
   const std::int64_t now_ns = has_ended ? state.end_ns : monotonic_ns();
   const std::uint64_t now_stamp = has_ended ? state.end_stamp : shared.stamps.next();

@@ -180,10 +180,11 @@ inline void clear_session() noexcept {
 }
 
 /// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
-[[nodiscard]] inline bool read_session(std::uint32_t number, profile& result) {
+template <class State = capture_state>
+[[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   const control_guard control;
-  capture_state* const state = state_of(shared);
+  State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
   result = make_profile(shared, *state);

@@ -28,7 +28,8 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 
 namespace detail {
 
-[[nodiscard]] inline std::vector<std::string> operation_paths(const operation_tree& tree, const label_table& labels) {
+template <class Tree>
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
   std::vector<std::string> paths(tree.size());
   paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -39,8 +40,8 @@ namespace detail {
 }
 
 /// Sums up a space's self values along the tree; entry 0 is "no operation".
-[[nodiscard]] inline std::vector<operation_usage> usage_of_space(const operation_tree& tree, const space_ledger& space,
-                                                                 std::string_view space_name) {
+template <class Tree, class Space>
+[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name) {
   std::vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
@@ -69,7 +70,8 @@ namespace detail {
 }
 
 /// Which operations allocated or freed in a space, themselves or within.
-[[nodiscard]] inline std::vector<char> active_operations(const operation_tree& tree, const space_ledger& space) {
+template <class Tree, class Space>
+[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
   std::vector<char> is_active(tree.size());
   for (std::size_t node = tree.size(); --node > 0;) {
     if (node < space.operation_count()) {
@@ -81,8 +83,9 @@ namespace detail {
   return is_active;
 }
 
-[[nodiscard]] inline std::vector<operation_profile> build_operations(const ledger& events, const ledger_names& names,
-                                                                     const std::vector<std::string>& paths) {
+template <class Ledger>
+[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                              const std::vector<std::string>& paths) {
   const operation_tree& tree = events.operations();
   std::vector<operation_profile> operations(tree.size() - 1);
   for (std::size_t node = 1; node < tree.size(); ++node) {
@@ -118,7 +121,8 @@ namespace detail {
 
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
-[[nodiscard]] inline memory_timeline build_timeline(const timeline& line, const time_scale& time, std::int64_t live) {
+template <class Timeline>
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const time_scale& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -131,9 +135,10 @@ namespace detail {
 }
 
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+template <class Space>
 class space_builder {
  public:
-  space_builder(const space_ledger& space, const ledger_names& names, const std::vector<std::string>& paths)
+  space_builder(const Space& space, const ledger_names& names, const std::vector<std::string>& paths)
       : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
   [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
@@ -193,10 +198,10 @@ class space_builder {
     result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
   }
 
-  const space_ledger& space_;
+  const Space& space_;
   const ledger_names& names_;
   const std::vector<std::string>& paths_;
-  live_set_builder live_sets_;
+  live_set_builder<Space> live_sets_;
   space_profile result_;
 };
 
@@ -206,7 +211,8 @@ class space_builder {
 /// default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-[[nodiscard]] inline profile build_profile(ledger& events, const ledger_names& names) {
+template <class Ledger>
+[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
   events.settle_open_scopes();
   profile result;
   result.library_version = version_string;

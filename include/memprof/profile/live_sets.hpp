@@ -23,9 +23,12 @@ inline constexpr std::string_view no_operation = "(no operation)";
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
 /// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
 /// birth.
+///
+/// A template, like all that builds profiles, so that only units that read one pay for compiling it.
+template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const space_ledger& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, const label_table& labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
     peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
@@ -130,7 +133,7 @@ class live_set_builder {
     return result;
   }
 
-  const space_ledger& space_;
+  const Space& space_;
   const std::vector<std::string>& paths_;
   const label_table& labels_;
   std::vector<std::uint64_t> peak_ordinals_;

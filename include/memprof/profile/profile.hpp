@@ -185,10 +185,9 @@ struct profiler_cost {
 
 /// What went wrong on the way from the program to the ledger.
 struct event_anomalies {
-  std::int64_t dropped_events = 0;    ///< by `overflow::drop`
-  std::int64_t reentrant_events = 0;  ///< from a signal handler that interrupted the recording of another event
-  std::int64_t rejected_events =
-      0;  ///< impossible values (unknown kind or space, size of 2^63 or more), or no memory to keep them
+  std::int64_t dropped_events = 0;     ///< by `overflow::drop`
+  std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
+  std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
   std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
 
   bool operator==(const event_anomalies&) const = default;
