@@ -58,16 +58,20 @@ int main() {
 
   const memprof::memory_space space{"recording meanwhile"};
   std::atomic<bool> is_over{false};
+  std::atomic<int> recording{0};
   std::vector<std::thread> threads;
   for (std::uintptr_t index = 1; index <= 2; ++index) {
     threads.emplace_back([&, index] {
-      while (!is_over) {
+      for (int round = 0; !is_over; ++round) {
         memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(16 * index), 10);
         memprof::event_sink{}.deallocate(space, reinterpret_cast<const void*>(16 * index), 10);
+        if (round == 0) ++recording;
       }
     });
   }
 
+  // A thread that starts may hold locks of malloc, which not every malloc (AddressSanitizer's, for one) frees in a child.
+  while (recording != 2) std::this_thread::yield();
   int good_children = 0;
   for (int count = 0; count < 20; ++count) {
     const pid_t child = fork();

@@ -36,7 +36,9 @@ class label_table {
     std::size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const entry& known = entries_[slots_[slot] - 1];
-      if (known.hash == hash && std::string_view{known.text, known.size} == text) return slots_[slot];
+      const bool is_equal = known.hash == hash && known.size == text.size() &&
+                            (known.size == 0 || std::memcmp(known.text, text.data(), known.size) == 0);
+      if (is_equal) return slots_[slot];
     }
     const char* const copy = store(text);
     if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;

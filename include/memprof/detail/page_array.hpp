@@ -4,86 +4,102 @@
 
 #include <cstddef>
 #include <cstring>
+#include <limits>
 #include <type_traits>
-#include <utility>
 
 namespace memprof::detail {
 
-/// A growing array of trivial elements in pages of its own: what `std::vector` is to users, for memory that must stay
-/// invisible to the hooks. New elements are zero. Every operation that grows reports failure instead of throwing.
-template <class T>
-class page_array {
-  static_assert(std::is_trivially_copyable_v<T>);
-
+/// The part of a `page_array` that does not depend on its elements, so that it is compiled once and not for each of them.
+class page_storage {
  public:
-  page_array() = default;
-  page_array(page_array&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)),
-        size_(std::exchange(other.size_, 0)),
-        capacity_(std::exchange(other.capacity_, 0)) {}
-  page_array& operator=(page_array&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(size_, other.size_);
-    std::swap(capacity_, other.capacity_);
+  page_storage() = default;
+  page_storage(page_storage&& other) noexcept { swap(other); }
+  page_storage& operator=(page_storage&& other) noexcept {
+    swap(other);
     return *this;
   }
-  ~page_array() { unmap_pages(data_, bytes()); }
+  ~page_storage() { unmap_pages(data_, capacity_bytes_); }
 
-  [[nodiscard]] T* data() noexcept { return data_; }
-  [[nodiscard]] const T* data() const noexcept { return data_; }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return data_[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return data_[index]; }
-  [[nodiscard]] T* begin() noexcept { return data_; }
-  [[nodiscard]] T* end() noexcept { return data_ + size_; }
-  [[nodiscard]] const T* begin() const noexcept { return data_; }
-  [[nodiscard]] const T* end() const noexcept { return data_ + size_; }
-  [[nodiscard]] T& back() noexcept { return data_[size_ - 1]; }
-
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return capacity_ * sizeof(T); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return capacity_bytes_; }
 
-  /// Makes room for `count` elements; false if the system has none.
-  [[nodiscard]] bool reserve(std::size_t count) noexcept {
-    if (count <= capacity_) return true;
-    std::size_t capacity = capacity_ == 0 ? (4096 + sizeof(T) - 1) / sizeof(T) : capacity_;
-    while (capacity < count) capacity *= 2;
-    T* const data = static_cast<T*>(map_pages(capacity * sizeof(T)));
+ protected:
+  /// Makes room for `count` elements of `element_bytes`; false if the system has none.
+  [[nodiscard]] bool reserve_elements(std::size_t count, std::size_t element_bytes) noexcept {
+    if (count > std::numeric_limits<std::size_t>::max() / 2 / element_bytes) return false;
+    if (count * element_bytes <= capacity_bytes_) return true;
+    std::size_t wanted = capacity_bytes_ == 0 ? (4096 + element_bytes - 1) / element_bytes * element_bytes : capacity_bytes_;
+    while (wanted < count * element_bytes) wanted *= 2;
+    void* const data = map_pages(wanted);
     if (data == nullptr) return false;
-    if (size_ != 0) std::memcpy(static_cast<void*>(data), data_, size_ * sizeof(T));
-    unmap_pages(data_, bytes());
+    if (size_ != 0) std::memcpy(data, data_, size_ * element_bytes);
+    unmap_pages(data_, capacity_bytes_);
     data_ = data;
-    capacity_ = capacity;
+    capacity_bytes_ = wanted;
     return true;
   }
 
   /// Sets the size; new elements are zero. False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool resize(std::size_t count) noexcept {
-    if (!reserve(count)) return false;
-    if (count > size_) std::memset(static_cast<void*>(data_ + size_), 0, (count - size_) * sizeof(T));
+  [[nodiscard]] bool resize_elements(std::size_t count, std::size_t element_bytes) noexcept {
+    if (!reserve_elements(count, element_bytes)) return false;
+    if (count > size_) {
+      std::memset(static_cast<char*>(data_) + size_ * element_bytes, 0, (count - size_) * element_bytes);
+    }
     size_ = count;
     return true;
   }
 
+  void swap(page_storage& other) noexcept {
+    void* const data = data_;
+    const std::size_t size = size_;
+    const std::size_t capacity_bytes = capacity_bytes_;
+    data_ = other.data_;
+    size_ = other.size_;
+    capacity_bytes_ = other.capacity_bytes_;
+    other.data_ = data;
+    other.size_ = size;
+    other.capacity_bytes_ = capacity_bytes;
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_bytes_ = 0;
+};
+
+/// A growing array of trivial elements in pages of its own: what `std::vector` is to users, for memory that must stay
+/// invisible to the hooks. New elements are zero. Every operation that grows reports failure instead of throwing.
+template <class T>
+class page_array : public page_storage {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  [[nodiscard]] T* data() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard]] const T* data() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return data()[index]; }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return data()[index]; }
+  [[nodiscard]] T* begin() noexcept { return data(); }
+  [[nodiscard]] T* end() noexcept { return data() + size_; }
+  [[nodiscard]] const T* begin() const noexcept { return data(); }
+  [[nodiscard]] const T* end() const noexcept { return data() + size_; }
+  [[nodiscard]] T& back() noexcept { return data()[size_ - 1]; }
+
+  /// Makes room for `count` elements; false if the system has none.
+  [[nodiscard]] bool reserve(std::size_t count) noexcept { return reserve_elements(count, sizeof(T)); }
+
+  /// Sets the size; new elements are zero. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool resize(std::size_t count) noexcept { return resize_elements(count, sizeof(T)); }
+
   [[nodiscard]] bool push_back(const T& value) noexcept {
-    if (size_ == capacity_) [[unlikely]] {
-      const T copy = value;  // `value` may lie in the pages that growing gives back
-      if (!reserve(size_ + 1)) return false;
-      data_[size_++] = copy;
-      return true;
-    }
-    data_[size_++] = value;
+    const T copy = value;  // `value` may lie in the pages that growing gives back
+    if (!reserve(size_ + 1)) return false;
+    data()[size_++] = copy;
     return true;
   }
 
   void pop_back() noexcept { --size_; }
   void clear() noexcept { size_ = 0; }
-
- private:
-  T* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_ = 0;
 };
 
 }  // namespace memprof::detail
