@@ -317,6 +317,7 @@ class page_array : public page_storage {
 }  // namespace memprof::detail
 
 // ---- <memprof/core/label.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -351,9 +352,7 @@ class label_table {
     std::size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const entry& known = entries_[slots_[slot] - 1];
-      const bool is_equal = known.hash == hash && known.size == text.size() &&
-                            (known.size == 0 || std::memcmp(known.text, text.data(), known.size) == 0);
-      if (is_equal) return slots_[slot];
+      if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
     }
     const char* const copy = store(text);
     if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
@@ -363,7 +362,8 @@ class label_table {
   /// The text of an id of this table; empty for 0 and for ids it never gave.
   [[nodiscard]] std::string_view text(label id) const noexcept {
     if (id == 0 || id > entries_.size()) return {};
-    return {entries_[id - 1].text, entries_[id - 1].size};
+    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
+    return {entries_[id - 1].text, size};
   }
 
   /// Bytes taken from the system.
@@ -374,6 +374,11 @@ class label_table {
     std::uint32_t hash = 2166136261U;
     for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
     return hash;
+  }
+
+  /// Whether the bytes are those of `text`. `std::string_view`'s own operator costs every unit its iterators' concepts.
+  [[nodiscard]] static bool is_text(const char* bytes, std::uint32_t size, std::string_view text) noexcept {
+    return size == text.size() && (size == 0 || std::memcmp(bytes, text.data(), size) == 0);
   }
 
  private:
@@ -706,9 +711,9 @@ class reserved_addresses {
   }
 
   [[nodiscard]] bool grow_lists() noexcept {
-    detail::page_array<free_list> old;
-    if (!old.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
-    std::swap(old, lists_);
+    detail::page_array<free_list> larger;
+    if (!larger.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
+    const detail::page_array<free_list> old{std::exchange(lists_, std::move(larger))};
     for (const free_list& list : old) {
       if (list.bytes != 0) lists_[slot_of({list.bytes, list.alignment})] = list;
     }
@@ -4606,7 +4611,7 @@ namespace detail {
   event_ring* const ring = abi_1::this_thread.ring;
   const std::uint32_t hash = label_table::hash_of(name);
   event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]]
+  if (cached != nullptr && cached->id != 0 && label_table::is_text(cached->text, cached->size, name)) [[likely]]
     return cached->id;
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   const lock_guard lock{shared.lock};
@@ -4768,49 +4773,50 @@ namespace memprof::detail {
 }  // namespace memprof::detail
 
 // ---- <memprof/report/anomaly_lines.hpp>
-#include <cstdint>
 #include <string>
-#include <vector>
 
 /// @file
 /// The part of the text report that says in words what was unusual; nothing is said of what did not happen.
 
 namespace memprof::detail {
 
+inline void append_line(std::string& text, const std::string& line) { text += "  " + line + '\n'; }
+
 [[nodiscard]] inline std::string in_space(const space_profile& space) { return " in " + on_one_line(space.name); }
 
-/// Why totals and peaks may be too small.
-[[nodiscard]] inline std::vector<std::string> losses(const profile& source) {
-  std::vector<std::string> lines;
+/// Why totals and peaks may be too small, one reason a line; empty if there is none.
+[[nodiscard]] inline std::string losses(const profile& source) {
+  std::string lines;
   const event_anomalies& on_the_way = source.anomalies;
   if (on_the_way.dropped_events != 0) {
-    lines.push_back(
-        counted(on_the_way.dropped_events, "event was", "events were") +
-        " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain none)");
+    append_line(lines,
+                counted(on_the_way.dropped_events, "event was", "events were") +
+                    " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain "
+                    "none)");
   }
   if (on_the_way.reentrant_events != 0) {
-    lines.push_back(counted(on_the_way.reentrant_events, "event was", "events were") +
-                    " lost because a signal handler allocated or freed while another event was recorded");
+    append_line(lines, counted(on_the_way.reentrant_events, "event was", "events were") +
+                           " lost because a signal handler allocated or freed while another event was recorded");
   }
   if (on_the_way.rejected_events != 0) {
-    lines.push_back(counted(on_the_way.rejected_events, "event was", "events were") +
-                    " rejected: impossible values, or no memory to keep them");
+    append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
+                           " rejected: impossible values, or no memory to keep them");
   }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;
     if (untracked.count == 0) continue;
-    lines.push_back(counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" + megabytes(untracked.bytes) +
-                    ") could not be kept because the profiler itself got no memory");
+    append_line(lines, counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" +
+                           megabytes(untracked.bytes) + ") could not be kept because the profiler itself got no memory");
   }
   return lines;
 }
 
-/// What else happened that a careful reader wants to know.
-[[nodiscard]] inline std::vector<std::string> oddities(const profile& source) {
-  std::vector<std::string> lines;
+/// What else happened that a careful reader wants to know, one thing a line.
+[[nodiscard]] inline std::string oddities(const profile& source) {
+  std::string lines;
   for (const space_profile& space : source.spaces) {
     const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
-      if (tally.count != 0) lines.push_back(counted(tally.count, singular, plural) + in_space(space) + rest);
+      if (tally.count != 0) append_line(lines, counted(tally.count, singular, plural) + in_space(space) + rest);
     };
     const auto of = [](const event_tally& tally) { return " (" + megabytes(tally.bytes) + ")"; };
     const space_anomalies& found = space.anomalies;
@@ -4825,27 +4831,22 @@ namespace memprof::detail {
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
-    lines.push_back(counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
   }
   return lines;
-}
-
-inline void append_list(std::string& text, const std::string& heading, const std::vector<std::string>& lines) {
-  text += heading + '\n';
-  for (const std::string& line : lines) text += "  " + line + '\n';
 }
 
 /// Says loudly, before any number is explained, that the numbers are not exact, and why.
 inline void append_warning(std::string& text, const profile& source) {
   if (source.exact) return;
-  std::vector<std::string> reasons = losses(source);
-  if (reasons.empty()) reasons.emplace_back("the profile does not say why");
-  append_list(text, "WARNING: NOT EXACT, totals and peaks may be too small", reasons);
+  const std::string reasons = losses(source);
+  text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
+  text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
 inline void append_oddities(std::string& text, const profile& source) {
-  const std::vector<std::string> lines = oddities(source);
-  if (!lines.empty()) append_list(text, "Unusual:", lines);
+  const std::string lines = oddities(source);
+  if (!lines.empty()) text += "Unusual:\n" + lines;
 }
 
 }  // namespace memprof::detail
@@ -4990,9 +4991,10 @@ namespace memprof::detail {
 [[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
-  const auto device =
-      std::find_if(source.spaces.begin(), source.spaces.end(), [](const space_profile& space) { return space.name != "cpu"; });
-  return device != source.spaces.end() ? &*device : source.find_space("cpu");
+  for (const space_profile& space : source.spaces) {
+    if (space.name != "cpu") return &space;
+  }
+  return source.find_space("cpu");
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.

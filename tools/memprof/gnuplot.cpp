@@ -11,7 +11,6 @@
 #include <csignal>
 #include <cstdio>
 #include <string>
-#include <string_view>
 #include <system_error>
 
 extern char** environ;
@@ -26,9 +25,15 @@ using memprof::detail::file_handle;
 }
 
 /// A file without a name, so that nothing is left behind however the program ends.
-file_handle nameless_file(std::string_view content) {
+file_handle nameless_file() {
   file_handle file{std::tmpfile()};
-  if (!file || std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() || std::fflush(file.get()) != 0) {
+  if (!file) raise_about_start(errno);
+  return file;
+}
+
+file_handle nameless_file(const std::string& content) {
+  file_handle file = nameless_file();
+  if (std::fwrite(content.data(), 1, content.size(), file.get()) != content.size() || std::fflush(file.get()) != 0) {
     raise_about_start(errno);
   }
   std::rewind(file.get());
@@ -55,7 +60,7 @@ std::string first_line(std::FILE* file) {
 
 gnuplot_result run_gnuplot(const std::string& script) {
   const file_handle input = nameless_file(script);
-  const file_handle complaints = nameless_file({});
+  const file_handle complaints = nameless_file();
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);

@@ -27,7 +27,7 @@ namespace detail {
   event_ring* const ring = abi_1::this_thread.ring;
   const std::uint32_t hash = label_table::hash_of(name);
   event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && std::string_view{cached->text, cached->size} == name) [[likely]]
+  if (cached != nullptr && cached->id != 0 && label_table::is_text(cached->text, cached->size, name)) [[likely]]
     return cached->id;
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   const lock_guard lock{shared.lock};

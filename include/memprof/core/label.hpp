@@ -2,6 +2,7 @@
 
 #include <memprof/detail/page_array.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <new>
@@ -36,9 +37,7 @@ class label_table {
     std::size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const entry& known = entries_[slots_[slot] - 1];
-      const bool is_equal = known.hash == hash && known.size == text.size() &&
-                            (known.size == 0 || std::memcmp(known.text, text.data(), known.size) == 0);
-      if (is_equal) return slots_[slot];
+      if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
     }
     const char* const copy = store(text);
     if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
@@ -48,7 +47,8 @@ class label_table {
   /// The text of an id of this table; empty for 0 and for ids it never gave.
   [[nodiscard]] std::string_view text(label id) const noexcept {
     if (id == 0 || id > entries_.size()) return {};
-    return {entries_[id - 1].text, entries_[id - 1].size};
+    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
+    return {entries_[id - 1].text, size};
   }
 
   /// Bytes taken from the system.
@@ -59,6 +59,11 @@ class label_table {
     std::uint32_t hash = 2166136261U;
     for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
     return hash;
+  }
+
+  /// Whether the bytes are those of `text`. `std::string_view`'s own operator costs every unit its iterators' concepts.
+  [[nodiscard]] static bool is_text(const char* bytes, std::uint32_t size, std::string_view text) noexcept {
+    return size == text.size() && (size == 0 || std::memcmp(bytes, text.data(), size) == 0);
   }
 
  private:

@@ -152,9 +152,9 @@ class reserved_addresses {
   }
 
   [[nodiscard]] bool grow_lists() noexcept {
-    detail::page_array<free_list> old;
-    if (!old.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
-    std::swap(old, lists_);
+    detail::page_array<free_list> larger;
+    if (!larger.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
+    const detail::page_array<free_list> old{std::exchange(lists_, std::move(larger))};
     for (const free_list& list : old) {
       if (list.bytes != 0) lists_[slot_of({list.bytes, list.alignment})] = list;
     }

@@ -3,49 +3,50 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text_format.hpp>
 
-#include <cstdint>
 #include <string>
-#include <vector>
 
 /// @file
 /// The part of the text report that says in words what was unusual; nothing is said of what did not happen.
 
 namespace memprof::detail {
 
+inline void append_line(std::string& text, const std::string& line) { text += "  " + line + '\n'; }
+
 [[nodiscard]] inline std::string in_space(const space_profile& space) { return " in " + on_one_line(space.name); }
 
-/// Why totals and peaks may be too small.
-[[nodiscard]] inline std::vector<std::string> losses(const profile& source) {
-  std::vector<std::string> lines;
+/// Why totals and peaks may be too small, one reason a line; empty if there is none.
+[[nodiscard]] inline std::string losses(const profile& source) {
+  std::string lines;
   const event_anomalies& on_the_way = source.anomalies;
   if (on_the_way.dropped_events != 0) {
-    lines.push_back(
-        counted(on_the_way.dropped_events, "event was", "events were") +
-        " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain none)");
+    append_line(lines,
+                counted(on_the_way.dropped_events, "event was", "events were") +
+                    " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain "
+                    "none)");
   }
   if (on_the_way.reentrant_events != 0) {
-    lines.push_back(counted(on_the_way.reentrant_events, "event was", "events were") +
-                    " lost because a signal handler allocated or freed while another event was recorded");
+    append_line(lines, counted(on_the_way.reentrant_events, "event was", "events were") +
+                           " lost because a signal handler allocated or freed while another event was recorded");
   }
   if (on_the_way.rejected_events != 0) {
-    lines.push_back(counted(on_the_way.rejected_events, "event was", "events were") +
-                    " rejected: impossible values, or no memory to keep them");
+    append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
+                           " rejected: impossible values, or no memory to keep them");
   }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;
     if (untracked.count == 0) continue;
-    lines.push_back(counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" + megabytes(untracked.bytes) +
-                    ") could not be kept because the profiler itself got no memory");
+    append_line(lines, counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" +
+                           megabytes(untracked.bytes) + ") could not be kept because the profiler itself got no memory");
   }
   return lines;
 }
 
-/// What else happened that a careful reader wants to know.
-[[nodiscard]] inline std::vector<std::string> oddities(const profile& source) {
-  std::vector<std::string> lines;
+/// What else happened that a careful reader wants to know, one thing a line.
+[[nodiscard]] inline std::string oddities(const profile& source) {
+  std::string lines;
   for (const space_profile& space : source.spaces) {
     const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
-      if (tally.count != 0) lines.push_back(counted(tally.count, singular, plural) + in_space(space) + rest);
+      if (tally.count != 0) append_line(lines, counted(tally.count, singular, plural) + in_space(space) + rest);
     };
     const auto of = [](const event_tally& tally) { return " (" + megabytes(tally.bytes) + ")"; };
     const space_anomalies& found = space.anomalies;
@@ -60,27 +61,22 @@ namespace memprof::detail {
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
-    lines.push_back(counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
   }
   return lines;
-}
-
-inline void append_list(std::string& text, const std::string& heading, const std::vector<std::string>& lines) {
-  text += heading + '\n';
-  for (const std::string& line : lines) text += "  " + line + '\n';
 }
 
 /// Says loudly, before any number is explained, that the numbers are not exact, and why.
 inline void append_warning(std::string& text, const profile& source) {
   if (source.exact) return;
-  std::vector<std::string> reasons = losses(source);
-  if (reasons.empty()) reasons.emplace_back("the profile does not say why");
-  append_list(text, "WARNING: NOT EXACT, totals and peaks may be too small", reasons);
+  const std::string reasons = losses(source);
+  text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
+  text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
 inline void append_oddities(std::string& text, const profile& source) {
-  const std::vector<std::string> lines = oddities(source);
-  if (!lines.empty()) append_list(text, "Unusual:", lines);
+  const std::string lines = oddities(source);
+  if (!lines.empty()) text += "Unusual:\n" + lines;
 }
 
 }  // namespace memprof::detail

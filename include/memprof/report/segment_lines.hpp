@@ -20,9 +20,10 @@ namespace memprof::detail {
 [[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
-  const auto device =
-      std::find_if(source.spaces.begin(), source.spaces.end(), [](const space_profile& space) { return space.name != "cpu"; });
-  return device != source.spaces.end() ? &*device : source.find_space("cpu");
+  for (const space_profile& space : source.spaces) {
+    if (space.name != "cpu") return &space;
+  }
+  return source.find_space("cpu");
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
