@@ -1827,6 +1827,115 @@ inline void annotate(const void*, const annotation&) noexcept {}
 
 }  // namespace memprof
 
+// ---- <memprof/core/short_name.hpp>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
+class short_name {
+ public:
+  static constexpr std::size_t max_size = 31;
+
+  constexpr short_name() = default;
+  /// Implicit, so that a literal can be assigned. Throws `memprof::error` if the text is longer than `max_size`.
+  short_name(std::string_view text) : size_(static_cast<unsigned char>(text.size())) {
+    if (text.size() > max_size) {
+      detail::raise("the name '" + std::string{text} + "' has " + std::to_string(text.size()) + " bytes; use at most " +
+                    std::to_string(max_size));
+    }
+    if (!text.empty()) std::memcpy(text_, text.data(), text.size());
+  }
+  short_name(const char* text) : short_name(std::string_view{text}) {}
+
+  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text_, std::size_t{size_}}; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+
+  bool operator==(const short_name&) const = default;
+
+ private:
+  char text_[max_size] = {};
+  unsigned char size_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/core/device_description.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
+enum class tensor_layout : std::uint8_t { row_major, tile };
+
+/// The names of `tensor_layout`, in the order of its values.
+inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
+
+/// One kind of memory of a device.
+struct device_space {
+  short_name name;                 ///< that of the `memory_space` whose blocks live in it
+  std::int64_t capacity = 0;       ///< bytes; those of each core if `is_per_core`; 0: not limited
+  std::int64_t alignment = 1;      ///< bytes: pages in a bank begin at multiples of it; a power of two
+  std::int64_t size_multiple = 1;  ///< bytes: what an allocation is rounded up to; a power of two
+  std::int64_t banks = 1;          ///< over which the pages of a buffer are spread in turn
+  bool is_per_core = false;        ///< every core has its own: sizes are bytes a core
+  bool circular_buffers = false;   ///< whether it holds circular buffers beside buffers
+
+  bool operator==(const device_space&) const = default;
+};
+
+/// What limits the memory of a device, real or imagined, and how large a tensor is on it. Plain bytes: copy it freely.
+struct device_description {
+  static constexpr std::size_t max_spaces = 8;
+
+  short_name name;  ///< empty: no device is described
+  tensor_layout layout = tensor_layout::row_major;
+  std::uint8_t core_columns = 0;  ///< grid of the cores, for spaces that are `is_per_core`
+  std::uint8_t core_rows = 0;
+  std::uint8_t space_count = 0;
+  std::array<device_space, max_spaces> spaces{};  ///< the first holds the tensors
+
+  [[nodiscard]] bool empty() const noexcept { return name.empty(); }
+
+  /// Throws `memprof::error` if there are `max_spaces` already or the name is taken.
+  device_description& add(const device_space& space) {
+    if (space_count == max_spaces) {
+      detail::raise("device '" + std::string{name.view()} + "': a device has at most " + std::to_string(max_spaces) +
+                    " memory spaces; leave '" + std::string{space.name.view()} + "' out");
+    }
+    if (find_space(space.name.view()) != nullptr) {
+      detail::raise("device '" + std::string{name.view()} + "' has two memory spaces '" + std::string{space.name.view()} +
+                    "'; rename one");
+    }
+    spaces[space_count++] = space;
+    return *this;
+  }
+
+  /// The space of that name, or a null pointer.
+  [[nodiscard]] const device_space* find_space(std::string_view wanted) const noexcept {
+    for (std::size_t index = 0; index < space_count; ++index) {
+      const std::string_view known = spaces[index].name.view();
+      if (known.size() == wanted.size() && known.compare(wanted) == 0) return &spaces[index];
+    }
+    return nullptr;
+  }
+
+  /// The space that holds tensors. Throws `memprof::error` if no space was added.
+  [[nodiscard]] const device_space& tensor_space() const {
+    if (space_count == 0) detail::raise("device '" + std::string{name.view()} + "' has no memory space; add one");
+    return spaces[0];
+  }
+};
+
+}  // namespace memprof
+
 // ---- <memprof/core/run_mode.hpp>
 #include <array>
 #include <cstddef>
@@ -1867,6 +1976,7 @@ inline constexpr std::string_view end_segment_name = "END_TRACE";
 /// How a capture records. The defaults lose nothing.
 struct capture_options {
   run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
+  device_description device = {};              ///< what limits the memory spaces of its names; empty: nothing does
   std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
   overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2

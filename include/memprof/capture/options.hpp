@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/core/device_description.hpp>
 #include <memprof/core/run_mode.hpp>
 
 #include <cstdint>
@@ -19,6 +20,7 @@ inline constexpr std::string_view end_segment_name = "END_TRACE";
 /// How a capture records. The defaults lose nothing.
 struct capture_options {
   run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
+  device_description device = {};              ///< what limits the memory spaces of its names; empty: nothing does
   std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
   overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2

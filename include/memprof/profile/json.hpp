@@ -45,16 +45,17 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
 /// The profile in a JSON document. Unknown keys are accepted, as later versions may add some. An error names `source`, the place
 /// inside the document as a JSON pointer, and what is expected there.
 [[nodiscard]] inline profile from_json(const nlohmann::ordered_json& document, std::string_view source = "JSON document") {
-  detail::check_format(document, source, json_format, json_version);
+  const detail::json_place root{{source}};
+  detail::check_format(document, root.source, json_format, json_version);
   profile result;
-  detail::read_value(document, {source}, result);
-  detail::check_references(result, source);
+  detail::read_value(document, root, result);
+  detail::check_references(result, root);
   return result;
 }
 
 /// The profile in a JSON text, as `from_json`. An error in the text itself names the byte offset.
 [[nodiscard]] inline profile parse_json(std::string_view text, std::string_view source = "JSON text") {
-  return from_json(detail::parse_document(text, source), source);
+  return from_json(detail::parse_document(text, {source}), source);
 }
 
 /// The profile in a file, as `parse_json`.

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
+#include <memprof/profile/json_document.hpp>
 #include <memprof/profile/reflect.hpp>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace memprof::detail {
 
 /// A place inside a document, kept as a chain on the stack: the text of a JSON pointer is only made for an error.
 struct json_place {
-  std::string_view source;
+  document_source source;
   const json_place* parent = nullptr;
   std::string_view key = {};  ///< within an object
   std::size_t index = 0;      ///< within an array, if `key` is empty
@@ -35,10 +35,6 @@ struct json_place {
     return parent->pointer() + '/' + (key.empty() ? std::to_string(index) : std::string{key});
   }
 };
-
-[[noreturn]] inline void raise_about_document(std::string_view source, const std::string& text) {
-  raise("cannot read a profile from '" + std::string{source} + "': " + text);
-}
 
 /// `expected` is a noun: "a string".
 [[noreturn]] inline void raise_unexpected(const json_place& place, const nlohmann::ordered_json& found,
@@ -117,13 +113,14 @@ void read_value(const nlohmann::ordered_json& value, const json_place& place, st
 }
 
 /// Raises unless the document says that it is of this format and version.
-inline void check_format(const nlohmann::ordered_json& document, std::string_view source, std::string_view format,
+inline void check_format(const nlohmann::ordered_json& document, const document_source& source, std::string_view format,
                          std::int64_t version) {
   const json_place root{source};
   if (!document.is_object()) raise_unexpected(root, document, "an object");
   const auto found_format = document.find("format");
   if (found_format == document.end()) {
-    raise_about_document(source, "/format is missing: it is no memprof profile; memprof::write_json writes one");
+    raise_about_document(source,
+                         "/format is missing: it does not hold " + std::string{source.what} + "; " + std::string{source.remedy});
   }
   if (*found_format != format) raise_unexpected(root["format"], *found_format, '"' + std::string{format} + '"');
   const auto found_version = document.find("version");
@@ -137,21 +134,20 @@ inline void check_format(const nlohmann::ordered_json& document, std::string_vie
 }
 
 /// Raises unless every index in the profile leads to something, so that users of a profile need not check.
-inline void check_references(const profile& read, std::string_view source) {
-  const json_place root{source};
+inline void check_references(const profile& read, const json_place& root) {
   const auto check = [&](std::int64_t index, std::size_t end, const json_place& place) {
     if (index >= -1 && index < static_cast<std::int64_t>(end)) return;
-    raise_about_document(source, place.pointer() + " is " + std::to_string(index) + ", but must be at least -1 and less than " +
-                                     std::to_string(end));
+    raise_about_document(root.source, place.pointer() + " is " + std::to_string(index) +
+                                          ", but must be at least -1 and less than " + std::to_string(end));
   };
   const json_place spaces = root["spaces"];
   for (std::size_t index = 0; index < read.spaces.size(); ++index) {
     const space_profile& space = read.spaces[index];
     const json_place place = spaces[index];
     if (space.segments.size() != read.segments.size()) {
-      raise_about_document(source, place["segments"].pointer() + " has " + std::to_string(space.segments.size()) +
-                                       " elements, but must have one for each of the " + std::to_string(read.segments.size()) +
-                                       " in /segments");
+      raise_about_document(root.source, place["segments"].pointer() + " has " + std::to_string(space.segments.size()) +
+                                            " elements, but must have one for each of the " +
+                                            std::to_string(read.segments.size()) + " in /segments");
     }
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
   }

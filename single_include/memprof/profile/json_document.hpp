@@ -10,6 +10,17 @@
 
 namespace memprof::detail {
 
+/// Where a document comes from and what it should hold, for the messages of errors.
+struct document_source {
+  std::string_view name;                ///< a file, or words such as "JSON text"
+  std::string_view what = "a profile";  ///< a noun
+  std::string_view remedy = "write it again with memprof::write_json";
+};
+
+[[noreturn]] inline void raise_about_document(const document_source& source, const std::string& text) {
+  raise("cannot read " + std::string{source.what} + " from '" + std::string{source.name} + "': " + text);
+}
+
 /// Finds where a text stops being JSON. The parser's own exceptions would tell, but not in a program built without exceptions.
 struct json_fault_finder : nlohmann::json_sax<nlohmann::ordered_json> {
   std::size_t offset = 0;  ///< of the byte that cannot stand where it stands; the text's size if more is needed
@@ -37,18 +48,17 @@ struct json_fault_finder : nlohmann::json_sax<nlohmann::ordered_json> {
 };
 
 /// The document in a JSON text. An error names the byte offset.
-[[nodiscard]] inline nlohmann::ordered_json parse_document(std::string_view text, std::string_view source) {
+[[nodiscard]] inline nlohmann::ordered_json parse_document(std::string_view text, const document_source& source) {
   constexpr bool allow_exceptions = false;
   nlohmann::ordered_json document = nlohmann::ordered_json::parse(text, nullptr, allow_exceptions);
   if (!document.is_discarded()) return document;
   json_fault_finder fault;
   (void)nlohmann::ordered_json::sax_parse(text, &fault);
   const bool truncated = fault.offset >= text.size();
-  raise("cannot read a profile from '" + std::string{source} + "': " +
-        (text.empty() ? "it is empty"
-         : truncated  ? "it is cut off after " + std::to_string(text.size()) + " bytes"
-                      : "it is no JSON from byte offset " + std::to_string(fault.offset) + " on") +
-        " (" + fault.reason + "); write it again with memprof::write_json");
+  raise_about_document(source, (text.empty() ? "it is empty"
+                                : truncated  ? "it is cut off after " + std::to_string(text.size()) + " bytes"
+                                             : "it is no JSON from byte offset " + std::to_string(fault.offset) + " on") +
+                                   " (" + fault.reason + "); " + std::string{source.remedy});
 }
 
 }  // namespace memprof::detail

@@ -104,7 +104,8 @@ TEST_CASE("json errors: a deeply nested text neither crashes the reader nor the 
 
 TEST_CASE("json errors: another format or version is refused with what to do") {
   CHECK_THAT(error_in_text("[]"), Equals(start + "the document must be an object, not an array"));
-  CHECK_THAT(error_in_text("{}"), Equals(start + "/format is missing: it is no memprof profile; memprof::write_json writes one"));
+  CHECK_THAT(error_in_text("{}"),
+             Equals(start + "/format is missing: it does not hold a profile; write it again with memprof::write_json"));
   CHECK_THAT(error_in_text(R"({"format": "other"})"), Equals(start + R"(/format must be "memprof-profile", not "other")"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile"})"), Equals(start + "/version is missing"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": "1"})"),
