@@ -3,7 +3,6 @@
 #include <memprof/config.hpp>
 #include <memprof/core/category.hpp>
 
-#include <optional>
 #include <string_view>
 
 #if MEMPROF_ENABLED
@@ -21,7 +20,7 @@ struct annotation {
   std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
   std::string_view shape{};  ///< "[768, 2304]"
   std::string_view dtype{};  ///< "float32"
-  std::optional<memprof::category> category{};
+  optional_category category{};
 };
 
 #if MEMPROF_ENABLED
@@ -45,8 +44,8 @@ inline void annotate(const void* pointer, const annotation& told) {
     const detail::lock_guard lock{shared.lock};
     description = abi_1::intern(shared, text);
   }
-  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space,
-                        detail::tag_of(told.category)});
+  detail::record_event(
+      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space, told.category.tag()});
 }
 
 }  // namespace enabled

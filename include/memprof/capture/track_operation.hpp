@@ -4,7 +4,6 @@
 #include <memprof/core/category.hpp>
 #include <memprof/core/fixed_string.hpp>
 
-#include <optional>
 #include <string_view>
 
 #if MEMPROF_ENABLED
@@ -100,13 +99,13 @@ class [[nodiscard]] operation_scope {
 /// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
 /// load while no capture is active.
 template <fixed_string Name>
-[[nodiscard]] operation_scope track_operation(std::optional<category> told = {}) noexcept {
-  return operation_scope{[] { return detail::static_label<Name>(); }, detail::tag_of(told)};
+[[nodiscard]] operation_scope track_operation(optional_category told = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, told.tag()};
 }
 
 /// The same for a name made at run time; the text is interned, so use a bounded number of different names.
-[[nodiscard]] inline operation_scope track_operation(std::string_view name, std::optional<category> told = {}) noexcept {
-  return operation_scope{[name] { return detail::find_label(name); }, detail::tag_of(told)};
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category told = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, told.tag()};
 }
 
 }  // namespace enabled
@@ -121,10 +120,10 @@ class [[nodiscard]] operation_scope {
 };
 
 template <fixed_string Name>
-[[nodiscard]] inline operation_scope track_operation(std::optional<category> = {}) noexcept {
+[[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
   return {};
 }
-[[nodiscard]] inline operation_scope track_operation(std::string_view, std::optional<category> = {}) noexcept { return {}; }
+[[nodiscard]] inline operation_scope track_operation(std::string_view, optional_category = {}) noexcept { return {}; }
 
 }  // namespace disabled
 #endif

@@ -8,16 +8,11 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 
 namespace memprof {
 
 namespace detail {
-
-[[nodiscard]] constexpr std::uint16_t tag_of(std::optional<category> told) noexcept {
-  return told ? static_cast<std::uint16_t>(static_cast<unsigned>(*told) + 1U) : std::uint16_t{0};
-}
 
 [[gnu::always_inline]] inline void record_allocation(std::uint8_t space, const void* address, std::size_t bytes,
                                                      std::uint16_t tag = 0) noexcept {
@@ -39,8 +34,8 @@ namespace detail {
 class event_sink {
  public:
   /// Cost: that of one event. `told` overrides the category of the operation that is open on this thread.
-  void allocate(memory_space space, const void* address, std::size_t bytes, std::optional<category> told = {}) const noexcept {
-    detail::record_allocation(space.id(), address, bytes, detail::tag_of(told));
+  void allocate(memory_space space, const void* address, std::size_t bytes, optional_category told = {}) const noexcept {
+    detail::record_allocation(space.id(), address, bytes, told.tag());
   }
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {

@@ -219,7 +219,7 @@ struct profile {
 
 inline const space_profile* profile::find_space(std::string_view name) const noexcept {
   for (const space_profile& candidate : spaces) {
-    if (candidate.name == name) return &candidate;
+    if (std::string_view{candidate.name} == name) return &candidate;
   }
   return nullptr;
 }
@@ -234,7 +234,7 @@ inline const space_profile& profile::space(std::string_view name) const {
 
 inline const operation_profile* profile::find_operation(std::string_view path) const noexcept {
   for (const operation_profile& candidate : operations) {
-    if (candidate.path == path) return &candidate;
+    if (std::string_view{candidate.path} == path) return &candidate;
   }
   return nullptr;
 }
