@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
+#include <new>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,7 @@ constexpr label end_label = 5;
 
 [[nodiscard]] profile of_model(const sequence& fed) {
   ledger_model model{fed.options, first_stamp};
+  for (unsigned space = 0; space < space_count; ++space) model.limit(space, fed.capacities[space]);
   for (const step& each : fed.steps) {
     if (each.is_segment_end) {
       model.end_segment(each.told.label, each.told.stamp);
@@ -117,9 +119,16 @@ constexpr label end_label = 5;
   return model.build(names().model, fed.is_complete, std::string{version_string});
 }
 
+void limit(ledger& fed, const sequence& limits) {
+  for (std::uint8_t space = 0; space < space_count; ++space) {
+    if (!fed.limit(space, limits.capacities[space])) throw std::bad_alloc{};
+  }
+}
+
 /// What differs between the ledger's and the model's profiles of a sequence; empty if nothing does.
 [[nodiscard]] std::string against_model(const sequence& fed) {
   ledger events{fed.options, first_stamp};
+  limit(events, fed);
   feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
   if (fed.is_complete) events.end_segment(end_label, end_stamp);
   return difference(build_profile(events, names().ledger(fed.is_complete)), of_model(fed));
@@ -128,10 +137,12 @@ constexpr label end_label = 5;
 /// What differs when the runs are cut and somebody looks at the profile in between; empty if nothing does.
 [[nodiscard]] std::string against_other_runs(const sequence& fed) {
   ledger whole{fed.options, first_stamp};
+  limit(whole, fed);
   feed(whole, fed.steps, 0, fed.steps.size(), fed.steps.size());
   const profile expected = build_profile(whole, names().ledger(false));
   for (const std::size_t longest_run : {std::size_t{1}, std::size_t{9}, std::size_t{32}}) {
     ledger cut{fed.options, first_stamp};
+    limit(cut, fed);
     std::size_t first = 0;
     for (const std::size_t middle : {fed.steps.size() / 3, fed.steps.size() / 2, fed.steps.size()}) {
       feed(cut, fed.steps, first, middle, longest_run);
@@ -199,6 +210,8 @@ TEST_CASE("property: it does not matter how events are cut into runs, or whether
 
 TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
   std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
+  std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
+  std::int64_t corrected = 0, room_left = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1000; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
@@ -214,6 +227,20 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       joined += space.timeline.events_per_point > 1;
       late_spaces += space.segments.size() > 1 && space.segments[0].allocation_count == 0;
       above_32_bits += space.cumulative_peak > std::int64_t{1} << 32;
+      room_left += space.capacity != 0 && space.first_shortfall == capacity_shortfall{};
+      if (const capacity_shortfall& full = space.first_shortfall; full.requested != 0) {
+        ++overruns;
+        later_overruns += full.segment > 0;
+        no_remedy += full.remedy.empty();
+        one_remedy += full.remedy.size() == 1 && full.remedy.front() != full.held.by_operation.front();
+        several_remedies += full.remedy.size() > 1;
+        own_remedy += full.remedy.size() == 1 && full.remedy.front().owner == full.operation;
+        for (const live_block& then : full.held.largest_blocks) {
+          for (const live_block& later : space.live_at_peak.largest_blocks) {
+            corrected += then.address == later.address && then.operation == later.operation && then.category != later.category;
+          }
+        }
+      }
       for (const segment_usage& usage : space.segments) {
         const live_set& set = usage.live_at_peak;
         truncated += set.remaining_operations != 0;
@@ -223,7 +250,9 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
     }
   }
   for (const std::int64_t reached : {unmatched, replaced, mismatched, crossed, unknown, rejected, unbalanced, truncated, joined,
-                                     ties, late_spaces, negative, many_segments, above_32_bits}) {
+                                     ties, late_spaces, negative, many_segments, above_32_bits, overruns,
+                                     later_overruns, one_remedy, several_remedies, no_remedy, own_remedy, corrected,
+                                     room_left}) {
     CHECK(reached > 10);
   }
 }

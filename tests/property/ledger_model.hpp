@@ -58,6 +58,9 @@ class ledger_model {
     }
   }
 
+  /// Before the first event of the space.
+  void limit(unsigned space, std::int64_t capacity) { capacities_[space] = capacity; }
+
   [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
 
  private:
@@ -78,6 +81,12 @@ class ledger_model {
     std::vector<std::size_t> at_peak;     // ordinals of the blocks
     std::vector<std::size_t> categories;  // theirs, when the segment ended
   };
+  struct overrun {
+    block asked{};
+    std::size_t own_segment = 0;
+    std::uint64_t stamp = 0;
+    std::vector<block> held;  // the live blocks beside it, as they were then, in order of allocation
+  };
   struct sample {
     std::uint64_t stamp;
     std::int64_t live;
@@ -90,6 +99,8 @@ class ledger_model {
     std::int64_t live_bytes = 0;
     std::vector<segment_state> segments;  // the last one is open
     std::vector<sample> samples;
+    std::int64_t capacity = 0;
+    std::vector<overrun> overruns;  // the first one, if there was any
     space_anomalies anomalies;
   };
   struct flow {
@@ -137,6 +148,7 @@ class ledger_model {
     const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
     space.live[told.address] = space.blocks.size();
     space.blocks.push_back({told.address, bytes, thread, operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
+    note_overrun(space);
     space.allocated += bytes;
     space.live_bytes += bytes;
     segment_state& now = space.segments.back();
@@ -153,6 +165,19 @@ class ledger_model {
     self.allocated += bytes;
     ++self.allocations;
     flows(thread, told.space, bytes);
+  }
+
+  /// The last block has just come. Adds up all that is live, at every allocation.
+  void note_overrun(space_state& space) const {
+    if (space.capacity == 0 || !space.overruns.empty()) return;
+    overrun noted{space.blocks.back(), space.segments.size() - 1, stamp_, {}};
+    std::int64_t total = noted.asked.bytes;
+    for (const std::size_t ordinal : ordinals_of_live(space)) {
+      if (ordinal + 1 == space.blocks.size()) continue;
+      noted.held.push_back(space.blocks[ordinal]);
+      total += space.blocks[ordinal].bytes;
+    }
+    if (total > space.capacity) space.overruns.push_back(noted);
   }
 
   void deallocate(std::uint32_t thread, const event& told) {
@@ -266,6 +291,7 @@ class ledger_model {
     if (found != spaces_.end()) return found->second;
     space_state& space = spaces_[id];
     space.first_segment = marks_.size();
+    space.capacity = capacities_[id];
     space.segments.push_back(starting(space, segment_begin_));
     return space;
   }
@@ -281,6 +307,7 @@ class ledger_model {
   [[nodiscard]] static std::vector<std::size_t> ordinals_of_live(const space_state& space) {
     std::vector<std::size_t> ordinals;
     for (const auto& [address, ordinal] : space.live) ordinals.push_back(ordinal);
+    std::sort(ordinals.begin(), ordinals.end());
     return ordinals;
   }
 
@@ -327,8 +354,13 @@ class ledger_model {
   [[nodiscard]] std::string owner_of(const model_names& names, std::size_t index) const {
     return index == 0 ? "(no operation)" : path_of(names, index);
   }
-  [[nodiscard]] live_set live_set_of(const model_names& names, const space_state& space, const segment_state& now,
-                                     bool has_all_owners) const;
+  [[nodiscard]] live_set live_set_at_peak(const model_names& names, const space_state& space, const segment_state& now,
+                                          bool has_all_owners) const;
+  [[nodiscard]] live_set live_set_of(const model_names& names, const std::vector<block>& held,
+                                     const std::vector<std::size_t>& categories, bool has_all_owners) const;
+  [[nodiscard]] static std::vector<owned_bytes> remedy_of(const std::vector<owned_bytes>& owners, std::int64_t missing);
+  [[nodiscard]] capacity_shortfall shortfall_of(const model_names& names, const space_state& space,
+                                                std::size_t segment_count) const;
   [[nodiscard]] segment_usage usage_of(const model_names& names, const space_state& space, std::size_t own_index) const;
   [[nodiscard]] memory_timeline timeline_of(const model_names& names, const space_state& space) const;
   [[nodiscard]] space_profile space_profile_of(const model_names& names, const space_state& space,
@@ -339,6 +371,7 @@ class ledger_model {
   std::uint64_t stamp_;
   std::uint64_t segment_begin_;
   std::vector<mark> marks_;
+  std::map<unsigned, std::int64_t> capacities_;
   std::map<unsigned, space_state> spaces_;
   std::vector<operation> operations_{{0, 0, {}, {}}};  // 0 is "no operation"
   std::vector<invocation> invocations_;

@@ -12,15 +12,22 @@ inline std::string ledger_model::path_of(const model_names& names, std::size_t i
   return path;
 }
 
-inline live_set ledger_model::live_set_of(const model_names& names, const space_state& space, const segment_state& now,
-                                          bool has_all_owners) const {
+inline live_set ledger_model::live_set_at_peak(const model_names& names, const space_state& space, const segment_state& now,
+                                               bool has_all_owners) const {
   const bool has_ended = &now != &space.segments.back();
-  const std::vector<std::size_t> categories = has_ended ? now.categories : categories_of(space, now);
+  std::vector<block> held;
+  for (const std::size_t ordinal : now.at_peak) held.push_back(space.blocks[ordinal]);
+  return live_set_of(names, held, has_ended ? now.categories : categories_of(space, now), has_all_owners);
+}
+
+/// Of blocks in the order of their allocation, with the category that counts for each in the sums.
+inline live_set ledger_model::live_set_of(const model_names& names, const std::vector<block>& held,
+                                          const std::vector<std::size_t>& categories, bool has_all_owners) const {
   live_set set;
   std::map<std::size_t, owned_bytes> by_operation;
   std::map<std::size_t, owned_bytes> by_category;
-  for (std::size_t index = 0; index < now.at_peak.size(); ++index) {
-    const block& live = space.blocks[now.at_peak[index]];
+  for (std::size_t index = 0; index < held.size(); ++index) {
+    const block& live = held[index];
     set.bytes += live.bytes;
     ++set.blocks;
     by_operation[live.operation].bytes += live.bytes;
@@ -47,13 +54,10 @@ inline live_set ledger_model::live_set_of(const model_names& names, const space_
   }
   std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
 
-  std::vector<std::size_t> largest = now.at_peak;
-  std::sort(largest.begin(), largest.end());
-  std::stable_sort(largest.begin(), largest.end(),
-                   [&](std::size_t left, std::size_t right) { return space.blocks[left].bytes > space.blocks[right].bytes; });
+  std::vector<block> largest = held;
+  std::stable_sort(largest.begin(), largest.end(), [](const block& left, const block& right) { return left.bytes > right.bytes; });
   if (largest.size() > options_.largest_blocks) largest.resize(options_.largest_blocks);
-  for (const std::size_t ordinal : largest) {
-    const block& shown = space.blocks[ordinal];
+  for (const block& shown : largest) {
     std::vector<std::string> fields{""};
     for (const char character : text_of(names, shown.annotation)) {
       if (character == '\x1f') {
@@ -82,7 +86,7 @@ inline segment_usage ledger_model::usage_of(const model_names& names, const spac
   usage.deallocation_count = now.frees;
   usage.peak_time_ns = time_of(names, now.peak_stamp);
   if (now.peak_operation != 0) usage.peak_operation = path_of(names, now.peak_operation);
-  usage.live_at_peak = live_set_of(names, space, now, is_open);
+  usage.live_at_peak = live_set_at_peak(names, space, now, is_open);
   return usage;
 }
 
@@ -107,6 +111,43 @@ inline memory_timeline ledger_model::timeline_of(const model_names& names, const
   return line;
 }
 
+inline capacity_shortfall ledger_model::shortfall_of(const model_names& names, const space_state& space,
+                                                     std::size_t segment_count) const {
+  if (space.overruns.empty()) return {};
+  const overrun& noted = space.overruns.front();
+  std::vector<std::size_t> categories;
+  for (const block& live : noted.held) categories.push_back(live.category);
+  capacity_shortfall result;
+  result.held = live_set_of(names, noted.held, categories, true);
+  result.requested = noted.asked.bytes;
+  if (noted.asked.operation != 0) result.operation = path_of(names, noted.asked.operation);
+  result.category = static_cast<category>(noted.asked.category);
+  const std::size_t segment = space.first_segment + noted.own_segment;
+  if (segment < segment_count) result.segment = static_cast<std::int64_t>(segment);
+  result.time_ns = time_of(names, noted.stamp);
+  result.free = space.capacity;
+  for (const block& live : noted.held) result.free -= live.bytes;
+  result.shortfall = noted.asked.bytes - result.free;
+  result.remedy = remedy_of(result.held.by_operation, result.shortfall);
+  return result;
+}
+
+/// By trying: every owner alone, then the largest two, the largest three, ...
+inline std::vector<owned_bytes> ledger_model::remedy_of(const std::vector<owned_bytes>& owners, std::int64_t missing) {
+  std::vector<owned_bytes> alone;
+  for (const owned_bytes& owner : owners) {
+    if (owner.bytes >= missing) alone.push_back(owner);
+  }
+  const auto fewer = [](const owned_bytes& left, const owned_bytes& right) { return left.bytes < right.bytes; };
+  if (!alone.empty()) return {*std::min_element(alone.begin(), alone.end(), fewer)};
+  for (std::size_t count = 2; count <= owners.size(); ++count) {
+    std::int64_t together = 0;
+    for (std::size_t index = 0; index < count; ++index) together += owners[index].bytes;
+    if (together >= missing) return {owners.begin(), owners.begin() + static_cast<std::ptrdiff_t>(count)};
+  }
+  return {};
+}
+
 inline space_profile ledger_model::space_profile_of(const model_names& names, const space_state& space,
                                                     const std::vector<segment>& segments) const {
   space_profile result;
@@ -121,7 +162,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
       result.peak_segment = static_cast<std::int64_t>(index);
       result.peak_time_ns = usage.peak_time_ns;
       result.peak_operation = usage.peak_operation;
-      result.live_at_peak = live_set_of(names, space, space.segments[index - space.first_segment], true);
+      result.live_at_peak = live_set_at_peak(names, space, space.segments[index - space.first_segment], true);
     }
     usage.cumulative_peak = result.cumulative_peak;
     result.segments.push_back(usage);
@@ -133,6 +174,8 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
     result.deallocation_count += each.frees;
   }
   for (const auto& [address, ordinal] : space.live) result.cumulative_current += space.blocks[ordinal].bytes;
+  result.capacity = space.capacity;
+  result.first_shortfall = shortfall_of(names, space, segments.size());
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;
   return result;

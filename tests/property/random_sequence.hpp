@@ -42,10 +42,13 @@ struct step {
   event told;
 };
 
+inline constexpr std::uint32_t space_count = 6;
+
 /// What a test feeds to the ledger and to the model.
 struct sequence {
   const char* personality = "";
   ledger_options options;
+  std::array<std::int64_t, space_count> capacities{};  ///< by space; 0: none
   bool is_complete = false;  ///< whether the last segment ends too
   std::vector<step> steps;
 };
@@ -78,7 +81,6 @@ inline constexpr std::array<personality, 8> personalities{{
 
 inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
 inline constexpr std::uint32_t operation_labels = 4;  ///< few names, so that they repeat
-inline constexpr std::uint32_t space_count = 6;
 inline constexpr std::uint64_t first_stamp = 1000;
 
 /// Makes one sequence. Equal seeds make equal sequences.
@@ -93,6 +95,9 @@ class sequence_generator {
     made.options.largest_blocks = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 10});
     made.options.owners_per_segment = random_.pick(std::array<std::uint32_t, 4>{0, 1, 3, 32});
     made.is_complete = random_.chance(50);
+    for (std::int64_t& capacity : made.capacities) {
+      if (random_.chance(90)) capacity = random_capacity();
+    }
     const std::uint64_t count = times_longer * (kind_.min_steps + random_.below(kind_.max_steps - kind_.min_steps + 1));
     std::uint64_t left_of_run = 0;
     while (made.steps.size() < count) {
@@ -191,6 +196,17 @@ class sequence_generator {
       case 9: thread = random_.pick(std::array<std::uint32_t, 3>{1500, 1U << 20, 0xFFFFFFFF}); break;
       default: told.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
     }
+  }
+
+  /// Room for some blocks.
+  [[nodiscard]] std::int64_t random_capacity() {
+    constexpr std::uint64_t greatest = (std::uint64_t{1} << 63) - 1;
+    std::uint64_t room = random_.below(64);
+    for (std::uint64_t blocks = random_.below(6); blocks > 0; --blocks) {
+      const std::uint64_t more = random_size();
+      room += more < greatest - room ? more : 0;
+    }
+    return static_cast<std::int64_t>(room);
   }
 
   [[nodiscard]] std::uint64_t random_size() {

@@ -15,7 +15,9 @@ namespace memprof::property {
   std::ostringstream out;
   out << "sequence failing{\"" << shown.personality << "\", {.timeline_points = " << shown.options.timeline_points
       << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
-      << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
+      << "}, {";
+  for (const std::int64_t capacity : shown.capacities) out << capacity << ", ";
+  out << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
     const event& told = each.told;
     const char* const kinds[] = {"unknown", "allocate", "deallocate", "annotate", "scope_begin", "scope_end", "thread_begin"};
@@ -72,6 +74,14 @@ class profile_lines {
     write(where + " live_at_peak", usage.live_at_peak);
   }
 
+  void write(const std::string& where, std::int64_t capacity, const capacity_shortfall& shown) {
+    line(where + " capacity, requested, free, shortfall", capacity, shown.requested, shown.free, shown.shortfall);
+    line(where + " operation, category, segment, time", shown.operation, to_string(shown.category), shown.segment, shown.time_ns);
+    line(where + " holders_known", shown.holders_known);
+    write(where + " held", shown.held);
+    for (const owned_bytes& row : shown.remedy) line(where + " remedy", row.owner, row.bytes, row.blocks);
+  }
+
   void write(const std::string& where, const space_profile& space) {
     line(where + " name", space.name);
     line(where + " cumulative peak, current", space.cumulative_peak, space.cumulative_current);
@@ -79,6 +89,7 @@ class profile_lines {
          space.deallocation_count);
     line(where + " peak segment, time, operation", space.peak_segment, space.peak_time_ns, space.peak_operation);
     write(where + " live_at_peak", space.live_at_peak);
+    write(where + " first_shortfall", space.capacity, space.first_shortfall);
     for (std::size_t index = 0; index < space.segments.size(); ++index) {
       write(where + " segment " + std::to_string(index), space.segments[index]);
     }

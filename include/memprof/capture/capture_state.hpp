@@ -5,6 +5,7 @@
 #include <memprof/core/drain.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
+#include <memprof/core/short_name.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
@@ -19,6 +20,7 @@ namespace memprof::detail {
 struct capture_state {
   explicit capture_state(const capture_options& options, registry& shared)
       : mode(options.mode),
+        device(options.device.name),
         begin_unix_ns(unix_ns()),
         begin_ns(monotonic_ns()),
         begin_stamp(shared.stamps.next()),
@@ -26,6 +28,7 @@ struct capture_state {
         events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
 
   run_mode mode;
+  short_name device;  ///< empty: none was described
   std::int64_t begin_unix_ns;
   std::int64_t begin_ns;
   std::uint64_t begin_stamp;
@@ -82,6 +85,7 @@ template <class State>
   const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
   profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
   result.mode = state.mode;
+  result.device = state.device.view();
   result.begin_unix_ns = state.begin_unix_ns;
   result.duration_ns = now_ns - state.begin_ns;
   const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);

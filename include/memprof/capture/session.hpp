@@ -5,13 +5,17 @@
 #include <memprof/capture/options.hpp>
 #include <memprof/capture/other_registries.hpp>
 #include <memprof/capture/process_life.hpp>
+#include <memprof/core/device_description.hpp>
 #include <memprof/core/event_order.hpp>
+#include <memprof/core/memory_space.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/profile/profile.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <new>
@@ -46,6 +50,35 @@ inline void check(const capture_options& options) {
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  for (const device_space& space : options.device.spaces) {
+    if (space.capacity >= 0) continue;
+    raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
+          std::string{options.device.name.view()} + "' is " + std::to_string(space.capacity) + "; use bytes, or 0 for no limit");
+  }
+}
+
+/// Whether the device limits the blocks of that space. What every core has for itself is no limit of what all have together.
+[[nodiscard]] inline bool is_limited(const device_space& space) noexcept { return space.capacity != 0 && !space.is_per_core; }
+
+using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
+
+/// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
+/// many memory spaces.
+[[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
+  device_space_ids ids{};
+  for (std::size_t index = 0; index < device.space_count; ++index) {
+    if (is_limited(device.spaces[index])) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+  }
+  return ids;
+}
+
+/// Gives those spaces their capacities. False if the system has no memory.
+[[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
+  for (std::size_t index = 0; index < device.space_count; ++index) {
+    const device_space& space = device.spaces[index];
+    if (is_limited(space) && !events.limit(ids[index], space.capacity)) return false;
+  }
+  return true;
 }
 
 /// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
@@ -87,6 +120,7 @@ inline void forget_capture(registry& shared) noexcept {
   }
   forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
@@ -96,8 +130,12 @@ inline void forget_capture(registry& shared) noexcept {
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   auto* const state = new (pages) capture_state(options, shared);
-  state->record_ns = measure_record_cost(shared);
   shared.capture = state;
+  if (!limit_spaces(state->events, options.device, limited_spaces)) {
+    forget_capture(shared);
+    raise("begin_capture: the system has no memory for the capacities of the device");
+  }
+  state->record_ns = measure_record_cost(shared);
   shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);

@@ -10,6 +10,25 @@
 
 namespace memprof {
 
+namespace detail {
+
+/// The id of the memory space of that name, a new one if there is none. Under the registry's lock. Throws `memprof::error` at
+/// the 256th different name.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) {
+  const label wanted = abi_1::intern(shared, name);
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
+  }
+  if (wanted == 0 || shared.space_count == registry::max_spaces) {
+    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
+          std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
+  }
+  shared.space_names[shared.space_count] = wanted;
+  return static_cast<std::uint8_t>(shared.space_count++);
+}
+
+}  // namespace detail
+
 /// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
 class memory_space {
  public:
@@ -18,19 +37,7 @@ class memory_space {
     registry& shared = abi_1::process_registry;
     const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
     const detail::lock_guard lock{shared.lock};
-    const label wanted = abi_1::intern(shared, name);
-    for (std::uint32_t id = 0; id < shared.space_count; ++id) {
-      if (shared.space_names[id] == wanted) {
-        id_ = static_cast<std::uint8_t>(id);
-        return;
-      }
-    }
-    if (wanted == 0 || shared.space_count == registry::max_spaces) {
-      detail::raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
-                    std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
-    }
-    id_ = static_cast<std::uint8_t>(shared.space_count);
-    shared.space_names[shared.space_count++] = wanted;
+    id_ = detail::id_of_space(shared, name);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }

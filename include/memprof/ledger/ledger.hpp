@@ -39,6 +39,15 @@ class ledger {
     for (thread_state* thread : threads_) destroy(thread);
   }
 
+  /// Gives a memory space a capacity in bytes; 0: none. The first allocation that exceeds it is kept with who held the rest, and
+  /// events go on. False, and nothing changed, if the space has had events already or the system has no memory.
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity) noexcept {
+    if (spaces_[space] != nullptr) return false;
+    if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
+    limits_[space] = capacity;
+    return true;
+  }
+
   /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
   void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
     thread_state* const state = find_thread(thread);
@@ -112,7 +121,7 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -312,6 +321,7 @@ class ledger {
       destroy(space);
       return nullptr;
     }
+    if (id < limits_.size()) space->limit(limits_[id]);
     return spaces_[id] = space;
   }
 
@@ -338,6 +348,7 @@ class ledger {
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;
+  detail::page_array<std::int64_t> limits_;  ///< by space; 0: none. Empty unless `limit` was called
 };
 
 }  // namespace memprof

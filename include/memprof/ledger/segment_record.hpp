@@ -15,6 +15,11 @@ struct owner_at_peak {
   std::int64_t blocks;
 };
 
+/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
+[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+}
+
 /// What a category had live at a peak.
 struct category_at_peak {
   std::int64_t bytes;

@@ -4,6 +4,7 @@
 #include <memprof/core/event.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/segment_record.hpp>
@@ -56,6 +57,12 @@ class space_ledger {
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
+  /// Gives the space a capacity in bytes; 0: none. Before its first event.
+  void limit(std::int64_t capacity) noexcept {
+    if (capacity <= 0) return;
+    capacity_ = overrun_above_ = capacity;
+  }
+
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
@@ -79,6 +86,9 @@ class space_ledger {
       peak_operation_ = entry->operation();
       freed_count_ = 0;
       ++epoch_;
+      // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
+      if (live_ > overrun_above_) [[unlikely]]
+        note_overrun(*entry);
     }
     line_.raise(live_);
     line_.add(live_, stamp);
@@ -196,9 +206,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    detail::sort_rows(rows.data(), rows.size(), [](const owner_at_peak& left, const owner_at_peak& right) {
-      return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
-    });
+    detail::sort_rows(rows.data(), rows.size(), holds_more);
     return true;
   }
 
@@ -212,6 +220,9 @@ class space_ledger {
   /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  /// What `limit` told; 0: none.
+  [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -230,7 +241,7 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes();
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes();
   }
 
   tally unmatched_frees;
@@ -250,6 +261,18 @@ class space_ledger {
     peak_operation_ = 0;
     freed_count_ = 0;
     ++epoch_;
+  }
+
+  /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
+  /// operations and live blocks.
+  [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
+    overrun_above_ = std::numeric_limits<std::int64_t>::max();
+    overrun_.asked = asked;
+    overrun_.segment = segments_.size();
+    overrun_.moment = open_segment();
+    overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
+    if (!overrun_.has_holders) overrun_.forget_holders();
+    overrun_.take_out_asked();
   }
 
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
@@ -295,6 +318,8 @@ class space_ledger {
   detail::page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
+  std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
+  std::int64_t capacity_ = 0;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
@@ -307,6 +332,7 @@ class space_ledger {
   std::int64_t overall_peak_ = 0;
   std::size_t overall_segment_ = 0;
   top_blocks_of_segments largest_of_finished_;
+  capacity_overrun overrun_;
   bool is_usable_ = false;
 };
 

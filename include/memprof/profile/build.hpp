@@ -3,6 +3,7 @@
 #include <memprof/core/clock.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/version.hpp>
@@ -152,6 +153,10 @@ class space_builder {
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
+    result_.capacity = space_.capacity();
+    if (space_.first_overrun().has_happened()) {
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());
+    }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),

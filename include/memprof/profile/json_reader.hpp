@@ -150,6 +150,8 @@ inline void check_references(const profile& read, const json_place& root) {
                                             std::to_string(read.segments.size()) + " in /segments");
     }
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
+    const json_place shortfall = place["first_shortfall"];
+    check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
   }
   const json_place operations = root["operations"];
   for (std::size_t index = 0; index < read.operations.size(); ++index) {

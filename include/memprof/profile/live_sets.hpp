@@ -46,7 +46,10 @@ class live_set_builder {
     set.by_operation = named(space_.owners(record), record.owner_count);
     set.remaining_bytes = record.remaining_bytes;
     set.remaining_operations = record.remaining_operations;
-    set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.largest_of_finished().collect(index, best);
+      still_live_.collect(index, best);
+    });
     return set;
   }
 
@@ -56,7 +59,22 @@ class live_set_builder {
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
     set.by_operation = named(owners.data(), owners.size());
-    set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.offer_freed_since_peak(best);
+      still_live_.collect(peak_ordinals_.size() - 1, best);
+    });
+    return set;
+  }
+
+  /// What was live when the capacity was first exceeded, without the block that was asked for.
+  [[nodiscard]] live_set at_first_overrun() const {
+    const capacity_overrun& overrun = space_.first_overrun();
+    live_set set = totals_of(overrun.moment);
+    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
+    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      for (const block& held : overrun.largest) best.offer(held);
+    });
     return set;
   }
 
@@ -101,13 +119,12 @@ class live_set_builder {
     return rows;
   }
 
-  template <class OfferFreed>
-  [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
+  /// The largest of the blocks that `offer` offers.
+  template <class Offer>
+  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
     std::vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
-    const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
-    offer_freed(best);
-    still_live_.collect(segment, best);
+    offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
     std::vector<live_block> result(count);
     for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);

@@ -107,6 +107,25 @@ struct event_tally {
   bool operator==(const event_tally&) const = default;
 };
 
+/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
+/// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+struct capacity_shortfall {
+  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
+  std::string operation;       ///< path of the operation that asked, empty if none was open
+  memprof::category category = category::other;
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+  std::int64_t free = 0;       ///< bytes: the capacity less what was live
+  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
+  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
+  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::vector<owned_bytes> remedy;
+
+  bool operator==(const capacity_shortfall&) const = default;
+};
+
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
   event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
@@ -132,6 +151,8 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
+  std::int64_t capacity = 0;  ///< bytes, as `capture_options::device` told; 0: no limit
+  capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
@@ -197,6 +218,7 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
+  std::string device;              ///< the name of `capture_options::device`; empty: none was described
   bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
