@@ -249,10 +249,10 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       }
     }
   }
-  for (const std::int64_t reached : {unmatched, replaced, mismatched, crossed, unknown, rejected, unbalanced, truncated, joined,
-                                     ties, late_spaces, negative, many_segments, above_32_bits, overruns,
-                                     later_overruns, one_remedy, several_remedies, no_remedy, own_remedy, corrected,
-                                     room_left}) {
+  for (const std::int64_t reached :
+       {unmatched, replaced,    mismatched, crossed,       unknown,       rejected, unbalanced,     truncated,  joined,
+        ties,      late_spaces, negative,   many_segments, above_32_bits, overruns, later_overruns, one_remedy, several_remedies,
+        no_remedy, own_remedy,  corrected,  room_left}) {
     CHECK(reached > 10);
   }
 }

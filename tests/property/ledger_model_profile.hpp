@@ -55,7 +55,8 @@ inline live_set ledger_model::live_set_of(const model_names& names, const std::v
   std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
 
   std::vector<block> largest = held;
-  std::stable_sort(largest.begin(), largest.end(), [](const block& left, const block& right) { return left.bytes > right.bytes; });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const block& left, const block& right) { return left.bytes > right.bytes; });
   if (largest.size() > options_.largest_blocks) largest.resize(options_.largest_blocks);
   for (const block& shown : largest) {
     std::vector<std::string> fields{""};

@@ -49,7 +49,7 @@ struct sequence {
   const char* personality = "";
   ledger_options options;
   std::array<std::int64_t, space_count> capacities{};  ///< by space; 0: none
-  bool is_complete = false;  ///< whether the last segment ends too
+  bool is_complete = false;                            ///< whether the last segment ends too
   std::vector<step> steps;
 };
 

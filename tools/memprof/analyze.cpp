@@ -199,7 +199,8 @@ void add_analyze(CLI::App& program, int& status) {
   command.add_option("--logs", arguments->logs, "logs with memory summaries, or profiles (JSON) of memprof")
       ->required()
       ->type_name("FILE");
-  add_size(command, "--device-memory", arguments->sizes.device_memory, 1, "memory of the device (default: 12GiB)");
+  add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
+           "memory of the device (default: the capacity that a profile tells, else 12GiB)");
   add_size(command, "--model-size", arguments->sizes.model_size, 0, "expected size of the model (default: 2 bytes a parameter)");
   add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0, "expected size of the optimizer (default: 2 models)");
   add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0, "expected size of the gradients (default: 1 model)");

@@ -14,11 +14,11 @@ namespace memprof {
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
 struct capacity_overrun {
-  block asked{};             ///< of no bytes as long as nothing has exceeded the capacity
-  std::size_t segment = 0;   ///< the space's segment in which it was asked for
-  segment_record moment{};   ///< the segment then, as if its peak had been just before: without `asked`
-  std::uint64_t stamp = 0;   ///< when it was asked for
-  bool has_holders = false;  ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
+  std::size_t segment = 0;                   ///< the space's segment in which it was asked for
+  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;                   ///< when it was asked for
+  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
   detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
   detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
 
@@ -28,7 +28,7 @@ struct capacity_overrun {
   [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
 
   /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
-  void take_out_asked() noexcept {
+  [[gnu::cold]] void take_out_asked() noexcept {
     stamp = moment.peak_stamp;
     const auto bytes = static_cast<std::int64_t>(asked.bytes);
     moment.live_at_peak -= bytes;
@@ -47,7 +47,7 @@ struct capacity_overrun {
   }
 
   /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
-  [[nodiscard]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
+  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
     if (!largest.resize(limit)) return false;
     std::uint32_t count = 0;
     const top_blocks_view best{largest.data(), count, limit};
@@ -57,7 +57,7 @@ struct capacity_overrun {
     return largest.resize(count);
   }
 
-  void forget_holders() noexcept {
+  [[gnu::cold]] void forget_holders() noexcept {
     owners.clear();
     largest.clear();
   }

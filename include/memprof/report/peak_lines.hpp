@@ -23,6 +23,18 @@ namespace memprof::detail {
   return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
 }
 
+[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
+  constexpr double ns_per_second = 1e9;
+  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
+}
+
+/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
+[[nodiscard]] inline std::string segment_text(const profile& source, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
+  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
+         " of " + std::to_string(source.segments.size()) + "), ";
+}
+
 /// One row of a table: bytes, their share of `whole`, and whose they are.
 inline void append_share(std::string& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
   constexpr std::size_t bytes_width = 15;
@@ -93,15 +105,8 @@ inline void append_peak(std::string& text, const profile& source, const space_pr
     text += ", nothing was live\n";
     return;
   }
-  constexpr double ns_per_second = 1e9;
-  text += ", " + decimal(static_cast<double>(space.peak_time_ns) / ns_per_second, 3) + " s after the capture began,\n  ";
-  const bool known = space.peak_segment >= 0 && static_cast<std::size_t>(space.peak_segment) < source.segments.size();
-  if (known) {
-    const auto index = static_cast<std::size_t>(space.peak_segment);
-    text += "in segment " + on_one_line(source.segments[index].name) + " (" + std::to_string(index + 1) + " of " +
-            std::to_string(source.segments.size()) + "), ";
-  }
-  text += operation_text(space.peak_operation) + '\n';
+  text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
+          operation_text(space.peak_operation) + '\n';
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/anomaly_lines.hpp>
+#include <memprof/report/capacity_lines.hpp>
 #include <memprof/report/peak_lines.hpp>
 #include <memprof/report/segment_lines.hpp>
 #include <memprof/report/text_format.hpp>
@@ -13,10 +14,19 @@ namespace memprof {
 
 namespace detail {
 
+/// Which device the capture was told of; that it limits nothing may be a misspelt space.
+inline void append_device(std::string& text, const profile& source) {
+  if (source.device.empty()) return;
+  bool limits_any = false;
+  for (const space_profile& space : source.spaces) limits_any = limits_any || space.capacity != 0;
+  text += "Device " + on_one_line(source.device) + (limits_any ? ".\n" : " limits none of these memory spaces.\n");
+}
+
 inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
   if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
   if (source.mode == run_mode::no_dispatch)
     text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
+  append_device(text, source);
   if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
 }
 
@@ -35,8 +45,8 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
 ///
 /// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
 /// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
-/// whatever was unusual, and the profiler's own cost. MB is 2^20 bytes. Throws `memprof::error` if `text_options::primary_space`
-/// names no space of the profile.
+/// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
 [[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
   const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
@@ -50,7 +60,9 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space == primary || space.cumulative_peak != 0) detail::append_peak(text, source, space, options);
+    if (&space != primary && space.cumulative_peak == 0) continue;
+    detail::append_peak(text, source, space, options);
+    detail::append_capacity(text, source, space, options);
   }
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);

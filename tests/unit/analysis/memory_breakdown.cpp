@@ -94,6 +94,21 @@ TEST_CASE("breakdown: the peak's parts have the expected sizes, or the measured 
   CHECK(actual.accounted() == 430);
 }
 
+TEST_CASE("breakdown: the device memory is what is given, or else a profile's capacity, or else 12 GiB") {
+  using memprof::device_memory_source;
+  memory_summary summary = one_step().summary();
+  CHECK(break_down(summary).device_memory_from == device_memory_source::assumed);
+  summary.capacity = 860;
+  CHECK(break_down(summary).device_memory == 860);
+  CHECK(break_down(summary).device_memory_from == device_memory_source::profile);
+  CHECK(!remarks(break_down(summary), "capacity of 860 bytes"));
+  const memory_breakdown given = break_down(summary, {.device_memory = 1000});
+  CHECK(given.device_memory == 1000);
+  CHECK(given.device_memory_from == device_memory_source::option);
+  CHECK(remarks(given, "capacity of 860 bytes"));
+  CHECK(!remarks(break_down(summary, {.device_memory = 860}), "capacity of 860 bytes"));
+}
+
 TEST_CASE("breakdown: given sizes come before computed ones") {
   memprof::breakdown_options options;
   options.model_size = 1000;

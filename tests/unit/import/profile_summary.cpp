@@ -38,3 +38,26 @@ TEST_CASE("profile summary: what makes a profile's numbers doubtful is a remark"
   CHECK(summary.remarks.size() == 3);
   CHECK(!summary.peak_segment);
 }
+
+TEST_CASE("profile summary: it has the capacity, and a remark on the first allocation beyond it") {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.device = "small";
+  profile.segments = {{"FORWARD_PASS", 0, 0}};
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.segments.resize(1);
+  CHECK(!memprof::summarize(profile, space, "run.json").capacity);
+  space.capacity = 1000;
+  CHECK(memprof::summarize(profile, space, "run.json").remarks.empty());
+  space.first_shortfall.requested = 250;
+  space.first_shortfall.free = 100;
+  space.first_shortfall.segment = 0;
+  space.first_shortfall.operation = "attention";
+  const memprof::memory_summary summary = memprof::summarize(profile, space, "run.json");
+  CHECK(summary.device == "small");
+  CHECK(summary.capacity == 1000);
+  REQUIRE(summary.remarks.size() == 1);
+  CHECK(summary.remarks[0] ==
+        "an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first beyond the capacity: 100 bytes "
+        "were free");
+}

@@ -57,9 +57,9 @@ TEST_CASE("json: the document begins with its format and version, then has the f
   std::string keys;
   const nlohmann::ordered_json document = memprof::to_json({});
   for (const auto& member : document.items()) keys += member.key() + " ";
-  CHECK(
-      keys ==
-      "format version library_version mode exact complete begin_unix_ns duration_ns segments spaces operations anomalies cost ");
+  CHECK(keys ==
+        "format version library_version mode device exact complete begin_unix_ns duration_ns segments spaces operations "
+        "anomalies cost ");
   CHECK(document["format"] == "memprof-profile");
   CHECK(document["version"] == 1);
 }
@@ -121,6 +121,14 @@ TEST_CASE("json: names may hold any character, zero included") {
   profile source;
   source.segments = {{std::string{"a\0b\n\x01\"\\/", 8}, 0, 0}};
   CHECK(through_text(source) == source);
+}
+
+TEST_CASE("json: a profile from before there were capacities is read as one without") {
+  auto document = memprof::to_json(memprof_tests::small_profile());
+  document.erase("device");
+  document["spaces"][0].erase("capacity");
+  document["spaces"][0].erase("first_shortfall");
+  CHECK(memprof::from_json(document) == memprof_tests::small_profile());
 }
 
 TEST_CASE("json: keys that a later memprof added are ignored") {

@@ -116,19 +116,26 @@ TEST_CASE("json errors: another format or version is refused with what to do") {
              Equals(start + "/version is 0, and this memprof reads version 1: there never was that version"));
 }
 
-TEST_CASE("json errors: every key is required, and its lack is told with its path") {
+TEST_CASE("json errors: every key of the first version is required, and its lack is told with its path") {
   const ordered_json whole = memprof::to_json(memprof_tests::filled_profile());
   std::size_t checked = 0;
+  std::size_t later = 0;
   for (const std::string& pointer : all_pointers(whole)) {
     ordered_json damaged = whole;
     ordered_json& parent = parent_of(damaged, pointer);
     if (!parent.is_object()) continue;
     parent.erase(pointer.substr(pointer.rfind('/') + 1));
     INFO(pointer);
+    if (pointer == "/device" || pointer.ends_with("/capacity") || pointer.ends_with("/first_shortfall")) {
+      CHECK(error_in(damaged) == "no error");
+      ++later;
+      continue;
+    }
     CHECK_THAT(error_in(damaged), StartsWith(start + pointer + " is missing"));
     ++checked;
   }
   CHECK(checked > 100);
+  CHECK(later == 3);
 }
 
 TEST_CASE("json errors: a value of a wrong type is told with its path and what is expected") {
@@ -187,6 +194,8 @@ TEST_CASE("json errors: an index that leads nowhere is refused") {
   CHECK_THAT(with("/spaces/0/peak_segment", 2),
              Equals(start + "/spaces/0/peak_segment is 2, but must be at least -1 and less than 2"));
   CHECK_THAT(with("/spaces/0/peak_segment", -2), ContainsSubstring("/spaces/0/peak_segment is -2"));
+  CHECK_THAT(with("/spaces/0/first_shortfall/segment", 2),
+             Equals(start + "/spaces/0/first_shortfall/segment is 2, but must be at least -1 and less than 2"));
   CHECK_THAT(with("/operations/1/parent", 1),
              Equals(start + "/operations/1/parent is 1, but must be at least -1 and less than 1"));
   CHECK_THAT(with("/spaces/1/segments", ordered_json::array()),

@@ -80,6 +80,7 @@ TEST_CASE("schema: the names of enumerations are those of the code") {
   const nlohmann::json schema = read_schema();
   CHECK(schema["properties"]["mode"]["enum"] == as_strings(memprof::run_mode_names));
   CHECK(schema["definitions"]["live_block"]["properties"]["category"]["enum"] == as_strings(memprof::category_names));
+  CHECK(schema["definitions"]["capacity_shortfall"]["properties"]["category"]["enum"] == as_strings(memprof::category_names));
   CHECK(schema["properties"]["format"]["const"] == memprof::json_format);
   CHECK(schema["properties"]["version"]["const"] == memprof::json_version);
 }
@@ -156,6 +157,10 @@ TEST_CASE("schema: an independent validator refuses what the reader refuses") {
   CHECK(!with("/spaces/0/segments/0/segment_peak", nullptr).empty());
   CHECK(!with("/spaces/0/live_at_peak/largest_blocks/0/category", "unknown").empty());
   CHECK(!with("/cost/record_ns_per_event", "8").empty());
+  CHECK(!with("/device", nullptr).empty());
+  CHECK(!with("/spaces/0/capacity", "24GB").empty());
+  CHECK(!with("/spaces/0/first_shortfall/segment", -2).empty());
+  CHECK(!with("/spaces/0/first_shortfall/remedy", nullptr).empty());
 
   auto lacking = memprof::to_json(memprof_tests::small_profile());
   lacking["spaces"][0]["live_at_peak"].erase("by_category");

@@ -39,7 +39,9 @@ TEST_CASE("breakdown JSON: it has the numbers of the tables in bytes") {
   CHECK(summary["activations"] == hundredths(19295));
   CHECK(summary["gradients"]["actual"] == hundredths(742804) - hundredths(557201));
   CHECK(summary["overall_peak"] == hundredths(827865));
+  CHECK(summary["device"] == "");
   CHECK(summary["device_memory"] == 12'884'901'888);
+  CHECK(summary["device_memory_source"] == "assumed");
   CHECK(summary["usage_percent"].get<double>() == Catch::Approx(100 * 8278.65 / 12288));
   CHECK(summary["peak_segment"] == 3);
   CHECK(summary["peak_parts"]["live_at_peak"] == false);

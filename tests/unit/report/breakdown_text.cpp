@@ -7,6 +7,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,19 @@ TEST_CASE("breakdown text: a peak above the device's memory does not fit") {
   CHECK(contains(text, "  Usage:                127.50%\n"));  // 15666.65 / 12288
   CHECK(contains(text, "  Fits:                 no, 3,378.65 MB too much\n"));
   CHECK(contains(text, "  Activations:          9,636.02 MB\n"));
+}
+
+TEST_CASE("breakdown text: a device memory from a profile says so") {
+  memprof::memory_summary summary;
+  summary.space = "cuda:0";
+  summary.device = "gpu-24gb";
+  summary.capacity = std::int64_t{24'207} << 20;
+  summary.overall_peak = std::int64_t{25'000} << 20;
+  const std::string text = to_text(memprof::analyzed_summary{summary, break_down(summary)});
+  CHECK(contains(text, "  Device Memory:        24,207.00 MB (from the profile: cuda:0 of gpu-24gb)\n"));
+  CHECK(contains(text, "  Fits:                 no, 793.00 MB too much\n"));
+  const std::string given = to_text(memprof::analyzed_summary{summary, break_down(summary, {.device_memory = 1 << 20})});
+  CHECK(contains(given, "  Device Memory:        1.00 MB\n"));
 }
 
 TEST_CASE("breakdown text: without a model size nothing is compared, and the option is named") {

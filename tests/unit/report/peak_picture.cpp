@@ -86,6 +86,17 @@ TEST_CASE("peak picture: colours, order, limit and labels are those of the scrip
   CHECK(contains(text, "$part_3 << END_OF_PART\n0 350.000000 750.000000\nEND_OF_PART\n"));
 }
 
+TEST_CASE("peak picture: bars of different devices have a limit each") {
+  analyzed_summary larger = bar({0, 1000, 0, 0, 0});
+  larger.breakdown.device_memory = 2400 * mib;
+  const std::string text = script({bar({0, 1000, 0, 0, 0}), larger});
+  CHECK(contains(text,
+                 "$limits << END_OF_LIMITS\n-0.5 1200.000000\n0.5 1200.000000\n\n0.5 2400.000000\n1.5 2400.000000\n\n"
+                 "END_OF_LIMITS\nplot "));
+  CHECK(contains(text, "$limits using 1:2 with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000'"));
+  CHECK(!contains(script({bar({0, 1000, 0, 0, 0}), bar({1000, 0, 0, 0, 0})}), "$limits"));
+}
+
 TEST_CASE("peak picture: parts that no bar has are not in the legend") {
   const std::string text = script({bar({0, 600, 0, 400, 0})});
   CHECK(!contains(text, "title 'Other'"));

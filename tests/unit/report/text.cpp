@@ -77,6 +77,62 @@ TEST_CASE("text: the options bound its tables") {
   CHECK(!contains(text, "Largest blocks"));
 }
 
+TEST_CASE("text: of a space with a capacity it says whether it would have fitted") {
+  memprof::profile profile = training_step();
+  profile.device = "small";
+  profile.spaces[0].capacity = 8 * mib + mib / 2;
+  const std::string text = explanation(profile, {.owners = 0, .largest_blocks = 0});
+  CHECK(contains(text, "DRAM stands for the memory space cpu.\nDevice small.\n"));
+  CHECK(contains(text, "parameter (4 blocks)\ncpu would not have been full: at its peak 0.50 MB were free of 8.50 MB\nThe prof"));
+  profile.spaces[0].capacity = 0;
+  CHECK(contains(explanation(profile), "\nDevice small limits none of these memory spaces.\n"));
+  CHECK(!contains(explanation(profile), "full"));
+}
+
+TEST_CASE(
+    "text: the first allocation beyond a capacity is told with what was free, who held the rest and what would have helped") {
+  memprof::profile profile = training_step();
+  memprof::space_profile& space = profile.spaces[0];
+  space.capacity = 5 * mib;
+  memprof::capacity_shortfall& full = space.first_shortfall;
+  full.requested = 2 * mib;
+  full.operation = "gpt/block_0/mlp";
+  full.category = memprof::category::activation;
+  full.segment = 1;
+  full.time_ns = 1'200'000'000;
+  full.free = mib / 2;
+  full.shortfall = 3 * mib / 2;
+  full.held.bytes = 9 * mib / 2;
+  full.held.by_operation = {{"gpt/block_0/mlp", 3 * mib, 5}, {"gpt/embedding", 3 * mib / 2, 1}};
+  full.held.by_category = {{"activation", 9 * mib / 2, 6}};
+  full.held.largest_blocks = {{0x10, mib, "gpt/block_0/mlp", memprof::category::other, "", "", ""}};
+  full.remedy = {{"gpt/embedding", 3 * mib / 2, 1}};
+  const auto shown = [&] {
+    const std::string text = explanation(profile);
+    return text.substr(text.find("cpu would"));
+  };
+  CHECK(shown().starts_with(
+      "cpu would have been full: 2.00 MB more were asked for, 1.200 s after the capture began,\n"
+      "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_0/mlp, for category activation; 0.50 MB were free of 5.00 MB, "
+      "1.50 MB too few\n"
+      "  Freeing what gpt/embedding held, 1.50 MB in 1 block, would have been enough.\n"
+      "  Largest owners at that moment:\n"
+      "        3.00 MB    66.7 %  gpt/block_0/mlp (5 blocks)\n"
+      "        1.50 MB    33.3 %  gpt/embedding (1 block)\n"
+      "  By category:\n"
+      "        4.50 MB   100.0 %  activation (6 blocks)\n"
+      "  Largest blocks:\n"
+      "        1.00 MB    22.2 %  0x10, allocated in operation gpt/block_0/mlp\n"
+      "The profiler itself"));
+
+  full.remedy = full.held.by_operation;
+  CHECK(contains(shown(), "  Freeing what the largest 2 owners held, 4.50 MB together, would have been enough; no single one"));
+  full.remedy.clear();
+  CHECK(contains(shown(), "  Freeing all of it would not have been enough: more was asked for than the capacity.\n"));
+  full.holders_known = false;
+  CHECK(contains(shown(), "  Who held the rest is not known: the profiler itself got no memory.\nThe profiler itself"));
+}
+
 TEST_CASE("text: categories are left out if none was set") {
   memprof::profile profile = training_step();
   profile.spaces[0].live_at_peak.by_category = {{"other", 8 * mib, 16}};

@@ -24,3 +24,12 @@ endif()
 
 run(2 --logs run.profile --space dram)
 expect_one_line("${errors}" "'run.profile': the profile has no memory space 'dram'; it has 'cpu'")
+
+# The profile's capacity is the device's memory, unless one is given.
+string(JSON limited SET "${profile}" spaces 0 capacity 1048576)
+string(JSON limited SET "${limited}" device "\"small\"")
+file(WRITE ${SCRATCH}/limited.profile "${limited}")
+run(0 --logs limited.profile)
+expect("${output}" "  Device Memory:        1.00 MB (from the profile: cpu of small)")
+run(0 --logs limited.profile --device-memory 2MiB)
+expect("${output}" "  Device Memory:        2.00 MB\n" "the profile was captured for a capacity of 1048576 bytes")

@@ -1,0 +1,141 @@
+// Captures with a device: what limits which memory space, in both run modes.
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <memprof/core/device_presets.hpp>
+#include <memprof/memprof.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using memprof::device_description;
+using memprof::run_mode;
+
+namespace {
+
+constexpr std::size_t kib = 1024;
+
+device_description small_device() {
+  device_description device;
+  device.name = "small";
+  device.add({.name = "dram", .capacity = 100 * kib});
+  device.add({.name = "l1", .capacity = 1 * kib, .is_per_core = true});
+  device.add({.name = "unlimited"});
+  device.add({.name = "never used", .capacity = 1 * kib});
+  return device;
+}
+
+/// Holds 60 KiB of parameters and 30 KiB of activations when 20 KiB more are asked for.
+memprof::profile train(const memprof::capture_options& options) {
+  memprof::memory_resource dram{"dram"};
+  memprof::memory_resource l1{"l1"};
+  memprof::memory_resource unlimited{"unlimited"};
+  memprof::memory_resource host{"host"};
+  struct block {
+    memprof::memory_resource& from;
+    std::size_t bytes;
+    void* address;
+  };
+  std::vector<block> blocks;
+  const auto allocate = [&](memprof::memory_resource& from, std::size_t bytes) {
+    blocks.push_back({from, bytes, from.allocate(bytes)});
+  };
+  auto capture = memprof::begin_capture(options);
+  {
+    auto scope = memprof::track_operation<"model">(memprof::category::parameter);
+    allocate(dram, 60 * kib);
+  }
+  memprof::snapshot("MODEL_CREATION");
+  {
+    auto scope = memprof::track_operation<"forward">(memprof::category::activation);
+    for (memprof::memory_resource* from : {&l1, &unlimited, &host}) allocate(*from, 500 * kib);
+    allocate(dram, 30 * kib);
+    allocate(dram, 20 * kib);
+    allocate(dram, 40 * kib);
+  }
+  memprof::snapshot("FORWARD_PASS");
+  capture.end();
+  const memprof::profile result = capture.profile();
+  for (const block& each : blocks) each.from.deallocate(each.address, each.bytes);
+  return result;
+}
+
+void check_shortfall(const memprof::profile& made) {
+  CHECK(made.device == "small");
+  const memprof::space_profile& dram = made.space("dram");
+  CHECK(dram.capacity == 100 * kib);
+  CHECK(dram.cumulative_peak == 150 * kib);
+  const memprof::capacity_shortfall& full = dram.first_shortfall;
+  CHECK(full.requested == 20 * kib);
+  CHECK(full.free == 10 * kib);
+  CHECK(full.shortfall == 10 * kib);
+  CHECK(full.operation == "forward");
+  CHECK(full.category == memprof::category::activation);
+  CHECK(full.segment == 1);
+  CHECK(full.held.by_operation == std::vector<memprof::owned_bytes>{{"model", 60 * kib, 1}, {"forward", 30 * kib, 1}});
+  CHECK(full.remedy == std::vector<memprof::owned_bytes>{{"forward", 30 * kib, 1}});
+}
+
+}  // namespace
+
+TEST_CASE("capacity: a device limits the memory spaces of its names, in both run modes") {
+  check_shortfall(train({.device = small_device()}));
+  check_shortfall(train({.mode = run_mode::no_dispatch, .device = small_device()}));
+}
+
+TEST_CASE("capacity: spaces that the device does not limit, or limits for each core, have none, and unused ones are not there") {
+  const memprof::profile made = train({.device = small_device()});
+  for (const char* name : {"l1", "unlimited", "host"}) {
+    CHECK(made.space(name).capacity == 0);
+    CHECK(made.space(name).first_shortfall == memprof::capacity_shortfall{});
+  }
+  CHECK(made.find_space("never used") == nullptr);
+}
+
+TEST_CASE("capacity: without a device nothing is limited, also after a capture that had one") {
+  train({.device = small_device()});
+  const memprof::profile made = train({});
+  CHECK(made.device.empty());
+  CHECK(made.space("dram").capacity == 0);
+  CHECK(made.space("dram").first_shortfall == memprof::capacity_shortfall{});
+}
+
+TEST_CASE("capacity: a tensor of a terabyte does not fit a preset, and nothing is allocated to find that out") {
+  memprof::memory_resource memory{"cuda:0"};
+  auto capture = memprof::begin_capture({.mode = run_mode::no_dispatch, .device = memprof::device_preset("gpu-24gb")});
+  const std::size_t bytes = std::size_t{1} << 40;
+  memory.deallocate(memory.allocate(bytes), bytes);
+  capture.end();
+  const memprof::capacity_shortfall full = capture.profile().space("cuda:0").first_shortfall;
+  CHECK(full.requested == std::int64_t{1} << 40);
+  CHECK(full.free == std::int64_t{24'207} << 20);
+  CHECK(full.remedy.empty());
+  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("cuda:0 would have been full: 1048576.00 MB more"));
+}
+
+TEST_CASE("capacity: a negative one is refused by name, and no capture begins") {
+  device_description device = small_device();
+  device.spaces[2].capacity = -1;
+  CHECK_THROWS_MATCHES((void)memprof::begin_capture({.device = device}), memprof::error,
+                       MessageMatches(ContainsSubstring("'unlimited' of device 'small' is -1")));
+  check_shortfall(train({.device = small_device()}));
+}
+
+TEST_CASE("capacity: a device whose spaces the process has no names left for is refused, and no capture begins") {
+  const auto fill_table = [] {
+    for (int number = 0; number < 300; ++number) (void)memprof::memory_space{"space " + std::to_string(number)};
+  };
+  CHECK_THROWS_AS(fill_table(), memprof::error);
+  device_description device;
+  device.name = "late";
+  device.add({.name = "one too many", .capacity = 1});
+  CHECK_THROWS_MATCHES((void)memprof::begin_capture({.device = device}), memprof::error,
+                       MessageMatches(ContainsSubstring("'one too many'")));
+  const auto capture = memprof::begin_capture();
+  CHECK(memprof::current_profile().spaces.empty());
+}

@@ -1,0 +1,234 @@
+#include <unit/ledger/told_ledger.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#if defined(__unix__)
+#include <sys/resource.h>
+#endif
+
+using memprof::capacity_shortfall;
+using memprof::category;
+using memprof::live_block;
+using memprof::owned_bytes;
+using memprof::profile;
+using memprof::test::told_ledger;
+
+namespace {
+
+constexpr std::uint8_t cpu = 0;
+
+/// Allocates within an operation.
+void allocate_in(told_ledger& told, std::string_view operation, std::uint64_t address, std::uint64_t bytes) {
+  told.begin(operation);
+  told.allocate(address, bytes);
+  told.end(operation);
+}
+
+/// What a space of 1000 bytes lacks for `requested` bytes when the operations hold those, "a" first.
+capacity_shortfall shortfall_beside(const std::vector<std::pair<std::string, std::uint64_t>>& held, std::uint64_t requested) {
+  told_ledger told;
+  CHECK(told.events.limit(cpu, 1000));
+  std::uint64_t address = 0;
+  for (const auto& [operation, bytes] : held) allocate_in(told, operation, address += 0x100, bytes);
+  allocate_in(told, "asking", 0xF000, requested);
+  return told.open_profile().space("cpu").first_shortfall;
+}
+
+}  // namespace
+
+TEST_CASE("capacity: the first allocation beyond it is kept with what was free and who held the rest, and the run goes on") {
+  told_ledger told{{.largest_blocks = 2}};
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.begin("model", 1, {.tag = told_ledger::tag_of(category::parameter)});
+  told.allocate(0x100, 300);
+  told.allocate(0x200, 200);
+  told.end("model");
+  told.snapshot("MODEL_CREATION");
+  told.begin("forward");
+  told.begin("attention", 2);
+  told.allocate(0x300, 400);
+  told.allocate(0x400, 250, {.tag = told_ledger::tag_of(category::activation)});  // 900 are live: 150 too many
+  const std::int64_t then = static_cast<std::int64_t>(told.next_stamp()) - 100;
+  told.end("attention", 2);
+  told.allocate(0x500, 5000);
+  told.end("forward");
+  told.free(0x300);
+  told.snapshot("FORWARD_PASS");
+
+  const profile made = told.finished_profile();
+  const memprof::space_profile& space = made.space("cpu");
+  CHECK(space.capacity == 1000);
+  CHECK(space.cumulative_peak == 6150);
+  const capacity_shortfall& full = space.first_shortfall;
+  CHECK(full.requested == 250);
+  CHECK(full.operation == "forward/attention");
+  CHECK(full.category == category::activation);
+  CHECK(full.segment == 1);
+  CHECK(full.time_ns == then);
+  CHECK(full.free == 100);
+  CHECK(full.shortfall == 150);
+  CHECK(full.holders_known);
+  CHECK(full.held.bytes == 900);
+  CHECK(full.held.blocks == 3);
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"model", 500, 2}, {"forward/attention", 400, 1}});
+  CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 2}, {"other", 400, 1}});
+  REQUIRE(full.held.largest_blocks.size() == 2);
+  CHECK(full.held.largest_blocks[0] == live_block{0x300, 400, "forward/attention", category::other, "", "", ""});
+  CHECK(full.held.largest_blocks[1] == live_block{0x100, 300, "model", category::parameter, "", "", ""});
+  CHECK(full.remedy == std::vector<owned_bytes>{{"forward/attention", 400, 1}});
+}
+
+TEST_CASE("capacity: live bytes that just reach it are no shortfall") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.allocate(0x100, 600);
+  told.allocate(0x200, 400);
+  told.allocate(0x300, 0);
+  CHECK(told.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
+  told.allocate(0x400, 1);
+  CHECK(told.open_profile().space("cpu").first_shortfall.requested == 1);
+  CHECK(told.open_profile().space("cpu").first_shortfall.free == 0);
+}
+
+TEST_CASE("capacity: the remedy is the smallest owner that alone held what was missing, of equal ones the first called") {
+  using rows = std::vector<owned_bytes>;
+  CHECK(shortfall_beside({{"a", 300}, {"b", 100}, {"c", 90}, {"d", 400}}, 210).remedy == rows{{"b", 100, 1}});  // 100 missing
+  CHECK(shortfall_beside({{"a", 300}, {"b", 100}, {"c", 90}, {"d", 400}}, 211).remedy == rows{{"a", 300, 1}});
+  CHECK(shortfall_beside({{"a", 200}, {"b", 300}, {"c", 200}}, 301).remedy == rows{{"a", 200, 1}});
+}
+
+TEST_CASE("capacity: if no owner alone held what was missing, the remedy is the fewest that together did") {
+  using rows = std::vector<owned_bytes>;
+  const capacity_shortfall full = shortfall_beside({{"a", 100}, {"b", 200}, {"c", 300}, {"d", 150}}, 750);  // 500 missing
+  CHECK(full.shortfall == 500);
+  CHECK(full.remedy == rows{{"c", 300, 1}, {"b", 200, 1}});
+  CHECK(shortfall_beside({{"a", 100}, {"b", 200}, {"c", 300}, {"d", 150}}, 1000).remedy.size() == 4);  // all of it, just
+}
+
+TEST_CASE("capacity: nothing is a remedy for a request that exceeds the capacity itself") {
+  CHECK(shortfall_beside({{"a", 100}, {"b", 200}}, 1001).remedy.empty());
+  const capacity_shortfall alone = shortfall_beside({}, 1001);
+  CHECK(alone.remedy.empty());
+  CHECK(alone.free == 1000);
+  CHECK(alone.held == memprof::live_set{});
+}
+
+TEST_CASE("capacity: the asking operation's other blocks are an owner like any other") {
+  const capacity_shortfall full = shortfall_beside({{"a", 300}, {"asking", 400}, {"asking", 200}}, 500);
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"asking", 600, 2}, {"a", 300, 1}});
+  CHECK(full.remedy == std::vector<owned_bytes>{{"asking", 600, 2}});
+}
+
+TEST_CASE("capacity: a block that the asked one replaces held nothing") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.allocate(0x100, 500);
+  told.allocate(0x200, 400);
+  told.allocate(0x100, 700);
+  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+  CHECK(full.free == 600);
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"(no operation)", 400, 1}});
+}
+
+TEST_CASE("capacity: categories and names count as they were known at that moment") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.allocate(0x100, 500);
+  told.annotate(0x100, "before", category::parameter);
+  told.allocate(0x200, 400);
+  told.allocate(0x300, 200);
+  told.annotate(0x200, "after", category::gradient);
+  told.annotate(0x300, "asked", category::activation);
+  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+  CHECK(full.category == category::other);
+  CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
+  CHECK(full.held.largest_blocks[0].name == "before");
+  CHECK(full.held.largest_blocks[1].name.empty());
+}
+
+TEST_CASE("capacity: it is of one memory space, and one that never sees an event is not in the profile") {
+  told_ledger told;
+  REQUIRE(told.events.limit(1, 100));
+  REQUIRE(told.events.limit(2, 100));
+  told.allocate(0x100, 5000);
+  told.allocate(0x100, 101, {.space = 2});
+  const profile made = told.open_profile();
+  CHECK(made.spaces.size() == 2);
+  CHECK(made.space("cpu").capacity == 0);
+  CHECK(made.space("cpu").first_shortfall == capacity_shortfall{});
+  CHECK(made.space("dram").capacity == 100);
+  CHECK(made.space("dram").first_shortfall.shortfall == 1);
+}
+
+TEST_CASE("capacity: 0 is none, and a space that had events already cannot get one") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 100));
+  REQUIRE(told.events.limit(cpu, 0));
+  told.allocate(0x100, 5000);
+  CHECK(!told.events.limit(cpu, 10));
+  told.allocate(0x200, 5000);
+  CHECK(told.open_profile().space("cpu").capacity == 0);
+  CHECK(told.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
+}
+
+TEST_CASE("capacity: an overrun behind the last segment of a finished profile is in no segment") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.allocate(0x100, 10);
+  told.snapshot("ALL");
+  told.allocate(0x200, 1000);
+  CHECK(told.finished_profile().space("cpu").first_shortfall.segment == -1);
+  CHECK(told.open_profile().space("cpu").first_shortfall.segment == 1);
+}
+
+TEST_CASE("capacity: what is kept of an overrun is counted in the ledger's bytes, and does not grow with events") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  told.allocate(0x100, 900);
+  const std::size_t before = told.events.bytes();
+  told.allocate(0x200, 200);
+  const std::size_t kept = told.events.bytes();
+  CHECK(kept >= before + 2 * 4096);  // a page for the owners and one for the largest blocks
+  told.free(0x200);
+  for (int turn = 0; turn < 1000; ++turn) {
+    told.allocate(0x200, 200);
+    told.free(0x200);
+  }
+  CHECK(told.events.bytes() <= kept + 64 * 1024);  // the timeline has grown
+}
+
+#if defined(__unix__)
+
+TEST_CASE("capacity: without memory for who held the rest the profile says so, and has all sums") {
+  told_ledger told;
+  REQUIRE(told.events.limit(cpu, 1000));
+  allocate_in(told, "a", 0x100, 900);
+  told.begin("b");
+  rlimit usual{};
+  REQUIRE(::getrlimit(RLIMIT_AS, &usual) == 0);
+  const rlimit nothing_more{4096, usual.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_AS, &nothing_more) == 0);
+  told.allocate(0x200, 300, {.tag = told_ledger::tag_of(category::activation)});
+  REQUIRE(::setrlimit(RLIMIT_AS, &usual) == 0);
+
+  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+  CHECK(!full.holders_known);
+  CHECK(full.requested == 300);
+  CHECK(full.operation == "b");
+  CHECK(full.shortfall == 200);
+  CHECK(full.held.bytes == 900);
+  CHECK(full.held.remaining_bytes == 900);
+  CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 900, 1}});
+  CHECK(full.held.by_operation.empty());
+  CHECK(full.held.largest_blocks.empty());
+  CHECK(full.remedy.empty());
+}
+
+#endif
