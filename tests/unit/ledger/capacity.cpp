@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
-#if defined(__unix__)
+#if defined(__linux__)
 #include <sys/resource.h>
+#include <unistd.h>
+#include <fstream>
 #endif
 
 using memprof::capacity_shortfall;
@@ -204,31 +206,53 @@ TEST_CASE("capacity: what is kept of an overrun is counted in the ledger's bytes
   CHECK(told.events.bytes() <= kept + 64 * 1024);  // the timeline has grown
 }
 
-#if defined(__unix__)
+#if defined(__linux__)
+
+namespace {
+
+/// Tells an allocation while the system gives the process at most so many bytes more.
+void allocate_with_memory_left(told_ledger& told, std::uint64_t bytes, rlim_t left) {
+  rlimit usual{};
+  rlim_t pages = 0;
+  std::ifstream{"/proc/self/statm"} >> pages;
+  REQUIRE(::getrlimit(RLIMIT_AS, &usual) == 0);
+  const rlimit few{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + left, usual.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_AS, &few) == 0);
+  told.allocate(0xF000, bytes, {.tag = told_ledger::tag_of(category::activation)});
+  REQUIRE(::setrlimit(RLIMIT_AS, &usual) == 0);
+}
+
+}  // namespace
 
 TEST_CASE("capacity: without memory for who held the rest the profile says so, and has all sums") {
-  told_ledger told;
+  // 64 KiB are enough for the owners, not for 4096 blocks of 32 bytes.
+  for (const rlim_t left : {rlim_t{0}, rlim_t{64 * 1024}}) {
+    told_ledger told{{.largest_blocks = 4096}};
+    REQUIRE(told.events.limit(cpu, 1000));
+    allocate_in(told, "a", 0x100, 900);
+    told.begin("b");
+    allocate_with_memory_left(told, 300, left);
+
+    const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+    CHECK(!full.holders_known);
+    CHECK(full.requested == 300);
+    CHECK(full.operation == "b");
+    CHECK(full.shortfall == 200);
+    CHECK(full.held.bytes == 900);
+    CHECK(full.held.remaining_bytes == 900);
+    CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 900, 1}});
+    CHECK(full.held.by_operation.empty());
+    CHECK(full.held.largest_blocks.empty());
+    CHECK(full.remedy.empty());
+  }
+}
+
+TEST_CASE("capacity: with just the memory for who held the rest it is known") {
+  told_ledger told{{.largest_blocks = 4096}};
   REQUIRE(told.events.limit(cpu, 1000));
   allocate_in(told, "a", 0x100, 900);
-  told.begin("b");
-  rlimit usual{};
-  REQUIRE(::getrlimit(RLIMIT_AS, &usual) == 0);
-  const rlimit nothing_more{4096, usual.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_AS, &nothing_more) == 0);
-  told.allocate(0x200, 300, {.tag = told_ledger::tag_of(category::activation)});
-  REQUIRE(::setrlimit(RLIMIT_AS, &usual) == 0);
-
-  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
-  CHECK(!full.holders_known);
-  CHECK(full.requested == 300);
-  CHECK(full.operation == "b");
-  CHECK(full.shortfall == 200);
-  CHECK(full.held.bytes == 900);
-  CHECK(full.held.remaining_bytes == 900);
-  CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 900, 1}});
-  CHECK(full.held.by_operation.empty());
-  CHECK(full.held.largest_blocks.empty());
-  CHECK(full.remedy.empty());
+  allocate_with_memory_left(told, 300, rlim_t{256} * 1024);
+  CHECK(told.open_profile().space("cpu").first_shortfall.holders_known);
 }
 
 #endif
