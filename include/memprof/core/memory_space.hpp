@@ -20,8 +20,8 @@ namespace detail {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
   if (wanted == 0 || shared.space_count == registry::max_spaces) {
-    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
-          std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
+    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
+          " memory spaces; give blocks of the same kind the same space");
   }
   shared.space_names[shared.space_count] = wanted;
   return static_cast<std::uint8_t>(shared.space_count++);

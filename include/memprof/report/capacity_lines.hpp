@@ -35,8 +35,8 @@ inline void append_shortfall(std::string& text, const profile& source, const spa
   text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
           after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
   if (full.category != category::other) text += ", for category " + std::string{to_string(full.category)};
-  text += "; " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
-          " too few\n  " + remedy_text(full) + '\n';
+  text += ";\n  " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
+          " too few.\n  " + remedy_text(full) + '\n';
   if (!full.holders_known) return;
   append_owners(text, full.held, options.owners);
   append_categories(text, full.held);

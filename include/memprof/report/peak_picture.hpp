@@ -130,7 +130,8 @@ inline bool append_table(std::string& script, const std::vector<analyzed_summary
   for (std::size_t position = 0; position < bars.size(); ++position) {
     const std::string limit = ' ' + decimal(in_megabytes(bars[position].breakdown.device_memory), 6) + '\n';
     const auto middle = static_cast<double>(position);
-    script += decimal(middle - 0.5, 1) + limit + decimal(middle + 0.5, 1) + limit + '\n';
+    for (const double end : {middle - 0.5, middle + 0.5}) script += decimal(end, 1) + limit;
+    script += '\n';
   }
   script += "END_OF_LIMITS\n";
   return "$limits using 1:2";

@@ -111,19 +111,19 @@ TEST_CASE(
     const std::string text = explanation(profile);
     return text.substr(text.find("cpu would"));
   };
-  CHECK(shown().starts_with(
-      "cpu would have been full: 2.00 MB more were asked for, 1.200 s after the capture began,\n"
-      "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_0/mlp, for category activation; 0.50 MB were free of 5.00 MB, "
-      "1.50 MB too few\n"
-      "  Freeing what gpt/embedding held, 1.50 MB in 1 block, would have been enough.\n"
-      "  Largest owners at that moment:\n"
-      "        3.00 MB    66.7 %  gpt/block_0/mlp (5 blocks)\n"
-      "        1.50 MB    33.3 %  gpt/embedding (1 block)\n"
-      "  By category:\n"
-      "        4.50 MB   100.0 %  activation (6 blocks)\n"
-      "  Largest blocks:\n"
-      "        1.00 MB    22.2 %  0x10, allocated in operation gpt/block_0/mlp\n"
-      "The profiler itself"));
+  CHECK(
+      shown().starts_with("cpu would have been full: 2.00 MB more were asked for, 1.200 s after the capture began,\n"
+                          "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_0/mlp, for category activation;\n"
+                          "  0.50 MB were free of 5.00 MB, 1.50 MB too few.\n"
+                          "  Freeing what gpt/embedding held, 1.50 MB in 1 block, would have been enough.\n"
+                          "  Largest owners at that moment:\n"
+                          "        3.00 MB    66.7 %  gpt/block_0/mlp (5 blocks)\n"
+                          "        1.50 MB    33.3 %  gpt/embedding (1 block)\n"
+                          "  By category:\n"
+                          "        4.50 MB   100.0 %  activation (6 blocks)\n"
+                          "  Largest blocks:\n"
+                          "        1.00 MB    22.2 %  0x10, allocated in operation gpt/block_0/mlp\n"
+                          "The profiler itself"));
 
   full.remedy = full.held.by_operation;
   CHECK(contains(shown(), "  Freeing what the largest 2 owners held, 4.50 MB together, would have been enough; no single one"));
