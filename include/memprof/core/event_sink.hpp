@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/core/core_range.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/memory_space.hpp>
 #include <memprof/core/recorder.hpp>
@@ -23,6 +24,10 @@ namespace detail {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
 }
 
+[[nodiscard]] inline std::uint64_t address_on_cores(const void* address, const core_range& cores) noexcept {
+  return memprof::address_on_cores(reinterpret_cast<std::uintptr_t>(address), cores);
+}
+
 }  // namespace detail
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
@@ -40,6 +45,35 @@ class event_sink {
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
     detail::record_deallocation(space.id(), address, bytes);
+  }
+
+  // Memory that each core has of its own (L1, SRAM). The profile tells what lay on the busiest core; in the numbers of the whole
+  // space a block counts with its bytes on all of its cores together. A set of several rectangles is told as one block for each,
+  // with the same address. Cores of different devices are in different spaces. Rectangles whose corners are exchanged are
+  // counted in `event_anomalies::rejected_events`.
+
+  /// A block of `bytes_per_core` on each of `cores`. Cost: that of one event; accounting for it costs a step for each core.
+  ///
+  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. A block
+  /// that an allocator keeps at one address of all cores, whichever of them it uses, is told on all cores of the device. To
+  /// `annotate` a block, use its `address_on_cores`.
+  void allocate_on_cores(memory_space space, const void* address, std::size_t bytes_per_core, core_range cores,
+                         buffer_kind kind = buffer_kind::buffer, std::optional<category> told = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(detail::tag_of(told) | static_cast<unsigned>(kind) << 8);
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::allocate_on_cores, space.id(), tag});
+  }
+  /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  void deallocate_on_cores(memory_space space, const void* address, core_range cores,
+                           std::size_t bytes_per_core = 0) const noexcept {
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::deallocate_on_cores, space.id(), 0});
+  }
+  /// The end of every circular buffer that lies on one of `cores` or more, as a whole: a program that starts on some cores of
+  /// another finds that one at its end. Nothing is unusual if there is none. Accounting for it costs a pass over the circular
+  /// buffers.
+  void deallocate_circular_buffers(memory_space space, core_range cores = any_core) const noexcept {
+    detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.id(), 0});
   }
 };
 
