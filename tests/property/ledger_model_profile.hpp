@@ -135,6 +135,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   for (const auto& [address, ordinal] : space.live) result.cumulative_current += space.blocks[ordinal].bytes;
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;
+  result.cores = space.cores.build(space.first_segment, segments.size());
   return result;
 }
 

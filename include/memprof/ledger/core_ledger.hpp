@@ -48,6 +48,7 @@ class core_ledger {
   /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
   /// bits. False, and the block is not there, if the system has no memory.
   [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind) noexcept {
+    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
     if (!reach(cores) || !note(cores)) return false;
     deallocate(address);
     live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
@@ -92,7 +93,6 @@ class core_ledger {
       core.overall.raise_to(core.peak);
       core.peak = core.live;
     }
-    // Segments from before the first block have zeros.
     if (!segments_.resize(finished_)) return false;
     segments_.back() = greatest;
     return true;

@@ -238,6 +238,12 @@ class ledger {
       case event_kind::thread_begin:
         while (!run.scopes.empty()) close_innermost(run);
         break;
+      default: apply_on_cores(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+    }
+  }
+
+  [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
+    switch (told.kind) {
       case event_kind::allocate_on_cores: allocate_on_cores(run, told); break;
       case event_kind::deallocate_on_cores: deallocate_on_cores(run, told); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(run, told); break;
@@ -246,7 +252,7 @@ class ledger {
   }
 
   /// In the space as a whole a block on cores is an ordinary one, as large as its parts together.
-  [[gnu::noinline]] void allocate_on_cores(thread_state& run, const event& told) noexcept {
+  void allocate_on_cores(thread_state& run, const event& told) noexcept {
     const core_range cores = core_range::unpacked(told.label);
     const unsigned kind = told.tag >> 8U;
     event whole = told;
@@ -266,7 +272,7 @@ class ledger {
     allocate(run, whole);
   }
 
-  [[gnu::noinline]] void deallocate_on_cores(thread_state& run, const event& told) noexcept {
+  void deallocate_on_cores(thread_state& run, const event& told) noexcept {
     const core_range cores = core_range::unpacked(told.label);
     event whole = told;
     if (!cores.is_valid() || __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
@@ -278,7 +284,7 @@ class ledger {
     deallocate(run, whole);
   }
 
-  [[gnu::noinline]] void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
+  void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
     const core_range cores = core_range::unpacked(told.label);
     if (!cores.is_valid()) {
       ++rejected_events_;

@@ -132,7 +132,7 @@ struct core_peaks {
 
 /// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
 struct core_range_peaks {
-  std::string cores;  ///< first and last core, as in "[0-0 - 7-7]"
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
   core_peaks peaks;
 
   bool operator==(const core_range_peaks&) const = default;

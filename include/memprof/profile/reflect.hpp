@@ -91,7 +91,7 @@ inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>(
                                                                                  "busiest_core"});
 
 template <>
-inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"cores", "peaks"});
+inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
 
 template <>
 inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges"});

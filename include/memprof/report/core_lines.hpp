@@ -45,7 +45,7 @@ inline void append_core_ranges(std::string& text, const core_profile& cores, std
     const core_range_peaks& row = cores.ranges[index];
     text += right_aligned(megabytes(row.peaks.circular_buffers), width + 1) +
             right_aligned(megabytes(row.peaks.buffers), width + 2) + right_aligned(megabytes(row.peaks.total), width + 2) + "  " +
-            on_one_line(row.cores) + '\n';
+            on_one_line(row.range) + '\n';
   }
   if (shown != 0 && shown < cores.ranges.size()) {
     text +=
