@@ -224,14 +224,22 @@ class sequence_generator {
       case 6: told.address = random_.next(); break;
       case 7: told.label = static_cast<std::uint32_t>(random_.below(label_count + 3)); break;
       case 8: told.space = any_space; break;
-      case 11: told.label = random_.pick(std::array<std::uint32_t, 4>{0x00000001, 0x00010000, 0x00000100, 0x0101FFFF}); break;
-      case 12: told.label = core_range{0, 0, static_cast<std::uint8_t>(random_.below(12)), 9}.packed(); break;
+      case 11:  // corners exchanged
+        if (is_on_cores(told)) told.label = random_.pick(std::array<std::uint32_t, 3>{0x00000001, 0x00000100, 0x0101FFFF});
+        break;
+      case 12:  // cores that no other block reaches
+        if (is_on_cores(told)) told.label = core_range{0, 0, static_cast<std::uint8_t>(random_.below(12)), 9}.packed();
+        break;
       case 13:  // the same address freed as another sort of block
-        told.kind = random_.chance(50) ? event_kind::deallocate : event_kind::deallocate_on_cores;
+        if (is_on_cores(told)) told.kind = random_.chance(50) ? event_kind::deallocate : event_kind::deallocate_on_cores;
         break;
       case 9: thread = random_.pick(std::array<std::uint32_t, 3>{1500, 1U << 20, 0xFFFFFFFF}); break;
       default: told.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
     }
+  }
+
+  [[nodiscard]] static bool is_on_cores(const event& told) {
+    return told.kind >= event_kind::allocate_on_cores && told.kind <= event_kind::deallocate_circular_buffers;
   }
 
   [[nodiscard]] std::uint64_t random_size() {
