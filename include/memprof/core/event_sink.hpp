@@ -47,19 +47,19 @@ class event_sink {
     detail::record_deallocation(space.id(), address, bytes);
   }
 
-  // Memory that each core has of its own (L1, SRAM). The profile tells what lay on the busiest core; in the numbers of the whole
-  // space a block counts with its bytes on all of its cores together. A set of several rectangles is told as one block for each,
-  // with the same address. Cores of different devices are in different spaces. Rectangles whose corners are exchanged are
-  // counted in `event_anomalies::rejected_events`.
-
-  /// A block of `bytes_per_core` on each of `cores`. Cost: that of one event; accounting for it costs a step for each core.
+  /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
+  /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
   ///
-  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. A block
-  /// that an allocator keeps at one address of all cores, whichever of them it uses, is told on all cores of the device. To
-  /// `annotate` a block, use its `address_on_cores`.
+  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
+  /// of several rectangles is told as a block for each, at the same address. A buffer whose allocator reserves the address on
+  /// every core is told on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
+  /// block, use its `address_on_cores`.
+  ///
+  /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
+  /// `event_anomalies::rejected_events`, for the calls below too.
   void allocate_on_cores(memory_space space, const void* address, std::size_t bytes_per_core, core_range cores,
-                         buffer_kind kind = buffer_kind::buffer, std::optional<category> told = {}) const noexcept {
-    const auto tag = static_cast<std::uint16_t>(detail::tag_of(told) | static_cast<unsigned>(kind) << 8);
+                         buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
     detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
                           event_kind::allocate_on_cores, space.id(), tag});
   }
@@ -69,9 +69,8 @@ class event_sink {
     detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
                           event_kind::deallocate_on_cores, space.id(), 0});
   }
-  /// The end of every circular buffer that lies on one of `cores` or more, as a whole: a program that starts on some cores of
-  /// another finds that one at its end. Nothing is unusual if there is none. Accounting for it costs a pass over the circular
-  /// buffers.
+  /// The end of every circular buffer that lies on any of `cores`, on its other cores too: where a program can start, the one
+  /// before has ended as a whole. It is not unusual that there is none. Accounting for it costs a pass over the circular buffers.
   void deallocate_circular_buffers(memory_space space, core_range cores = any_core) const noexcept {
     detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.id(), 0});
   }
