@@ -64,13 +64,8 @@ class core_ledger {
 
   /// Takes a block away; nothing happens if there is none.
   void deallocate(std::uint64_t address) noexcept {
-    for (const buffer_kind kind : {buffer_kind::buffer, buffer_kind::circular_buffer}) {
-      live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-      const live_blocks::place found = table.find(address);
-      if (!found) continue;
-      change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
-      table.erase(found);
-    }
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
   }
 
   /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
@@ -80,7 +75,7 @@ class core_ledger {
     blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
       if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
     });
-    for (const std::uint64_t address : ended_) deallocate(address);
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
     return ended_;
   }
 
@@ -132,6 +127,14 @@ class core_ledger {
 
   [[nodiscard]] static core_range cores_of(const block& live) noexcept {
     return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
   }
 
   void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {

@@ -10,17 +10,26 @@
 #include <string>
 #include <vector>
 
+/// @file
+/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
+
 namespace memprof::detail {
 
 /// "3-4": column, then row.
-[[nodiscard]] inline std::string core_text(std::uint8_t x, std::uint8_t y) { return std::to_string(x) + '-' + std::to_string(y); }
-
-/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
-[[nodiscard]] inline std::string core_range_text(const core_range& cores) {
-  return '[' + core_text(cores.x0, cores.y0) + " - " + core_text(cores.x1, cores.y1) + ']';
+template <class Coordinate>
+[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
+  return std::to_string(x).append(1, '-').append(std::to_string(y));
 }
 
-[[nodiscard]] inline core_peaks to_core_peaks(const core_maxima& greatest) {
+/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
+template <class Range>
+[[nodiscard]] std::string core_range_text(const Range& cores) {
+  std::string text{'['};
+  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
+}
+
+template <class Maxima>
+[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
   core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
   if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
   return result;
