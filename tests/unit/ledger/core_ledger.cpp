@@ -91,7 +91,7 @@ TEST_CASE("core ledger: the peak is what the busiest core holds") {
   CHECK(space.cores.peaks == core_peaks{1024 * kib, 200 * kib, 1224 * kib, "1-0"});
 }
 
-// The matrix product in shared/data/tt_train: peaks in bytes as tt-metal's own test expects them.
+// A captured matrix product of tt-metal, with the peaks in bytes that its own test expects.
 TEST_CASE("core ledger: a captured program has the peaks that its own tracker told") {
   told_l1 told;
   told.buffer(1'552'384, 20'480);
