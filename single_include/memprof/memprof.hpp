@@ -146,12 +146,15 @@ namespace memprof {
 
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
-  allocate = 1,  ///< address, bytes, space, tag
-  deallocate,    ///< address, bytes as the caller told them (0: not told), space
-  annotate,      ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
-  scope_begin,   ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
-  scope_end,     ///< label, address: as in its `scope_begin`
-  thread_begin,  ///< the ring belongs to a new thread: no operation is open
+  allocate = 1,         ///< address, bytes, space, tag
+  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
+  scope_end,            ///< label, address: as in its `scope_begin`
+  thread_begin,         ///< the ring belongs to a new thread: no operation is open
+  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
+  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -163,7 +166,8 @@ inline constexpr std::uint8_t any_space = 255;
 /// One thing that happened to memory: the only form in which sources speak to the ledger.
 ///
 /// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
-/// thread". `tag` is 0 or a category's value plus one. `space` and `label` are ids of interned names.
+/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
+/// `label` are ids of interned names, unless the kind says otherwise.
 struct event {
   std::uint64_t stamp;
   std::uint64_t address;
@@ -942,6 +946,59 @@ class optional_category {
 
 }  // namespace memprof
 
+// ---- <memprof/core/core_range.hpp>
+#include <cstdint>
+
+/// @file
+/// Words for memory that every core of a device has of its own.
+
+namespace memprof {
+
+/// What a block on the cores of a device is for. Circular buffers pass data between the kernels of one program and go with it.
+enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
+
+/// A rectangle of a device's cores; both corners belong to it.
+struct core_range {
+  std::uint8_t x0;
+  std::uint8_t y0;
+  std::uint8_t x1;  ///< at least `x0`
+  std::uint8_t y1;  ///< at least `y0`
+
+  [[nodiscard]] constexpr bool is_valid() const noexcept { return x0 <= x1 && y0 <= y1; }
+  /// How many cores it has, from 1 to 65,536.
+  [[nodiscard]] constexpr std::uint32_t count() const noexcept { return (x1 - x0 + 1U) * (y1 - y0 + 1U); }
+  [[nodiscard]] constexpr bool overlaps(const core_range& other) const noexcept {
+    return x0 <= other.x1 && other.x0 <= x1 && y0 <= other.y1 && other.y0 <= y1;
+  }
+
+  /// As an event carries it in `label`.
+  [[nodiscard]] constexpr std::uint32_t packed() const noexcept {
+    return std::uint32_t{x0} | std::uint32_t{y0} << 8 | std::uint32_t{x1} << 16 | std::uint32_t{y1} << 24;
+  }
+  /// The inverse of `packed`; not valid if an event said so.
+  [[nodiscard]] static constexpr core_range unpacked(std::uint32_t word) noexcept {
+    return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word >> 16),
+            static_cast<std::uint8_t>(word >> 24)};
+  }
+
+  bool operator==(const core_range&) const = default;
+};
+
+/// All cores that any device can have: for frees, where it means "wherever they are".
+inline constexpr core_range any_core{0, 0, 255, 255};
+
+/// The address by which blocks on cores are told apart: the upper 16 bits also hold, inverted, the first core.
+///
+/// Each core has its own memory, so that blocks on disjoint cores share addresses, and programs that split their work do just
+/// that. Inverted, because then it is no address of an ordinary block: one that is freed by the wrong function is counted as
+/// unmatched instead of being missing on the whole device and live on its cores. Its own inverse.
+[[nodiscard]] constexpr std::uint64_t address_on_cores(std::uint64_t address, const core_range& cores) noexcept {
+  const std::uint64_t first_core = std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8;
+  return address ^ (~first_core << 48);
+}
+
+}  // namespace memprof
+
 // ---- <memprof/core/event_order.hpp>
 #include <atomic>
 #include <cstdint>
@@ -1525,6 +1582,25 @@ inline namespace without_exceptions {
 
 namespace memprof {
 
+namespace detail {
+
+/// The id of the memory space of that name, a new one if there is none. Under the registry's lock. Throws `memprof::error` at
+/// the 256th different name.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) {
+  const label wanted = abi_1::intern(shared, name);
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
+  }
+  if (wanted == 0 || shared.space_count == registry::max_spaces) {
+    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
+          " memory spaces; give blocks of the same kind the same space");
+  }
+  shared.space_names[shared.space_count] = wanted;
+  return static_cast<std::uint8_t>(shared.space_count++);
+}
+
+}  // namespace detail
+
 /// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
 class memory_space {
  public:
@@ -1533,19 +1609,7 @@ class memory_space {
     registry& shared = abi_1::process_registry;
     const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
     const detail::lock_guard lock{shared.lock};
-    const label wanted = abi_1::intern(shared, name);
-    for (std::uint32_t id = 0; id < shared.space_count; ++id) {
-      if (shared.space_names[id] == wanted) {
-        id_ = static_cast<std::uint8_t>(id);
-        return;
-      }
-    }
-    if (wanted == 0 || shared.space_count == registry::max_spaces) {
-      detail::raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
-                    std::to_string(registry::max_spaces) + " memory spaces; give blocks of the same kind the same space");
-    }
-    id_ = static_cast<std::uint8_t>(shared.space_count);
-    shared.space_names[shared.space_count++] = wanted;
+    id_ = detail::id_of_space(shared, name);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
@@ -1576,6 +1640,10 @@ namespace detail {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
 }
 
+[[nodiscard]] inline std::uint64_t address_on_cores(const void* address, const core_range& cores) noexcept {
+  return memprof::address_on_cores(reinterpret_cast<std::uintptr_t>(address), cores);
+}
+
 }  // namespace detail
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
@@ -1593,6 +1661,34 @@ class event_sink {
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
     detail::record_deallocation(space.id(), address, bytes);
+  }
+
+  /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
+  /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
+  ///
+  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
+  /// of several rectangles is told as a block for each, at the same address. A buffer whose allocator reserves the address on
+  /// every core is told on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
+  /// block, use its `address_on_cores`.
+  ///
+  /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
+  /// `event_anomalies::rejected_events`, for the calls below too.
+  void allocate_on_cores(memory_space space, const void* address, std::size_t bytes_per_core, core_range cores,
+                         buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::allocate_on_cores, space.id(), tag});
+  }
+  /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  void deallocate_on_cores(memory_space space, const void* address, core_range cores,
+                           std::size_t bytes_per_core = 0) const noexcept {
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::deallocate_on_cores, space.id(), 0});
+  }
+  /// The end of every circular buffer that lies on any of `cores`, on its other cores too: where a program can start, the one
+  /// before has ended as a whole. It is not unusual that there is none. Accounting for it costs a pass over the circular buffers.
+  void deallocate_circular_buffers(memory_space space, core_range cores = any_core) const noexcept {
+    detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.id(), 0});
   }
 };
 
@@ -2103,6 +2199,25 @@ struct event_tally {
   bool operator==(const event_tally&) const = default;
 };
 
+/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
+/// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+struct capacity_shortfall {
+  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
+  std::string operation;       ///< path of the operation that asked, empty if none was open
+  memprof::category category = category::other;
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+  std::int64_t free = 0;       ///< bytes: the capacity less what was live
+  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
+  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
+  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::vector<owned_bytes> remedy;
+
+  bool operator==(const capacity_shortfall&) const = default;
+};
+
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
   event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
@@ -2113,6 +2228,35 @@ struct space_anomalies {
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
 
   bool operator==(const space_anomalies&) const = default;
+};
+
+/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
+/// is at most the sum of the others.
+struct core_peaks {
+  std::int64_t circular_buffers = 0;
+  std::int64_t buffers = 0;
+  std::int64_t total = 0;    ///< peak of the sum of both on a core
+  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
+
+  bool operator==(const core_peaks&) const = default;
+};
+
+/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
+struct core_range_peaks {
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
+  core_peaks peaks;
+
+  bool operator==(const core_range_peaks&) const = default;
+};
+
+/// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
+/// other numbers of the space such a block counts with its bytes on all its cores together.
+struct core_profile {
+  core_peaks peaks;                      ///< over the whole capture
+  std::vector<core_peaks> segments;      ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<core_range_peaks> ranges;  ///< over the whole capture, the greatest total first
+
+  bool operator==(const core_profile&) const = default;
 };
 
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
@@ -2128,9 +2272,12 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
+  std::int64_t capacity = 0;  ///< bytes, as `capture_options::device` told; 0: no limit
+  capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
+  core_profile cores;  ///< what lay on single cores, if the space is that of cores
 
   bool operator==(const space_profile&) const = default;
 };
@@ -2193,6 +2340,7 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
+  std::string device;              ///< the name of `capture_options::device`; empty: none was described
   bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
@@ -2504,6 +2652,7 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -2748,61 +2897,6 @@ class live_blocks {
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/operation_stats.hpp>
-#include <cstdint>
-
-namespace memprof {
-
-/// Bytes and blocks that one owner has live, and what it had at the space's last peak.
-///
-/// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
-/// peak; one that has not changed since still has them. So a peak costs nothing per owner.
-struct owner_stats {
-  // Bytes and blocks do not lie side by side: compilers would move them as one vector, which is slower than two additions.
-  std::int64_t live;
-  std::int64_t live_before_change;
-  std::uint64_t changed_epoch;
-  std::int64_t blocks;
-  std::int64_t blocks_before_change;
-
-  void change(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
-    if (changed_epoch != epoch) {
-      live_before_change = live;
-      blocks_before_change = blocks;
-      changed_epoch = epoch;
-    }
-    live += bytes;
-    blocks += count;
-  }
-  /// The same for what was wrong all along: the values at the peak change as well.
-  void correct(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
-    change(epoch, bytes, count);
-    live_before_change += bytes;
-    blocks_before_change += count;
-  }
-  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
-    return changed_epoch == epoch ? live_before_change : live;
-  }
-  [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {
-    return changed_epoch == epoch ? blocks_before_change : blocks;
-  }
-};
-
-/// One operation in one memory space. Self values; the tree sums them to inclusive ones.
-struct operation_stats {
-  owner_stats owned;
-  std::int64_t allocated;
-  std::int64_t freed;
-  std::int64_t allocation_count;
-  std::int64_t deallocation_count;
-  std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
-  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
-  std::int64_t peak;       ///< inclusive
-  std::int64_t self_peak;
-};
-
-}  // namespace memprof
-
 // ---- <memprof/ledger/segment_record.hpp>
 #include <array>
 #include <cstddef>
@@ -2816,6 +2910,11 @@ struct owner_at_peak {
   std::int64_t bytes;
   std::int64_t blocks;
 };
+
+/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
+[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+}
 
 /// What a category had live at a peak.
 struct category_at_peak {
@@ -2841,77 +2940,6 @@ struct segment_record {
   std::int64_t remaining_bytes;  ///< of operations that were not kept
   std::int64_t remaining_operations;
   std::array<category_at_peak, category_names.size()> categories;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/timeline.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-/// Live bytes over time in a bounded number of points, each covering the same number of events.
-///
-/// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
-class timeline {
- public:
-  struct point {
-    std::uint64_t stamp;   ///< of the last stamped event before it began
-    std::int64_t peak;     ///< greatest value within it, its beginning included
-    std::int64_t current;  ///< value at its end
-  };
-
-  /// At most `max_points` points, the open one included; at least 2.
-  explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
-
-  /// Tells that live bytes grew to `live`; `add` of the same event follows.
-  void raise(std::int64_t live) noexcept {
-    open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
-  }
-
-  /// Tells the live bytes after one event.
-  void add(std::int64_t live, std::uint64_t stamp) noexcept {
-    if (--remaining_ == 0) [[unlikely]]
-      close(live, stamp);
-  }
-
-  /// How many events each finished point covers.
-  [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
-  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
-  /// The point that is not full yet; `has_open` says whether any event is in it.
-  [[nodiscard]] const point& open() const noexcept { return open_; }
-  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
-
- private:
-  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
-    open_.current = live;
-    remaining_ = width_;
-    // Without memory for another point this one goes on: coarser, and still no maximum is lost.
-    if (!points_.push_back(open_)) return;
-    if (points_.size() == max_points_) join_neighbours();
-    open_ = {stamp, live, live};
-  }
-
-  void join_neighbours() noexcept {
-    const std::size_t half = points_.size() / 2;
-    for (std::size_t index = 0; index < half; ++index) {
-      const point& left = points_[2 * index];
-      const point& right = points_[2 * index + 1];
-      points_[index] = {left.stamp, left.peak > right.peak ? left.peak : right.peak, right.current};
-    }
-    while (points_.size() > half) points_.pop_back();
-    width_ *= 2;
-    remaining_ = width_;
-  }
-
-  std::uint64_t remaining_ = 1;
-  std::uint64_t width_ = 1;
-  std::uint32_t max_points_;
-  point open_{0, 0, 0};
-  detail::page_array<point> points_;
 };
 
 }  // namespace memprof
@@ -3000,6 +3028,387 @@ class top_blocks_of_segments {
 
 }  // namespace memprof
 
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
+/// for, and who held the rest at that moment. Categories and annotations are those known then.
+struct capacity_overrun {
+  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
+  std::size_t segment = 0;                   ///< the space's segment in which it was asked for
+  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;                   ///< when it was asked for
+  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
+  detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+
+  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
+
+  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
+  [[gnu::cold]] void take_out_asked() noexcept {
+    stamp = moment.peak_stamp;
+    const auto bytes = static_cast<std::int64_t>(asked.bytes);
+    moment.live_at_peak -= bytes;
+    --moment.blocks_at_peak;
+    moment.categories[asked.category()].bytes -= bytes;
+    --moment.categories[asked.category()].blocks;
+    for (owner_at_peak& row : owners) {
+      if (row.operation != asked.operation()) continue;
+      row.bytes -= bytes;
+      if (--row.blocks != 0) break;
+      row = owners.back();
+      owners.pop_back();
+      break;
+    }
+    detail::sort_rows(owners.data(), owners.size(), holds_more);
+  }
+
+  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
+  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
+    if (!largest.resize(limit)) return false;
+    std::uint32_t count = 0;
+    const top_blocks_view best{largest.data(), count, limit};
+    live.for_each([&](const block& held) {
+      if (held.address != asked.address) best.offer(held);
+    });
+    return largest.resize(count);
+  }
+
+  [[gnu::cold]] void forget_holders() noexcept {
+    owners.clear();
+    largest.clear();
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/core_ledger.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind) noexcept {
+    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    ++finished_;
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    if (!segments_.resize(finished_)) return false;
+    segments_.back() = greatest;
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// The finished segments of the space; may be fewer if there was no memory.
+  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes();
+  }
+
+ private:
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    detail::page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  detail::page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`; `bytes` are those on each core, `owner` the packed rectangle
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  detail::page_array<std::uint32_t> ranges_;
+  detail::page_array<std::uint64_t> ended_;
+  detail::page_array<core_maxima> segments_;
+  std::size_t finished_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/operation_stats.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes and blocks that one owner has live, and what it had at the space's last peak.
+///
+/// A new peak only raises the space's `epoch`. An owner that changes afterwards first keeps its present values as those of the
+/// peak; one that has not changed since still has them. So a peak costs nothing per owner.
+struct owner_stats {
+  // Bytes and blocks do not lie side by side: compilers would move them as one vector, which is slower than two additions.
+  std::int64_t live;
+  std::int64_t live_before_change;
+  std::uint64_t changed_epoch;
+  std::int64_t blocks;
+  std::int64_t blocks_before_change;
+
+  void change(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    if (changed_epoch != epoch) {
+      live_before_change = live;
+      blocks_before_change = blocks;
+      changed_epoch = epoch;
+    }
+    live += bytes;
+    blocks += count;
+  }
+  /// The same for what was wrong all along: the values at the peak change as well.
+  void correct(std::uint64_t epoch, std::int64_t bytes, std::int64_t count) noexcept {
+    change(epoch, bytes, count);
+    live_before_change += bytes;
+    blocks_before_change += count;
+  }
+  [[nodiscard]] std::int64_t live_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? live_before_change : live;
+  }
+  [[nodiscard]] std::int64_t blocks_at_peak(std::uint64_t epoch) const noexcept {
+    return changed_epoch == epoch ? blocks_before_change : blocks;
+  }
+};
+
+/// One operation in one memory space. Self values; the tree sums them to inclusive ones.
+struct operation_stats {
+  owner_stats owned;
+  std::int64_t allocated;
+  std::int64_t freed;
+  std::int64_t allocation_count;
+  std::int64_t deallocation_count;
+  std::int64_t max_delta;  ///< inclusive; meaningful if `finished` is not 0
+  std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
+  std::int64_t peak;       ///< inclusive
+  std::int64_t self_peak;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/timeline.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Live bytes over time in a bounded number of points, each covering the same number of events.
+///
+/// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
+class timeline {
+ public:
+  struct point {
+    std::uint64_t stamp;   ///< of the last stamped event before it began
+    std::int64_t peak;     ///< greatest value within it, its beginning included
+    std::int64_t current;  ///< value at its end
+  };
+
+  /// At most `max_points` points, the open one included; at least 2.
+  explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
+
+  /// Tells that live bytes grew to `live`; `add` of the same event follows.
+  void raise(std::int64_t live) noexcept {
+    open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
+  }
+
+  /// Tells the live bytes after one event.
+  void add(std::int64_t live, std::uint64_t stamp) noexcept {
+    if (--remaining_ == 0) [[unlikely]]
+      close(live, stamp);
+  }
+
+  /// How many events each finished point covers.
+  [[nodiscard]] std::uint64_t events_per_point() const noexcept { return width_; }
+  [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
+  /// The point that is not full yet; `has_open` says whether any event is in it.
+  [[nodiscard]] const point& open() const noexcept { return open_; }
+  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
+
+ private:
+  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
+    open_.current = live;
+    remaining_ = width_;
+    // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    if (!points_.push_back(open_)) return;
+    if (points_.size() == max_points_) join_neighbours();
+    open_ = {stamp, live, live};
+  }
+
+  void join_neighbours() noexcept {
+    const std::size_t half = points_.size() / 2;
+    for (std::size_t index = 0; index < half; ++index) {
+      const point& left = points_[2 * index];
+      const point& right = points_[2 * index + 1];
+      points_[index] = {left.stamp, left.peak > right.peak ? left.peak : right.peak, right.current};
+    }
+    while (points_.size() > half) points_.pop_back();
+    width_ *= 2;
+    remaining_ = width_;
+  }
+
+  std::uint64_t remaining_ = 1;
+  std::uint64_t width_ = 1;
+  std::uint32_t max_points_;
+  point open_{0, 0, 0};
+  detail::page_array<point> points_;
+};
+
+}  // namespace memprof
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -3046,6 +3455,12 @@ class space_ledger {
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
+  /// Gives the space a capacity in bytes; 0: none. Before its first event.
+  void limit(std::int64_t capacity) noexcept {
+    if (capacity <= 0) return;
+    capacity_ = overrun_above_ = capacity;
+  }
+
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
@@ -3069,6 +3484,9 @@ class space_ledger {
       peak_operation_ = entry->operation();
       freed_count_ = 0;
       ++epoch_;
+      // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
+      if (live_ > overrun_above_) [[unlikely]]
+        note_overrun(*entry);
     }
     line_.raise(live_);
     line_.add(live_, stamp);
@@ -3118,6 +3536,10 @@ class space_ledger {
   /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
   [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
 
+  /// What lies on each core, beside the space's totals.
+  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
@@ -3147,7 +3569,7 @@ class space_ledger {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    return true;
+    return cores_.end_segment();
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -3186,9 +3608,7 @@ class space_ledger {
       outside.blocks -= blocks;
     }
     if (outside.blocks != 0 && !rows.push_back(outside)) return false;
-    detail::sort_rows(rows.data(), rows.size(), [](const owner_at_peak& left, const owner_at_peak& right) {
-      return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
-    });
+    detail::sort_rows(rows.data(), rows.size(), holds_more);
     return true;
   }
 
@@ -3202,6 +3622,9 @@ class space_ledger {
   /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  /// What `limit` told; 0: none.
+  [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -3220,7 +3643,8 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes();
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
+           cores_.bytes();
   }
 
   tally unmatched_frees;
@@ -3240,6 +3664,18 @@ class space_ledger {
     peak_operation_ = 0;
     freed_count_ = 0;
     ++epoch_;
+  }
+
+  /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
+  /// operations and live blocks.
+  [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
+    overrun_above_ = std::numeric_limits<std::int64_t>::max();
+    overrun_.asked = asked;
+    overrun_.segment = segments_.size();
+    overrun_.moment = open_segment();
+    overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
+    if (!overrun_.has_holders) overrun_.forget_holders();
+    overrun_.take_out_asked();
   }
 
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
@@ -3285,6 +3721,8 @@ class space_ledger {
   detail::page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
+  std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
+  std::int64_t capacity_ = 0;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
@@ -3297,7 +3735,9 @@ class space_ledger {
   std::int64_t overall_peak_ = 0;
   std::size_t overall_segment_ = 0;
   top_blocks_of_segments largest_of_finished_;
+  capacity_overrun overrun_;
   bool is_usable_ = false;
+  core_ledger cores_;
 };
 
 }  // namespace memprof
@@ -3331,6 +3771,15 @@ class ledger {
   ~ledger() {
     for (space_ledger* space : spaces_) destroy(space);
     for (thread_state* thread : threads_) destroy(thread);
+  }
+
+  /// Gives a memory space a capacity in bytes; 0: none. The first allocation that exceeds it is kept with who held the rest, and
+  /// events go on. False, and nothing changed, if the space has had events already or the system has no memory.
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity) noexcept {
+    if (spaces_[space] != nullptr) return false;
+    if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
+    limits_[space] = capacity;
+    return true;
   }
 
   /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
@@ -3406,7 +3855,7 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -3531,8 +3980,67 @@ class ledger {
       case event_kind::thread_begin:
         while (!run.scopes.empty()) close_innermost(run);
         break;
+      default: apply_on_cores(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+    }
+  }
+
+  [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::allocate_on_cores: allocate_on_cores(run, told); break;
+      case event_kind::deallocate_on_cores: deallocate_on_cores(run, told); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(run, told); break;
       default: ++rejected_events_; break;
     }
+  }
+
+  /// In the space as a whole a block on cores is an ordinary one, as large as its parts together.
+  void allocate_on_cores(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    const unsigned kind = told.tag >> 8U;
+    event whole = told;
+    whole.tag = told.tag & 0xFFU;
+    if (!cores.is_valid() || kind > static_cast<unsigned>(buffer_kind::circular_buffer) ||
+        __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    // Asked before, so that both accounts have the block or neither.
+    if (!run.space->has_room_for(whole.bytes) ||
+        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind))) {
+      ++rejected_events_;
+      return;
+    }
+    allocate(run, whole);
+  }
+
+  void deallocate_on_cores(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    event whole = told;
+    if (!cores.is_valid() || __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    run.space->cores().deallocate(told.address);
+    deallocate(run, whole);
+  }
+
+  void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    if (!cores.is_valid()) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    space_ledger& space = *run.space;
+    for (const std::uint64_t address : space.cores().deallocate_circular_buffers(cores)) {
+      const live_blocks::place entry = space.find(address);
+      if (!entry) continue;  // an event that no `event_sink` sends freed it as an ordinary block
+      if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
+      release(run, entry);
+    }
+    space.mark_event(stamp_);
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {
@@ -3606,6 +4114,7 @@ class ledger {
       destroy(space);
       return nullptr;
     }
+    if (id < limits_.size()) space->limit(limits_[id]);
     return spaces_[id] = space;
   }
 
@@ -3632,11 +4141,143 @@ class ledger {
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;
+  detail::page_array<std::int64_t> limits_;  ///< by space; 0: none. Empty unless `limit` was called
 };
 
 }  // namespace memprof
 
 // ---- <memprof/profile/build.hpp>
+// ---- <memprof/profile/core_peaks.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
+
+namespace memprof::detail {
+
+/// "3-4": column, then row.
+template <class Coordinate>
+[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
+  return std::to_string(x).append(1, '-').append(std::to_string(y));
+}
+
+/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
+template <class Range>
+[[nodiscard]] std::string core_range_text(const Range& cores) {
+  std::string text{'['};
+  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
+}
+
+template <class Maxima>
+[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
+  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
+  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
+  return result;
+}
+
+/// The rows of all rectangles, the greatest total first.
+template <class Cores>
+[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
+  struct row {
+    std::uint32_t packed;
+    core_maxima greatest;
+  };
+  std::vector<row> rows(cores.ranges().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const std::uint32_t packed = cores.ranges()[index];
+    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
+  }
+  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
+    const core_usage& of_left = left.greatest.peak;
+    const core_usage& of_right = right.greatest.peak;
+    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
+  });
+  std::vector<core_range_peaks> result(rows.size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
+  }
+  return result;
+}
+
+/// What one space held on each core; `first_segment` is that of the space, `segment_count` the profile's. Costs a pass over the
+/// cores of each rectangle.
+template <class Cores>
+[[nodiscard]] core_profile build_cores(const Cores& cores, std::size_t first_segment, std::size_t segment_count) {
+  core_profile result;
+  if (!cores.is_used()) return result;
+  result.peaks = to_core_peaks(cores.overall(any_core));
+  result.segments = std::vector<core_peaks>(segment_count);
+  for (std::size_t index = first_segment; index < segment_count; ++index) {
+    const std::size_t own_index = index - first_segment;
+    const bool is_open = own_index >= cores.segments().size();
+    result.segments[index] = to_core_peaks(is_open ? cores.open_segment() : cores.segments()[own_index]);
+  }
+  result.ranges = build_core_ranges(cores);
+  return result;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/first_shortfall.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What a space's first overrun was in words of the profile, and what would have prevented it. Templates, like all that builds
+/// profiles, so that only units that read one pay for compiling them.
+
+namespace memprof::detail {
+
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// first.
+template <class Owners>
+[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
+    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
+    first = row;
+    count = 1;
+  }
+  if (count == 0) {
+    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
+    if (missing > 0) return {};
+  }
+  Owners rows(count);
+  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
+  return rows;
+}
+
+/// The first overrun of a space that had one. `held` was live beside it; `segment_count` is that of the profile.
+template <class Space>
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const time_scale& time,
+                                                       const std::vector<std::string>& paths, live_set held,
+                                                       std::size_t segment_count) {
+  const capacity_overrun& overrun = space.first_overrun();
+  const std::size_t segment = space.first_segment() + overrun.segment;
+  capacity_shortfall result;
+  result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
+  if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
+  result.category = static_cast<category>(overrun.asked.category());
+  // Events behind the last segment of a finished profile are in none.
+  if (segment < segment_count) result.segment = static_cast<std::int64_t>(segment);
+  result.time_ns = time.to_ns(overrun.stamp);
+  result.free = space.capacity() - held.bytes;
+  result.shortfall = result.requested - result.free;
+  result.holders_known = overrun.has_holders;
+  result.remedy = least_to_free(held.by_operation, result.shortfall);
+  result.held = std::move(held);
+  return result;
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -3678,7 +4319,10 @@ class live_set_builder {
     set.by_operation = named(space_.owners(record), record.owner_count);
     set.remaining_bytes = record.remaining_bytes;
     set.remaining_operations = record.remaining_operations;
-    set.largest_blocks = largest(index, [&](top_blocks_view best) { space_.largest_of_finished().collect(index, best); });
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.largest_of_finished().collect(index, best);
+      still_live_.collect(index, best);
+    });
     return set;
   }
 
@@ -3688,7 +4332,22 @@ class live_set_builder {
     detail::page_array<owner_at_peak> owners;
     if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
     set.by_operation = named(owners.data(), owners.size());
-    set.largest_blocks = largest(peak_ordinals_.size() - 1, [&](top_blocks_view best) { space_.offer_freed_since_peak(best); });
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.offer_freed_since_peak(best);
+      still_live_.collect(peak_ordinals_.size() - 1, best);
+    });
+    return set;
+  }
+
+  /// What was live when the capacity was first exceeded, without the block that was asked for.
+  [[nodiscard]] live_set at_first_overrun() const {
+    const capacity_overrun& overrun = space_.first_overrun();
+    live_set set = totals_of(overrun.moment);
+    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
+    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      for (const block& held : overrun.largest) best.offer(held);
+    });
     return set;
   }
 
@@ -3733,13 +4392,12 @@ class live_set_builder {
     return rows;
   }
 
-  template <class OfferFreed>
-  [[nodiscard]] std::vector<live_block> largest(std::size_t segment, OfferFreed&& offer_freed) const {
+  /// The largest of the blocks that `offer` offers.
+  template <class Offer>
+  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
     std::vector<block> room(space_.options().largest_blocks);
     std::uint32_t count = 0;
-    const top_blocks_view best{room.data(), count, space_.options().largest_blocks};
-    offer_freed(best);
-    still_live_.collect(segment, best);
+    offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
     std::vector<live_block> result(count);
     for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
@@ -3919,10 +4577,16 @@ class space_builder {
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
+    result_.capacity = space_.capacity();
+    if (space_.first_overrun().has_happened()) {
+      result_.first_shortfall =
+          build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());
+    }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+    result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     return std::move(result_);
   }
 
@@ -4024,6 +4688,7 @@ namespace memprof::detail {
 struct capture_state {
   explicit capture_state(const capture_options& options, registry& shared)
       : mode(options.mode),
+        device(options.device.name),
         begin_unix_ns(unix_ns()),
         begin_ns(monotonic_ns()),
         begin_stamp(shared.stamps.next()),
@@ -4031,6 +4696,7 @@ struct capture_state {
         events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
 
   run_mode mode;
+  short_name device;  ///< empty: none was described
   std::int64_t begin_unix_ns;
   std::int64_t begin_ns;
   std::uint64_t begin_stamp;
@@ -4087,6 +4753,7 @@ template <class State>
   const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
   profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
   result.mode = state.mode;
+  result.device = state.device.view();
   result.begin_unix_ns = state.begin_unix_ns;
   result.duration_ns = now_ns - state.begin_ns;
   const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);
@@ -4330,6 +4997,8 @@ inline void watch_forks(registry& shared) noexcept {
 
 }  // namespace memprof::detail
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <new>
@@ -4364,6 +5033,35 @@ inline void check(const capture_options& options) {
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  for (const device_space& space : options.device.spaces) {
+    if (space.capacity >= 0) continue;
+    raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
+          std::string{options.device.name.view()} + "' is " + std::to_string(space.capacity) + "; use bytes, or 0 for no limit");
+  }
+}
+
+/// Whether the device limits the blocks of that space. What every core has for itself is no limit of what all have together.
+[[nodiscard]] inline bool is_limited(const device_space& space) noexcept { return space.capacity != 0 && !space.is_per_core; }
+
+using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
+
+/// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
+/// many memory spaces.
+[[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
+  device_space_ids ids{};
+  for (std::size_t index = 0; index < device.space_count; ++index) {
+    if (is_limited(device.spaces[index])) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+  }
+  return ids;
+}
+
+/// Gives those spaces their capacities. False if the system has no memory.
+[[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
+  for (std::size_t index = 0; index < device.space_count; ++index) {
+    const device_space& space = device.spaces[index];
+    if (is_limited(space) && !events.limit(ids[index], space.capacity)) return false;
+  }
+  return true;
 }
 
 /// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
@@ -4405,6 +5103,7 @@ inline void forget_capture(registry& shared) noexcept {
   }
   forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
@@ -4414,8 +5113,12 @@ inline void forget_capture(registry& shared) noexcept {
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   auto* const state = new (pages) capture_state(options, shared);
-  state->record_ns = measure_record_cost(shared);
   shared.capture = state;
+  if (!limit_spaces(state->events, options.device, limited_spaces)) {
+    forget_capture(shared);
+    raise("begin_capture: the system has no memory for the capacities of the device");
+  }
+  state->record_ns = measure_record_cost(shared);
   shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
@@ -4973,6 +5676,59 @@ inline void append_oddities(std::string& text, const profile& source) {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/report/core_lines.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The parts of the text report about memory that each core has of its own: the line of L1 that the tracker of tt-train prints,
+/// and which cores it was.
+
+namespace memprof::detail {
+
+/// Whether blocks of the space were told on cores.
+[[nodiscard]] inline bool lies_on_cores(const space_profile& space) { return !space.cores.ranges.empty(); }
+
+[[nodiscard]] inline std::string upper_case(std::string text) {
+  for (char& character : text) {
+    if (character >= 'a' && character <= 'z') character = static_cast<char>(character - 'a' + 'A');
+  }
+  return text;
+}
+
+/// The peaks in one segment; zeros if the profile has no such segment.
+[[nodiscard]] inline core_peaks core_peaks_in(const space_profile& space, std::size_t segment) {
+  return segment < space.cores.segments.size() ? space.cores.segments[segment] : core_peaks{};
+}
+
+inline void append_core_usage(std::string& text, const std::string& label, const core_peaks& peaks) {
+  text += label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
+          ", Peak Total " + megabytes(peaks.total) + '\n';
+}
+
+/// The busiest core, and the first `most` rectangles of cores in a table.
+inline void append_core_ranges(std::string& text, const core_profile& cores, std::size_t most) {
+  text += "  On one core at most " + megabytes(cores.peaks.total) + " (" + counted(cores.peaks.total, "byte", "bytes") + ")";
+  if (!cores.peaks.busiest_core.empty()) text += ", first of all on core " + on_one_line(cores.peaks.busiest_core);
+  const std::size_t shown = std::min(most, cores.ranges.size());
+  text += shown == 0 ? "\n" : ":\n         Peak CB      Peak Buffer       Peak Total  Cores\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    constexpr std::size_t width = 15;
+    const core_range_peaks& row = cores.ranges[index];
+    text += right_aligned(megabytes(row.peaks.circular_buffers), width + 1) +
+            right_aligned(megabytes(row.peaks.buffers), width + 2) + right_aligned(megabytes(row.peaks.total), width + 2) + "  " +
+            on_one_line(row.range) + '\n';
+  }
+  if (shown != 0 && shown < cores.ranges.size()) {
+    text +=
+        "    (" + counted(static_cast<std::int64_t>(cores.ranges.size() - shown), "more rectangle", "more rectangles") + ")\n";
+  }
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/report/text_options.hpp>
 #include <cstddef>
 #include <string_view>
@@ -4987,6 +5743,7 @@ struct text_options {
   std::size_t max_segments = 0;    ///< lines for the first segments only; 0 is no limit
   std::size_t owners = 5;          ///< operations named at a peak
   std::size_t largest_blocks = 5;  ///< blocks named at a peak
+  std::size_t core_ranges = 5;     ///< rectangles of cores named for a space whose blocks lie on cores
 };
 
 }  // namespace memprof
@@ -5008,6 +5765,18 @@ namespace memprof::detail {
 
 [[nodiscard]] inline std::string operation_text(std::string_view path) {
   return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
+}
+
+[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
+  constexpr double ns_per_second = 1e9;
+  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
+}
+
+/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
+[[nodiscard]] inline std::string segment_text(const profile& source, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
+  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
+         " of " + std::to_string(source.segments.size()) + "), ";
 }
 
 /// One row of a table: bytes, their share of `whole`, and whose they are.
@@ -5074,24 +5843,66 @@ inline void append_blocks(std::string& text, const live_set& live, std::size_t m
 
 /// When and where the greatest number of bytes was live in one space, and whose they were.
 inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
-  text += "Peak of " + on_one_line(space.name) + ": " + megabytes(space.cumulative_peak) + " (" +
-          counted(space.cumulative_peak, "byte", "bytes") + ")";
+  text += "Peak of " + on_one_line(space.name) + (lies_on_cores(space) ? " on all cores together: " : ": ") +
+          megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
     return;
   }
-  constexpr double ns_per_second = 1e9;
-  text += ", " + decimal(static_cast<double>(space.peak_time_ns) / ns_per_second, 3) + " s after the capture began,\n  ";
-  const bool known = space.peak_segment >= 0 && static_cast<std::size_t>(space.peak_segment) < source.segments.size();
-  if (known) {
-    const auto index = static_cast<std::size_t>(space.peak_segment);
-    text += "in segment " + on_one_line(source.segments[index].name) + " (" + std::to_string(index + 1) + " of " +
-            std::to_string(source.segments.size()) + "), ";
-  }
-  text += operation_text(space.peak_operation) + '\n';
+  text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
+          operation_text(space.peak_operation) + '\n';
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);
+  if (lies_on_cores(space)) append_core_ranges(text, space.cores, options.core_ranges);
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/capacity_lines.hpp>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The part of the text report that answers: would it have fitted the device, and if not, what would have helped.
+
+namespace memprof::detail {
+
+/// What would have had to be freed, in one sentence.
+[[nodiscard]] inline std::string remedy_text(const capacity_shortfall& full) {
+  if (!full.holders_known) return "Who held the rest is not known: the profiler itself got no memory.";
+  if (full.remedy.empty()) return "Freeing all of it would not have been enough: more was asked for than the capacity.";
+  std::int64_t together = 0;
+  for (const owned_bytes& row : full.remedy) together += row.bytes;
+  if (full.remedy.size() == 1) {
+    const owned_bytes& owner = full.remedy.front();
+    return "Freeing what " + (owner.owner.empty() ? operation_text({}) : on_one_line(owner.owner)) + " held, " +
+           megabytes(together) + " in " + counted(owner.blocks, "block", "blocks") + ", would have been enough.";
+  }
+  return "Freeing what the largest " + std::to_string(full.remedy.size()) + " owners held, " + megabytes(together) +
+         " together, would have been enough; no single one held as much.";
+}
+
+/// The first allocation that exceeded the space's capacity, and who held the rest.
+inline void append_shortfall(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+  const capacity_shortfall& full = space.first_shortfall;
+  text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
+          after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
+  if (full.category != category::other) text += ", for category " + std::string{to_string(full.category)};
+  text += ";\n  " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
+          " too few.\n  " + remedy_text(full) + '\n';
+  if (!full.holders_known) return;
+  append_owners(text, full.held, options.owners);
+  append_categories(text, full.held);
+  append_blocks(text, full.held, options.largest_blocks);
+}
+
+/// Whether the space's live bytes would have fitted; nothing if it has no capacity.
+inline void append_capacity(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+  if (space.capacity == 0) return;
+  if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
+  text += on_one_line(space.name) + " would not have been full: at its peak " +
+          megabytes(space.capacity - space.cumulative_peak) + " were free of " + megabytes(space.capacity) + '\n';
 }
 
 }  // namespace memprof::detail
@@ -5109,19 +5920,19 @@ inline void append_peak(std::string& text, const profile& source, const space_pr
 
 namespace memprof::detail {
 
-/// The space that the options choose, or a null pointer if the profile has no space at all.
+/// The space that the options choose, or a null pointer if there is none; one whose blocks lie on cores has lines of its own.
 [[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
-    if (space.name != "cpu") return &space;
+    if (space.name != "cpu" && !lies_on_cores(space)) return &space;
   }
   return source.find_space("cpu");
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
 [[nodiscard]] inline std::string space_label(const space_profile& space) {
-  const std::string label = on_one_line(space.name);
+  const std::string label = lies_on_cores(space) ? upper_case(on_one_line(space.name)) : on_one_line(space.name);
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
@@ -5133,7 +5944,8 @@ inline void append_usage(std::string& text, const std::string& label, const segm
           megabytes(usage.cumulative_current) + '\n';
 }
 
-/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space.
+/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space. For spaces whose blocks
+/// lie on cores the tracker's line of L1.
 inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
   const std::size_t shown =
       options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
@@ -5147,7 +5959,10 @@ inline void append_segments(std::string& text, const profile& source, const spac
     text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
     append_usage(text, "DRAM", usage_in(primary, index));
     for (const space_profile& space : source.spaces) {
-      if (&space != primary) append_usage(text, space_label(space), usage_in(&space, index));
+      if (lies_on_cores(space)) append_core_usage(text, "  " + space_label(space), core_peaks_in(space, index));
+    }
+    for (const space_profile& space : source.spaces) {
+      if (&space != primary && !lies_on_cores(space)) append_usage(text, space_label(space), usage_in(&space, index));
     }
   }
   if (shown < source.segments.size()) {
@@ -5160,7 +5975,11 @@ inline void append_segments(std::string& text, const profile& source, const spac
   };
   append_totals("DRAM", primary == nullptr ? 0 : primary->cumulative_peak, primary == nullptr ? 0 : primary->cumulative_current);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary) append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+    if (lies_on_cores(space)) {
+      append_core_usage(text, "Overall " + space_label(space), space.cores.peaks);
+    } else if (&space != primary) {
+      append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+    }
   }
   text += '\n';
 }
@@ -5174,10 +5993,19 @@ namespace memprof {
 
 namespace detail {
 
+/// Which device the capture was told of; that it limits nothing may be a misspelt space.
+inline void append_device(std::string& text, const profile& source) {
+  if (source.device.empty()) return;
+  bool limits_any = false;
+  for (const space_profile& space : source.spaces) limits_any = limits_any || space.capacity != 0;
+  text += "Device " + on_one_line(source.device) + (limits_any ? ".\n" : " limits none of these memory spaces.\n");
+}
+
 inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
   if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
   if (source.mode == run_mode::no_dispatch)
     text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
+  append_device(text, source);
   if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
 }
 
@@ -5196,22 +6024,24 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
 ///
 /// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
 /// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
-/// whatever was unusual, and the profiler's own cost. MB is 2^20 bytes. Throws `memprof::error` if `text_options::primary_space`
-/// names no space of the profile.
+/// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
 [[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
   const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (primary == nullptr) return text;
+    if (source.spaces.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space == primary || space.cumulative_peak != 0) detail::append_peak(text, source, space, options);
+    if (&space != primary && space.cumulative_peak == 0) continue;
+    detail::append_peak(text, source, space, options);
+    detail::append_capacity(text, source, space, options);
   }
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);

@@ -212,6 +212,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
   std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
   std::int64_t corrected = 0, room_left = 0;
+  std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1000; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
@@ -241,18 +242,27 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
           }
         }
       }
+      const core_peaks& peaks = space.cores.peaks;
+      segments_on_cores += space.cores.segments.size() > 2;
+      peaks_apart += peaks.total < peaks.circular_buffers + peaks.buffers && peaks.circular_buffers * peaks.buffers > 0;
+      elsewhere += !peaks.busiest_core.empty() && peaks.busiest_core != "0-0";
       for (const segment_usage& usage : space.segments) {
         const live_set& set = usage.live_at_peak;
         truncated += set.remaining_operations != 0;
         negative += usage.segment_change < 0;
+        // An ordinary event took the block away: no `event_sink` sends that.
+        const auto segment = static_cast<std::size_t>(&usage - space.segments.data());
+        stale += segment < space.cores.segments.size() && space.cores.segments[segment].total > set.bytes;
         ties += set.largest_blocks.size() >= 2 && set.largest_blocks[0].bytes == set.largest_blocks[1].bytes;
       }
     }
   }
   for (const std::int64_t reached :
-       {unmatched, replaced,    mismatched, crossed,       unknown,       rejected, unbalanced,     truncated,  joined,
-        ties,      late_spaces, negative,   many_segments, above_32_bits, overruns, later_overruns, one_remedy, several_remedies,
-        no_remedy, own_remedy,  corrected,  room_left}) {
+       {unmatched,     replaced,      mismatched, crossed,        unknown,           rejected,
+        unbalanced,    truncated,     joined,     ties,           late_spaces,       negative,
+        many_segments, above_32_bits, overruns,   later_overruns, one_remedy,        several_remedies,
+        no_remedy,     own_remedy,    corrected,  room_left,      segments_on_cores, peaks_apart,
+        elsewhere,     stale}) {
     CHECK(reached > 10);
   }
 }

@@ -4,6 +4,7 @@
 #include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <property/core_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -44,6 +45,9 @@ class ledger_model {
       case event_kind::scope_begin: begin_scope(thread, told); break;
       case event_kind::scope_end: end_scope(thread, told); break;
       case event_kind::thread_begin: close_deeper_than(thread, -1); break;
+      case event_kind::allocate_on_cores: allocate_on_cores(thread, told); break;
+      case event_kind::deallocate_on_cores: deallocate_on_cores(thread, told); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, told); break;
       default: ++rejected_; break;
     }
   }
@@ -55,6 +59,7 @@ class ledger_model {
     for (auto& [id, space] : spaces_) {
       space.segments.back().categories = categories_of(space, space.segments.back());
       space.segments.push_back(starting(space, stamp));
+      space.cores.end_segment();
     }
   }
 
@@ -102,6 +107,7 @@ class ledger_model {
     std::int64_t capacity = 0;
     std::vector<overrun> overruns;  // the first one, if there was any
     space_anomalies anomalies;
+    core_model cores;
   };
   struct flow {
     std::int64_t net = 0, greatest = 0, self_net = 0, self_greatest = 0;
@@ -196,6 +202,55 @@ class ledger_model {
       }
       if (freed.thread != thread) count(space.anomalies.cross_thread_frees, bytes);
       release(thread, told.space, told.address);
+    }
+    space.samples.push_back({stamp_, space.live_bytes});
+  }
+
+  /// Whether the event names a space, a rectangle, and a number of bytes that can be told for all its cores together.
+  [[nodiscard]] static bool is_possible(const event& told) {
+    const core_rectangle cores{told.label};
+    return told.space != any_space && cores.is_possible() &&
+           (told.bytes == 0 || std::numeric_limits<std::uint64_t>::max() / told.bytes >= cores.size());
+  }
+
+  void allocate_on_cores(std::uint32_t thread, const event& told) {
+    const unsigned kind = told.tag / 256U;
+    event whole = told;
+    whole.bytes = told.bytes * core_rectangle{told.label}.size();
+    whole.tag = told.tag % 256U;
+    if (kind > 1 || !is_possible(told)) {
+      ++rejected_;
+      return;
+    }
+    const std::int64_t rejected_before = rejected_;
+    allocate(thread, whole);
+    if (rejected_ != rejected_before) return;
+    space_of(told.space).cores.allocate(told.address, static_cast<std::int64_t>(told.bytes), {told.label}, kind == 1);
+  }
+
+  void deallocate_on_cores(std::uint32_t thread, const event& told) {
+    if (!is_possible(told)) {
+      ++rejected_;
+      return;
+    }
+    event whole = told;
+    whole.bytes = told.bytes * core_rectangle{told.label}.size();
+    deallocate(thread, whole);
+    space_of(told.space).cores.deallocate(told.address);
+  }
+
+  void deallocate_circular_buffers(std::uint32_t thread, const event& told) {
+    if (told.space == any_space || !core_rectangle{told.label}.is_possible()) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    for (const std::uint64_t address : space.cores.deallocate_circular_buffers({told.label})) {
+      const auto found = space.live.find(address);
+      if (found == space.live.end()) continue;
+      const block& freed = space.blocks[found->second];
+      if (freed.thread != thread) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
+      release(thread, told.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
   }

@@ -179,6 +179,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.first_shortfall = shortfall_of(names, space, segments.size());
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;
+  result.cores = space.cores.build(space.first_segment, segments.size());
   return result;
 }
 

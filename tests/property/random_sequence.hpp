@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/core/core_range.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 
@@ -64,11 +65,13 @@ struct personality {
   size_range sizes;
   bool frees_newest;
   unsigned segment_ends, scopes, annotations, strange;
-  std::uint64_t run;    ///< longest run of one thread
-  std::uint64_t depth;  ///< deepest nesting
+  std::uint64_t run;          ///< longest run of one thread
+  std::uint64_t depth;        ///< deepest nesting
+  unsigned on_cores = 0;      ///< of the allocations and frees
+  std::uint64_t columns = 0;  ///< of a grid of cores; as many rows
 };
 
-inline constexpr std::array<personality, 8> personalities{{
+inline constexpr std::array<personality, 11> personalities{{
     {"training", 60, 300, 1, 1, 0, personality::size_range::training, true, 3, 25, 5, 0, 300, 4},
     {"random", 20, 200, 3, 2, 64, personality::size_range::training, false, 3, 15, 5, 1, 20, 3},
     {"collisions", 20, 150, 2, 3, 5, personality::size_range::few, false, 5, 15, 10, 2, 5, 3},
@@ -77,6 +80,9 @@ inline constexpr std::array<personality, 8> personalities{{
     {"many segments", 100, 300, 2, 1, 0, personality::size_range::few, false, 45, 5, 5, 0, 10, 2},
     {"late spaces", 30, 150, 6, 2, 30, personality::size_range::training, false, 10, 15, 5, 1, 10, 2},
     {"operations", 40, 250, 2, 2, 20, personality::size_range::few, false, 3, 50, 3, 3, 8, 6},
+    {"cores", 40, 250, 2, 3, 0, personality::size_range::training, false, 4, 10, 3, 0, 10, 3, 90, 5},
+    {"few cores", 20, 200, 1, 2, 6, personality::size_range::few, false, 8, 5, 3, 1, 6, 2, 95, 2},
+    {"hostile cores", 20, 120, 3, 4, 8, personality::size_range::hostile, false, 8, 10, 5, 15, 4, 3, 80, 3},
 }};
 
 inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
@@ -124,6 +130,8 @@ class sequence_generator {
       make_scope(told);
     } else if (random_.chance(kind_.annotations)) {
       make_annotation(told);
+    } else if (random_.chance(kind_.on_cores)) {
+      make_on_cores(told);
     } else if (random_.chance(48)) {
       make_deallocation(told);
     } else {
@@ -156,6 +164,34 @@ class sequence_generator {
     live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
+  void make_on_cores(event& told) {
+    const core_range cores = random_cores();
+    told.label = cores.packed();
+    if (random_.chance(8)) {
+      told.kind = event_kind::deallocate_circular_buffers;
+      if (random_.chance(30)) told.label = any_core.packed();
+    } else if (random_.chance(45)) {
+      make_deallocation(told);
+      told.kind = event_kind::deallocate_on_cores;
+    } else {
+      make_allocation(told);
+      told.kind = event_kind::allocate_on_cores;
+      told.tag = static_cast<std::uint16_t>(told.tag + 256 * random_.below(2));
+    }
+  }
+
+  /// A rectangle, of which every tenth is all cores.
+  [[nodiscard]] core_range random_cores() {
+    const auto last = static_cast<std::uint8_t>(kind_.columns - 1);
+    if (random_.chance(10)) return {0, 0, last, last};
+    const auto between = [this](std::uint8_t first, std::uint8_t end) {
+      return static_cast<std::uint8_t>(first + random_.below(end - first + std::uint64_t{1}));
+    };
+    const std::uint8_t x = between(0, last);
+    const std::uint8_t y = between(0, last);
+    return {x, y, between(x, last), between(y, last)};
+  }
+
   void make_annotation(event& told) {
     told.kind = event_kind::annotate;
     const auto& live = live_[told.space];
@@ -183,8 +219,8 @@ class sequence_generator {
 
   /// What no honest source sends, or what is left when others' events were dropped.
   void make_strange(event& told, std::uint32_t& thread) {
-    switch (random_.below(11)) {
-      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 7, 255})); break;
+    switch (random_.below(kind_.on_cores == 0 ? 11 : 14)) {
+      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 10, 255})); break;
       case 1: told.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
       case 2: told.kind = event_kind::thread_begin; break;
       case 3: told.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope
@@ -193,6 +229,15 @@ class sequence_generator {
       case 6: told.address = random_.next(); break;
       case 7: told.label = static_cast<std::uint32_t>(random_.below(label_count + 3)); break;
       case 8: told.space = any_space; break;
+      case 11:  // corners exchanged
+        if (is_on_cores(told)) told.label = random_.pick(std::array<std::uint32_t, 3>{0x00000001, 0x00000100, 0x0101FFFF});
+        break;
+      case 12:  // cores that no other block reaches
+        if (is_on_cores(told)) told.label = core_range{0, 0, static_cast<std::uint8_t>(random_.below(12)), 9}.packed();
+        break;
+      case 13:  // the same address freed as another sort of block
+        if (is_on_cores(told)) told.kind = random_.chance(50) ? event_kind::deallocate : event_kind::deallocate_on_cores;
+        break;
       case 9: thread = random_.pick(std::array<std::uint32_t, 3>{1500, 1U << 20, 0xFFFFFFFF}); break;
       default: told.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
     }
@@ -207,6 +252,10 @@ class sequence_generator {
       room += more < greatest - room ? more : 0;
     }
     return static_cast<std::int64_t>(room);
+  }
+
+  [[nodiscard]] static bool is_on_cores(const event& told) {
+    return told.kind >= event_kind::allocate_on_cores && told.kind <= event_kind::deallocate_circular_buffers;
   }
 
   [[nodiscard]] std::uint64_t random_size() {

@@ -20,7 +20,16 @@ namespace memprof::property {
   out << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
     const event& told = each.told;
-    const char* const kinds[] = {"unknown", "allocate", "deallocate", "annotate", "scope_begin", "scope_end", "thread_begin"};
+    const char* const kinds[] = {"unknown",
+                                 "allocate",
+                                 "deallocate",
+                                 "annotate",
+                                 "scope_begin",
+                                 "scope_end",
+                                 "thread_begin",
+                                 "allocate_on_cores",
+                                 "deallocate_on_cores",
+                                 "deallocate_circular_buffers"};
     const auto kind = static_cast<unsigned>(told.kind);
     out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
         << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
@@ -102,6 +111,14 @@ class profile_lines {
                                      &odd.cross_thread_frees, &odd.unknown_annotations, &odd.untracked_allocations}) {
       line(where + " anomaly", tally->count, tally->bytes);
     }
+    write(where + " cores", space.cores.peaks);
+    for (const core_peaks& peaks : space.cores.segments) write(where + " cores in a segment", peaks);
+    for (const core_range_peaks& row : space.cores.ranges) write(where + " cores " + row.range, row.peaks);
+  }
+
+  void write(const std::string& where, const core_peaks& peaks) {
+    line(where + " circular buffers, buffers, total, busiest", peaks.circular_buffers, peaks.buffers, peaks.total,
+         peaks.busiest_core);
   }
 
   void write(const std::string& where, const operation_profile& operation) {

@@ -7,12 +7,15 @@ namespace memprof {
 
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
-  allocate = 1,  ///< address, bytes, space, tag
-  deallocate,    ///< address, bytes as the caller told them (0: not told), space
-  annotate,      ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
-  scope_begin,   ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
-  scope_end,     ///< label, address: as in its `scope_begin`
-  thread_begin,  ///< the ring belongs to a new thread: no operation is open
+  allocate = 1,         ///< address, bytes, space, tag
+  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
+  scope_end,            ///< label, address: as in its `scope_begin`
+  thread_begin,         ///< the ring belongs to a new thread: no operation is open
+  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
+  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -24,7 +27,8 @@ inline constexpr std::uint8_t any_space = 255;
 /// One thing that happened to memory: the only form in which sources speak to the ledger.
 ///
 /// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
-/// thread". `tag` is 0 or a category's value plus one. `space` and `label` are ids of interned names.
+/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
+/// `label` are ids of interned names, unless the kind says otherwise.
 struct event {
   std::uint64_t stamp;
   std::uint64_t address;

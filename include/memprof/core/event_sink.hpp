@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/core/core_range.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/memory_space.hpp>
 #include <memprof/core/recorder.hpp>
@@ -23,6 +24,10 @@ namespace detail {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
 }
 
+[[nodiscard]] inline std::uint64_t address_on_cores(const void* address, const core_range& cores) noexcept {
+  return memprof::address_on_cores(reinterpret_cast<std::uintptr_t>(address), cores);
+}
+
 }  // namespace detail
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
@@ -40,6 +45,34 @@ class event_sink {
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
     detail::record_deallocation(space.id(), address, bytes);
+  }
+
+  /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
+  /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
+  ///
+  /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
+  /// of several rectangles is told as a block for each, at the same address. A buffer whose allocator reserves the address on
+  /// every core is told on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
+  /// block, use its `address_on_cores`.
+  ///
+  /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
+  /// `event_anomalies::rejected_events`, for the calls below too.
+  void allocate_on_cores(memory_space space, const void* address, std::size_t bytes_per_core, core_range cores,
+                         buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::allocate_on_cores, space.id(), tag});
+  }
+  /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  void deallocate_on_cores(memory_space space, const void* address, core_range cores,
+                           std::size_t bytes_per_core = 0) const noexcept {
+    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
+                          event_kind::deallocate_on_cores, space.id(), 0});
+  }
+  /// The end of every circular buffer that lies on any of `cores`, on its other cores too: where a program can start, the one
+  /// before has ended as a whole. It is not unusual that there is none. Accounting for it costs a pass over the circular buffers.
+  void deallocate_circular_buffers(memory_space space, core_range cores = any_core) const noexcept {
+    detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.id(), 0});
   }
 };
 

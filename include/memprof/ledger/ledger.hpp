@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/core/core_range.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
@@ -246,8 +247,67 @@ class ledger {
       case event_kind::thread_begin:
         while (!run.scopes.empty()) close_innermost(run);
         break;
+      default: apply_on_cores(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+    }
+  }
+
+  [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::allocate_on_cores: allocate_on_cores(run, told); break;
+      case event_kind::deallocate_on_cores: deallocate_on_cores(run, told); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(run, told); break;
       default: ++rejected_events_; break;
     }
+  }
+
+  /// In the space as a whole a block on cores is an ordinary one, as large as its parts together.
+  void allocate_on_cores(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    const unsigned kind = told.tag >> 8U;
+    event whole = told;
+    whole.tag = told.tag & 0xFFU;
+    if (!cores.is_valid() || kind > static_cast<unsigned>(buffer_kind::circular_buffer) ||
+        __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    // Asked before, so that both accounts have the block or neither.
+    if (!run.space->has_room_for(whole.bytes) ||
+        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind))) {
+      ++rejected_events_;
+      return;
+    }
+    allocate(run, whole);
+  }
+
+  void deallocate_on_cores(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    event whole = told;
+    if (!cores.is_valid() || __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    run.space->cores().deallocate(told.address);
+    deallocate(run, whole);
+  }
+
+  void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
+    const core_range cores = core_range::unpacked(told.label);
+    if (!cores.is_valid()) {
+      ++rejected_events_;
+      return;
+    }
+    if (!enter(run, told.space)) return;
+    space_ledger& space = *run.space;
+    for (const std::uint64_t address : space.cores().deallocate_circular_buffers(cores)) {
+      const live_blocks::place entry = space.find(address);
+      if (!entry) continue;  // an event that no `event_sink` sends freed it as an ordinary block
+      if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
+      release(run, entry);
+    }
+    space.mark_event(stamp_);
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {

@@ -5,6 +5,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
+#include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/segment_record.hpp>
@@ -138,6 +139,10 @@ class space_ledger {
   /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
   [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
 
+  /// What lies on each core, beside the space's totals.
+  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
     if (node >= operations_.size()) {
@@ -167,7 +172,7 @@ class space_ledger {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    return true;
+    return cores_.end_segment();
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -241,7 +246,8 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes();
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
+           cores_.bytes();
   }
 
   tally unmatched_frees;
@@ -334,6 +340,7 @@ class space_ledger {
   top_blocks_of_segments largest_of_finished_;
   capacity_overrun overrun_;
   bool is_usable_ = false;
+  core_ledger cores_;
 };
 
 }  // namespace memprof

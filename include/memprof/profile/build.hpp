@@ -3,6 +3,7 @@
 #include <memprof/core/clock.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/profile.hpp>
@@ -162,6 +163,7 @@ class space_builder {
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+    result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     return std::move(result_);
   }
 

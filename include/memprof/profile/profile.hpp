@@ -138,6 +138,35 @@ struct space_anomalies {
   bool operator==(const space_anomalies&) const = default;
 };
 
+/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
+/// is at most the sum of the others.
+struct core_peaks {
+  std::int64_t circular_buffers = 0;
+  std::int64_t buffers = 0;
+  std::int64_t total = 0;    ///< peak of the sum of both on a core
+  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
+
+  bool operator==(const core_peaks&) const = default;
+};
+
+/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
+struct core_range_peaks {
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
+  core_peaks peaks;
+
+  bool operator==(const core_range_peaks&) const = default;
+};
+
+/// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
+/// other numbers of the space such a block counts with its bytes on all its cores together.
+struct core_profile {
+  core_peaks peaks;                      ///< over the whole capture
+  std::vector<core_peaks> segments;      ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<core_range_peaks> ranges;  ///< over the whole capture, the greatest total first
+
+  bool operator==(const core_profile&) const = default;
+};
+
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
 struct space_profile {
   std::string name;
@@ -156,6 +185,7 @@ struct space_profile {
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
+  core_profile cores;  ///< what lay on single cores, if the space is that of cores
 
   bool operator==(const space_profile&) const = default;
 };

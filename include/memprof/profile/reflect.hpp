@@ -91,12 +91,23 @@ inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_v
                                                                                       "untracked_allocations"});
 
 template <>
-inline constexpr auto field_names<space_profile> =
-    std::to_array<std::string_view>({"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations",
-                                     "allocation_count", "deallocation_count", "peak_segment", "peak_time_ns", "peak_operation",
-                                     "live_at_peak", "capacity", "first_shortfall", "segments", "timeline", "anomalies"});
+inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
+                                                                                 "busiest_core"});
+
 template <>
-inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "first_shortfall"});
+inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
+
+template <>
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges"});
+
+template <>
+inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
+    {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
+     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "first_shortfall", "segments", "timeline",
+     "anomalies", "cores"});
+
+template <>
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "first_shortfall", "cores"});
 
 template <>
 inline constexpr auto field_names<operation_usage> =
@@ -136,8 +147,8 @@ struct type_list {
 
 /// Every struct of a profile.
 using profile_structs = type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline,
-                                  event_tally, capacity_shortfall, space_anomalies, space_profile, operation_usage,
-                                  operation_profile, profiler_cost, event_anomalies, profile>;
+                                  event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile,
+                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

@@ -2,6 +2,7 @@
 
 #include <memprof/core/category.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/core_lines.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
 
@@ -99,8 +100,8 @@ inline void append_blocks(std::string& text, const live_set& live, std::size_t m
 
 /// When and where the greatest number of bytes was live in one space, and whose they were.
 inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
-  text += "Peak of " + on_one_line(space.name) + ": " + megabytes(space.cumulative_peak) + " (" +
-          counted(space.cumulative_peak, "byte", "bytes") + ")";
+  text += "Peak of " + on_one_line(space.name) + (lies_on_cores(space) ? " on all cores together: " : ": ") +
+          megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
     return;
@@ -110,6 +111,7 @@ inline void append_peak(std::string& text, const profile& source, const space_pr
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);
+  if (lies_on_cores(space)) append_core_ranges(text, space.cores, options.core_ranges);
 }
 
 }  // namespace memprof::detail

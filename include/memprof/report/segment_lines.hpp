@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/core_lines.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
 
@@ -16,19 +17,19 @@
 
 namespace memprof::detail {
 
-/// The space that the options choose, or a null pointer if the profile has no space at all.
+/// The space that the options choose, or a null pointer if there is none; one whose blocks lie on cores has lines of its own.
 [[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
-    if (space.name != "cpu") return &space;
+    if (space.name != "cpu" && !lies_on_cores(space)) return &space;
   }
   return source.find_space("cpu");
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
 [[nodiscard]] inline std::string space_label(const space_profile& space) {
-  const std::string label = on_one_line(space.name);
+  const std::string label = lies_on_cores(space) ? upper_case(on_one_line(space.name)) : on_one_line(space.name);
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
@@ -40,7 +41,8 @@ inline void append_usage(std::string& text, const std::string& label, const segm
           megabytes(usage.cumulative_current) + '\n';
 }
 
-/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space.
+/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space. For spaces whose blocks
+/// lie on cores the tracker's line of L1.
 inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
   const std::size_t shown =
       options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
@@ -54,7 +56,10 @@ inline void append_segments(std::string& text, const profile& source, const spac
     text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
     append_usage(text, "DRAM", usage_in(primary, index));
     for (const space_profile& space : source.spaces) {
-      if (&space != primary) append_usage(text, space_label(space), usage_in(&space, index));
+      if (lies_on_cores(space)) append_core_usage(text, "  " + space_label(space), core_peaks_in(space, index));
+    }
+    for (const space_profile& space : source.spaces) {
+      if (&space != primary && !lies_on_cores(space)) append_usage(text, space_label(space), usage_in(&space, index));
     }
   }
   if (shown < source.segments.size()) {
@@ -67,7 +72,11 @@ inline void append_segments(std::string& text, const profile& source, const spac
   };
   append_totals("DRAM", primary == nullptr ? 0 : primary->cumulative_peak, primary == nullptr ? 0 : primary->cumulative_current);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary) append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+    if (lies_on_cores(space)) {
+      append_core_usage(text, "Overall " + space_label(space), space.cores.peaks);
+    } else if (&space != primary) {
+      append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+    }
   }
   text += '\n';
 }

@@ -53,7 +53,7 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (primary == nullptr) return text;
+    if (source.spaces.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }

@@ -13,6 +13,7 @@ struct text_options {
   std::size_t max_segments = 0;    ///< lines for the first segments only; 0 is no limit
   std::size_t owners = 5;          ///< operations named at a peak
   std::size_t largest_blocks = 5;  ///< blocks named at a peak
+  std::size_t core_ranges = 5;     ///< rectangles of cores named for a space whose blocks lie on cores
 };
 
 }  // namespace memprof

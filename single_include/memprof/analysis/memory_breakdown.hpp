@@ -26,9 +26,18 @@ struct breakdown_options {
   std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) a parameter, where their number is known
   std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
   std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
-  std::int64_t device_memory = std::int64_t{12} << 30;
-  bool use_actual_sizes = false;  ///< whether model and optimizer have their measured sizes in the peak's parts
+  std::optional<std::int64_t> device_memory = {};   ///< default: the capacity that a profile tells, or else 12 GiB
+  bool use_actual_sizes = false;                    ///< whether model and optimizer have their measured sizes in the peak's parts
 };
+
+/// Where the size of the device's memory comes from.
+enum class device_memory_source : std::uint8_t { option, profile, assumed };
+
+/// The names of `device_memory_source`, in the order of its values.
+inline constexpr std::array<std::string_view, 3> device_memory_source_names{"option", "profile", "assumed"};
+
+/// What is assumed of a device that nothing is known of: 12 GiB, as analyze_memory.py does.
+inline constexpr std::int64_t assumed_device_memory = std::int64_t{12} << 30;
 
 /// A size as it was measured and as it was expected, where known.
 struct compared_size {
@@ -56,6 +65,7 @@ struct memory_breakdown {
   std::optional<std::int64_t> activations;
   std::int64_t peak = 0;
   std::int64_t device_memory = 0;
+  device_memory_source device_memory_from = device_memory_source::assumed;
   /// Of the peak. From a profile with categories: what was live at the peak, so they sum to it. Else by the script's definition,
   /// which takes its parts from different moments: they may be negative, and their sum may exceed the peak.
   std::array<std::int64_t, peak_parts> parts{};
@@ -187,6 +197,19 @@ inline void divide_by_phases(memory_breakdown& result, const memory_summary& sum
   }
 }
 
+inline void choose_device_memory(memory_breakdown& result, const memory_summary& summary, const breakdown_options& options) {
+  result.device_memory = options.device_memory.value_or(summary.capacity.value_or(assumed_device_memory));
+  if (options.device_memory) {
+    result.device_memory_from = device_memory_source::option;
+  } else if (summary.capacity) {
+    result.device_memory_from = device_memory_source::profile;
+  }
+  if (options.device_memory && summary.capacity && *options.device_memory != *summary.capacity) {
+    result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(*summary.capacity) +
+                             " bytes, the device memory here is another");
+  }
+}
+
 inline void remark_missing_phases(memory_breakdown& result, const segment_list& segments) {
   std::string missing;
   for (const std::string_view phase : {model_phase, optimizer_phase, forward_phase, backward_phase}) {
@@ -204,7 +227,7 @@ inline void remark_missing_phases(memory_breakdown& result, const segment_list& 
 [[nodiscard]] inline memory_breakdown break_down(const memory_summary& summary, const breakdown_options& options = {}) {
   memory_breakdown result;
   result.peak = summary.overall_peak;
-  result.device_memory = options.device_memory;
+  detail::choose_device_memory(result, summary, options);
 
   constexpr std::int64_t bytes_per_parameter = 2;
   result.model.expected = options.model_size;

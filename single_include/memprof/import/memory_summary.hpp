@@ -25,6 +25,8 @@ struct memory_summary {
   std::optional<std::size_t> peak_segment;  ///< index into `segments` of the one that reached the overall peak
   std::int64_t resolution = 1;              ///< the bytes are rounded to about multiples of that many
   std::optional<live_set> live_at_peak;     ///< only from a profile
+  std::string device;                       ///< its name, if a profile tells it
+  std::optional<std::int64_t> capacity;     ///< of the space on it
   std::vector<std::string> remarks;         ///< what was missing or does not agree, one sentence each
 };
 

@@ -10,6 +10,20 @@
 
 namespace memprof {
 
+namespace detail {
+
+/// The first allocation that exceeded the capacity, as a remark.
+[[nodiscard]] inline std::string shortfall_remark(const profile& captured, const space_profile& space) {
+  const capacity_shortfall& full = space.first_shortfall;
+  std::string text = "an allocation of " + std::to_string(full.requested) + " bytes";
+  if (!full.operation.empty()) text += " in operation " + full.operation;
+  const auto index = static_cast<std::size_t>(full.segment);
+  if (full.segment >= 0 && index < captured.segments.size()) text += " in segment " + captured.segments[index].name;
+  return text + " was the first beyond the capacity: " + std::to_string(full.free) + " bytes were free";
+}
+
+}  // namespace detail
+
 /// One memory space of a profile as a summary. `source` names the profile in reports. `space` must be one of the profile's.
 [[nodiscard]] inline memory_summary summarize(const profile& captured, const space_profile& space, std::string_view source) {
   memory_summary result;
@@ -23,6 +37,9 @@ namespace memprof {
   result.final_usage = space.cumulative_current;
   if (space.peak_segment >= 0) result.peak_segment = static_cast<std::size_t>(space.peak_segment);
   result.live_at_peak = space.live_at_peak;
+  result.device = captured.device;
+  if (space.capacity != 0) result.capacity = space.capacity;
+  if (space.first_shortfall.requested != 0) result.remarks.push_back(detail::shortfall_remark(captured, space));
   if (!captured.exact) result.remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
   if (!captured.complete) result.remarks.emplace_back("the capture had not ended: the bytes are those so far");
   if (captured.mode == run_mode::no_dispatch) {

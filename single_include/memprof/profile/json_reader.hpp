@@ -146,12 +146,21 @@ inline void check_references(const profile& read, const json_place& root) {
   for (std::size_t index = 0; index < read.spaces.size(); ++index) {
     const space_profile& space = read.spaces[index];
     const json_place place = spaces[index];
-    if (space.segments.size() != read.segments.size()) {
-      raise_about_document(root.source, place["segments"].pointer() + " has " + std::to_string(space.segments.size()) +
+    const auto check_count = [&](std::size_t count, const json_place& rows) {
+      if (count == read.segments.size()) return;
+      raise_about_document(root.source, rows.pointer() + " has " + std::to_string(count) +
                                             " elements, but must have one for each of the " +
                                             std::to_string(read.segments.size()) + " in /segments");
+    };
+    check_count(space.segments.size(), place["segments"]);
+    // A space whose blocks are not told on cores has no such rows.
+    const json_place cores = place["cores"];
+    if (!space.cores.segments.empty() || !space.cores.ranges.empty()) {
+      check_count(space.cores.segments.size(), cores["segments"]);
     }
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
+    const json_place shortfall = place["first_shortfall"];
+    check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
   }
   const json_place operations = root["operations"];
   for (std::size_t index = 0; index < read.operations.size(); ++index) {

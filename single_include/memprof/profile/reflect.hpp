@@ -82,15 +82,33 @@ template <>
 inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
 
 template <>
+inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
+    {"requested", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+
+template <>
 inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
                                                                                       "mismatched_sizes", "cross_thread_frees",
                                                                                       "unknown_annotations",
                                                                                       "untracked_allocations"});
 
 template <>
+inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
+                                                                                 "busiest_core"});
+
+template <>
+inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
+
+template <>
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges"});
+
+template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
     {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
-     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "segments", "timeline", "anomalies"});
+     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "first_shortfall", "segments", "timeline",
+     "anomalies", "cores"});
+
+template <>
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "first_shortfall", "cores"});
 
 template <>
 inline constexpr auto field_names<operation_usage> =
@@ -111,9 +129,13 @@ inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_v
                                                                                       "rejected_events", "unbalanced_scopes"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "exact", "complete",
-                                                                              "begin_unix_ns", "duration_ns", "segments",
-                                                                              "spaces", "operations", "anomalies", "cost"});
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
+                                                                              "complete", "begin_unix_ns", "duration_ns",
+                                                                              "segments", "spaces", "operations", "anomalies",
+                                                                              "cost"});
+
+template <>
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>
@@ -125,9 +147,9 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs =
-    type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
-              space_anomalies, space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+using profile_structs = type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline,
+                                  event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile,
+                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

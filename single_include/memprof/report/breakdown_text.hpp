@@ -84,10 +84,17 @@ inline void append_comparison(std::string& text, std::string_view title, const c
   return "(" + std::to_string(index + 1) + " of " + std::to_string(count) + ")";
 }
 
+/// Where the device's memory comes from, if neither the caller told it nor the script's is assumed.
+[[nodiscard]] inline std::string device_text(const memory_summary& summary, const memory_breakdown& breakdown) {
+  if (breakdown.device_memory_from != device_memory_source::profile) return {};
+  const std::string device = summary.device.empty() ? std::string{"its device"} : on_one_line(summary.device);
+  return " (from the profile: " + on_one_line(summary.space) + " of " + device + ")";
+}
+
 inline void append_peak_usage(std::string& text, const memory_summary& summary, const memory_breakdown& breakdown) {
   text += "\n--- Peak DRAM Usage ---\n";
   append_value(text, "Peak DRAM:", grouped_megabytes(breakdown.peak));
-  append_value(text, "Device Memory:", grouped_megabytes(breakdown.device_memory));
+  append_value(text, "Device Memory:", grouped_megabytes(breakdown.device_memory) + device_text(summary, breakdown));
   if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
   const std::int64_t room = subtract_saturating(breakdown.device_memory, breakdown.peak);
   append_value(text, "Fits:",

@@ -121,10 +121,28 @@ inline bool append_table(std::string& script, const std::vector<analyzed_summary
   return std::string{live && part == static_cast<std::size_t>(peak_part::gradients) ? "Gradients" : peak_part_titles[part]};
 }
 
+/// The device's memory over each bar, as a named table of gnuplot, and how to plot it: one line if it is the same for all bars.
+[[nodiscard]] inline std::string append_limits(std::string& script, const std::vector<analyzed_summary>& bars) {
+  if (bars.empty()) return decimal(0, 6);
+  const std::int64_t first = bars.front().breakdown.device_memory;
+  const auto is_first = [&](const analyzed_summary& bar) { return bar.breakdown.device_memory == first; };
+  if (std::all_of(bars.begin(), bars.end(), is_first)) return decimal(in_megabytes(first), 6);
+  script += "$limits << END_OF_LIMITS\n";
+  for (std::size_t position = 0; position < bars.size(); ++position) {
+    const std::string limit = ' ' + decimal(in_megabytes(bars[position].breakdown.device_memory), 6) + '\n';
+    const auto middle = static_cast<double>(position);
+    for (const double end : {middle - 0.5, middle + 0.5}) script += decimal(end, 1) + limit;
+    script += '\n';
+  }
+  script += "END_OF_LIMITS\n";
+  return "$limits using 1:2";
+}
+
 }  // namespace detail
 
 /// The script with which gnuplot (5.4 or later) draws one bar a summary, into the file `path`: bottom to top other, model,
-/// gradients, optimizer and activations, and the device's memory as a red dashed line. No bar is taller than its peak. Text from
+/// gradients, optimizer and activations, and the device's memory as a red dashed line, in
+/// steps where the bars are of different devices. No bar is taller than its peak. Text from
 /// logs is quoted such that gnuplot cannot take it for commands.
 [[nodiscard]] inline std::string peak_picture_script(const std::vector<analyzed_summary>& bars, std::string_view title,
                                                      picture_format format, std::string_view path) {
@@ -150,9 +168,8 @@ inline bool append_table(std::string& script, const std::vector<analyzed_summary
              "linewidth 2 fillcolor rgb '" +
              std::string{detail::peak_part_colours[part]} + "' title '" + detail::legend_of(bars, part) + "', ";
   }
-  const std::int64_t limit = bars.empty() ? 0 : bars.front().breakdown.device_memory;
-  script += "plot " + plots + detail::decimal(detail::in_megabytes(limit), 6) +
-            " with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title 'Device Memory Limit'\n";
+  const std::string limits = detail::append_limits(script, bars);
+  script += "plot " + plots + limits + " with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title 'Device Memory Limit'\n";
   return script;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/core/core_range.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
@@ -23,7 +24,7 @@ struct where {
 class told_ledger {
  public:
   explicit told_ledger(const ledger_options& options = {}) : events{options} {
-    for (const std::string_view name : {"cpu", "cuda:0", "dram"}) spaces_[space_count_++] = labels_.intern(name);
+    for (const std::string_view name : {"cpu", "cuda:0", "dram", "l1"}) spaces_[space_count_++] = labels_.intern(name);
   }
 
   void allocate(std::uint64_t address, std::uint64_t bytes, where at = {}) {
@@ -31,6 +32,18 @@ class told_ledger {
   }
   void free(std::uint64_t address, std::uint64_t bytes = 0, where at = {}) {
     tell({next_stamp(), address, bytes, 0, event_kind::deallocate, at.space, 0}, at.thread);
+  }
+  void allocate_on_cores(std::uint64_t address, std::uint64_t bytes, core_range cores, buffer_kind kind, where at = {}) {
+    const auto tag = static_cast<std::uint16_t>(at.tag | static_cast<unsigned>(kind) << 8);
+    tell({next_stamp(), address_on_cores(address, cores), bytes, cores.packed(), event_kind::allocate_on_cores, at.space, tag},
+         at.thread);
+  }
+  void free_on_cores(std::uint64_t address, core_range cores, std::uint64_t bytes = 0, where at = {}) {
+    tell({next_stamp(), address_on_cores(address, cores), bytes, cores.packed(), event_kind::deallocate_on_cores, at.space, 0},
+         at.thread);
+  }
+  void free_circular_buffers(core_range cores = any_core, where at = {}) {
+    tell({next_stamp(), 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, at.space, 0}, at.thread);
   }
   void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
     tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);

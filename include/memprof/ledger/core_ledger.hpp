@@ -1,0 +1,200 @@
+#pragma once
+
+#include <memprof/core/core_range.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind) noexcept {
+    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    ++finished_;
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    if (!segments_.resize(finished_)) return false;
+    segments_.back() = greatest;
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// The finished segments of the space; may be fewer if there was no memory.
+  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes();
+  }
+
+ private:
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    detail::page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  detail::page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`; `bytes` are those on each core, `owner` the packed rectangle
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  detail::page_array<std::uint32_t> ranges_;
+  detail::page_array<std::uint64_t> ended_;
+  detail::page_array<core_maxima> segments_;
+  std::size_t finished_ = 0;
+};
+
+}  // namespace memprof
