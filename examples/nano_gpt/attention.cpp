@@ -1,5 +1,4 @@
-#include <nano_gpt/kernels.hpp>
-#include <nano_gpt/layers.hpp>
+#include <nano_gpt/attention.hpp>
 
 #include <memprof/memprof.hpp>
 
@@ -9,18 +8,30 @@
 namespace nano_gpt {
 
 template <class T>
-attention<T>::attention(const std::string& name, std::size_t channels, std::size_t heads, double projection_deviation,
-                        layer_source source)
+rotary_tables<T>::rotary_tables(const model_config& config, const tensor_memory& memory)
+    : cosines{{config.seq_len, config.head_width() / 2}, memory}, sines{cosines.shape(), memory} {
+  fill_rotary_tables(cosines.as_matrix(), sines.as_matrix());
+}
+
+template <class T>
+attention<T>::attention(const std::string& name, const model_config& config, const rotary_tables<T>* rotary,
+                        const layer_source& source)
     : memory_{source.memory},
-      channels_{channels},
-      heads_{heads},
-      to_qkv_{"qkv", name + ".qkv", channels, 3 * channels, initial_deviation(channels), linear_bias::with, source},
-      projection_{"projection", name + ".projection", channels, channels, projection_deviation, linear_bias::with, source} {}
+      heads_{config.heads},
+      kv_heads_{config.key_value_heads()},
+      head_width_{config.head_width()},
+      rotary_{rotary},
+      to_qkv_{"qkv", name + ".qkv", config.d_model, qkv_channels(), initial_deviation(config.d_model), bias_of_blocks(config),
+              source},
+      projection_{"projection",   name + ".projection",         config.d_model,
+                  config.d_model, projection_deviation(config), bias_of_blocks(config),
+                  source} {}
 
 template <class T>
 tensor<T> attention<T>::forward(tensor<T> x) {
   const auto scope = memprof::track_operation<"attention">();
   qkv_ = to_qkv_.forward(std::move(x));
+  rotate(qkv_, rotation::forward);
   probabilities_ = scores();
   softmax();
   return projection_.forward(context());
@@ -32,6 +43,7 @@ tensor<T> attention<T>::backward(const tensor<T>& d_out) {
   tensor<T> d_context = projection_.backward(d_out);
   tensor<T> d_scores = softmax_backward(d_context);
   tensor<T> d_qkv = qkv_backward(d_scores, d_context);
+  rotate(d_qkv, rotation::backward);
   d_context.free();
   d_scores.free();
   probabilities_.free();
@@ -40,12 +52,34 @@ tensor<T> attention<T>::backward(const tensor<T>& d_out) {
 }
 
 template <class T>
+void attention<T>::free_activations() {
+  to_qkv_.free_activations();
+  projection_.free_activations();
+  qkv_.free();
+  probabilities_.free();
+}
+
+template <class T>
+void attention<T>::rotate(tensor<T>& qkv, rotation direction) const {
+  if (rotary_ == nullptr) return;
+  const auto scope = memprof::track_operation<"rotate">();
+  const std::size_t sequences = qkv.shape()[0];
+  for (std::size_t sequence = 0; sequence < sequences; ++sequence) {
+    // The keys stand behind the queries, so they are further heads.
+    for (std::size_t head = 0; head < heads_ + kv_heads_; ++head) {
+      rotate_pairs(rotary_->cosines.as_matrix(), rotary_->sines.as_matrix(), direction,
+                   head_of_qkv(qkv.data(), part::query, sequence, head));
+    }
+  }
+}
+
+template <class T>
 tensor<T> attention<T>::scores() const {
   const auto scope = memprof::track_operation<"scores">();
   auto out = tensor<T>::zeros({batch_size(), heads_, time(), time()}, memory_);
-  const tensor<T> keys = transposed_heads(key);
-  for_each_head([&](std::size_t sequence, std::size_t head) {
-    add_product(head_of_qkv(qkv_.data(), query, sequence, head), transposed_head(keys, sequence, head),
+  const tensor<T> keys = transposed_heads(part::key);
+  for_each_head(heads_, [&](std::size_t sequence, std::size_t head) {
+    add_product(head_of_qkv(qkv_.data(), part::query, sequence, head), transposed_head(keys, sequence, kv_head(head)),
                 head_of_scores(out.data(), sequence, head));
   });
   return out;
@@ -54,7 +88,7 @@ tensor<T> attention<T>::scores() const {
 template <class T>
 void attention<T>::softmax() {
   const auto scope = memprof::track_operation<"softmax">();
-  for_each_head([&](std::size_t sequence, std::size_t head) {
+  for_each_head(heads_, [&](std::size_t sequence, std::size_t head) {
     causal_softmax(head_of_scores(probabilities_.data(), sequence, head), scale());
   });
 }
@@ -62,10 +96,10 @@ void attention<T>::softmax() {
 template <class T>
 tensor<T> attention<T>::context() const {
   const auto scope = memprof::track_operation<"context">();
-  auto out = tensor<T>::zeros({batch_size(), time(), channels_}, memory_);
-  for_each_head([&](std::size_t sequence, std::size_t head) {
-    add_product(head_of_scores(probabilities_.data(), sequence, head), head_of_qkv(qkv_.data(), value, sequence, head),
-                head_of_context(out.data(), sequence, head));
+  auto out = tensor<T>::zeros({batch_size(), time(), channels()}, memory_);
+  for_each_head(heads_, [&](std::size_t sequence, std::size_t head) {
+    add_product(head_of_scores(probabilities_.data(), sequence, head),
+                head_of_qkv(qkv_.data(), part::value, sequence, kv_head(head)), head_of_context(out.data(), sequence, head));
   });
   return out;
 }
@@ -74,10 +108,10 @@ template <class T>
 tensor<T> attention<T>::softmax_backward(const tensor<T>& d_context) const {
   const auto scope = memprof::track_operation<"softmax">();
   auto d_scores = tensor<T>::zeros(probabilities_.shape(), memory_);
-  const tensor<T> values = transposed_heads(value);
-  for_each_head([&](std::size_t sequence, std::size_t head) {
+  const tensor<T> values = transposed_heads(part::value);
+  for_each_head(heads_, [&](std::size_t sequence, std::size_t head) {
     const matrix<T> d_head = head_of_scores(d_scores.data(), sequence, head);
-    add_product(head_of_context(d_context.data(), sequence, head), transposed_head(values, sequence, head), d_head);
+    add_product(head_of_context(d_context.data(), sequence, head), transposed_head(values, sequence, kv_head(head)), d_head);
     causal_softmax_backward(head_of_scores(probabilities_.data(), sequence, head), scale(), d_head);
   });
   return d_scores;
@@ -87,13 +121,15 @@ template <class T>
 tensor<T> attention<T>::qkv_backward(const tensor<T>& d_scores, const tensor<T>& d_context) const {
   const auto scope = memprof::track_operation<"scores">();
   auto d_qkv = tensor<T>::zeros(qkv_.shape(), memory_);
-  for_each_head([&](std::size_t sequence, std::size_t head) {
+  for_each_head(heads_, [&](std::size_t sequence, std::size_t head) {
     const matrix<const T> d_head = head_of_scores(d_scores.data(), sequence, head);
-    add_product(d_head, head_of_qkv(qkv_.data(), key, sequence, head), head_of_qkv(d_qkv.data(), query, sequence, head));
-    add_product(d_head.transposed(), head_of_qkv(qkv_.data(), query, sequence, head),
-                head_of_qkv(d_qkv.data(), key, sequence, head));
+    add_product(d_head, head_of_qkv(qkv_.data(), part::key, sequence, kv_head(head)),
+                head_of_qkv(d_qkv.data(), part::query, sequence, head));
+    add_product(d_head.transposed(), head_of_qkv(qkv_.data(), part::query, sequence, head),
+                head_of_qkv(d_qkv.data(), part::key, sequence, kv_head(head)));
     add_product(head_of_scores(probabilities_.data(), sequence, head).transposed(),
-                head_of_context(d_context.data(), sequence, head), head_of_qkv(d_qkv.data(), value, sequence, head));
+                head_of_context(d_context.data(), sequence, head),
+                head_of_qkv(d_qkv.data(), part::value, sequence, kv_head(head)));
   });
   return d_qkv;
 }
@@ -105,29 +141,30 @@ void attention<T>::list_parameters(parameter_list<T>& list) {
 }
 
 template <class T>
-T attention<T>::scale() const {
-  return T(1) / std::sqrt(static_cast<T>(head_width()));
+accumulator<T> attention<T>::scale() const {
+  return accumulator<T>(1) / std::sqrt(static_cast<accumulator<T>>(head_width_));
 }
 
 template <class T>
 template <class Function>
-void attention<T>::for_each_head(Function function) const {
+void attention<T>::for_each_head(std::size_t heads, Function function) const {
   for (std::size_t sequence = 0; sequence < batch_size(); ++sequence) {
-    for (std::size_t head = 0; head < heads_; ++head) function(sequence, head);
+    for (std::size_t head = 0; head < heads; ++head) function(sequence, head);
   }
 }
 
 template <class T>
 template <class Element>
 matrix<Element> attention<T>::head_of_qkv(Element* qkv, part which, std::size_t sequence, std::size_t head) const {
-  const std::size_t row = 3 * channels_;
-  return {qkv + sequence * time() * row + which * channels_ + head * head_width(), time(), head_width(), row};
+  const std::size_t row = qkv_channels();
+  const std::size_t first_head = which == part::query ? 0 : which == part::key ? heads_ : heads_ + kv_heads_;
+  return {qkv + sequence * time() * row + (first_head + head) * head_width_, time(), head_width_, row};
 }
 
 template <class T>
 template <class Element>
 matrix<Element> attention<T>::head_of_context(Element* context, std::size_t sequence, std::size_t head) const {
-  return {context + sequence * time() * channels_ + head * head_width(), time(), head_width(), channels_};
+  return {context + sequence * time() * channels() + head * head_width_, time(), head_width_, channels()};
 }
 
 template <class T>
@@ -139,20 +176,27 @@ matrix<Element> attention<T>::head_of_scores(Element* scores, std::size_t sequen
 template <class T>
 tensor<T> attention<T>::transposed_heads(part which) const {
   const auto scope = memprof::track_operation<"transpose">(memprof::category::temporary);
-  tensor<T> out{{batch_size(), heads_, head_width(), time()}, memory_};
-  for_each_head([&](std::size_t sequence, std::size_t head) {
-    T* const data = out.data() + (sequence * heads_ + head) * head_width() * time();
-    transpose(head_of_qkv(qkv_.data(), which, sequence, head), matrix<T>{data, head_width(), time(), time()});
+  tensor<T> out{{batch_size(), kv_heads_, head_width_, time()}, memory_};
+  for_each_head(kv_heads_, [&](std::size_t sequence, std::size_t head) {
+    T* const data = out.data() + (sequence * kv_heads_ + head) * head_width_ * time();
+    transpose(head_of_qkv(qkv_.data(), which, sequence, head), matrix<T>{data, head_width_, time(), time()});
   });
   return out;
 }
 
 template <class T>
 matrix<const T> attention<T>::transposed_head(const tensor<T>& heads, std::size_t sequence, std::size_t head) const {
-  return {heads.data() + (sequence * heads_ + head) * head_width() * time(), head_width(), time(), time()};
+  return {heads.data() + (sequence * kv_heads_ + head) * head_width_ * time(), head_width_, time(), time()};
 }
 
-template class attention<float>;
-template class attention<double>;
+#define NANO_GPT_INSTANTIATE(T)     \
+  template struct rotary_tables<T>; \
+  template class attention<T>
+
+NANO_GPT_INSTANTIATE(float);
+NANO_GPT_INSTANTIATE(double);
+NANO_GPT_INSTANTIATE(bf16);
+NANO_GPT_INSTANTIATE(fp16);
+#undef NANO_GPT_INSTANTIATE
 
 }  // namespace nano_gpt

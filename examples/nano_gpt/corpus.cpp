@@ -22,10 +22,10 @@ corpus::corpus(std::string_view text) : vocabulary_{text} {
   for (const char character : text) tokens_.push_back(token_of[static_cast<unsigned char>(character)]);
 }
 
-batch corpus::sample(std::size_t batch_size, std::size_t seq_len, random_stream& random,
-                     std::pmr::memory_resource* memory) const {
+batch corpus::sample(std::size_t batch_size, std::size_t seq_len, random_stream& random, const tensor_memory& memory) const {
   const auto scope = memprof::track_operation<"batch">(memprof::category::input);
   batch result{{{batch_size, seq_len}, memory}, {{batch_size, seq_len}, memory}};
+  if (!memprof::dispatching()) return result;
   for (std::size_t sequence = 0; sequence < batch_size; ++sequence) {
     const auto first = tokens_.begin() + static_cast<std::ptrdiff_t>(random.below(tokens_.size() - seq_len));
     const std::size_t row = sequence * seq_len;

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <memory_resource>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +27,9 @@ class corpus {
   [[nodiscard]] std::size_t vocabulary_size() const { return vocabulary_.size(); }
   [[nodiscard]] const std::string& vocabulary() const { return vocabulary_; }
 
-  /// Random stretches of the text, which must be longer than `seq_len`.
+  /// Random stretches of the text, which must be longer than `seq_len`; uninitialised if nothing is dispatched.
   [[nodiscard]] batch sample(std::size_t batch_size, std::size_t seq_len, random_stream& random,
-                             std::pmr::memory_resource* memory) const;
+                             const tensor_memory& memory) const;
 
  private:
   std::string vocabulary_;

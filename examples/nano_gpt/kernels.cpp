@@ -1,10 +1,13 @@
 #include <nano_gpt/kernels.hpp>
 
+#include <nano_gpt/column_sums.hpp>
+
+#include <memprof/backend/no_dispatch.hpp>
+
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
-#include <limits>
-#include <numbers>
 
 namespace nano_gpt {
 namespace {
@@ -23,8 +26,8 @@ void add_two_rows_by_four(const T (&a0)[4], const T (&a1)[4], const T* __restric
 }
 
 template <class T>
-void add_scaled_row(T factor, const T* __restrict from, T* __restrict to, std::size_t columns) {
-  for (std::size_t j = 0; j < columns; ++j) to[j] += factor * from[j];
+void add_scaled_row(accumulator<T> factor, const T* __restrict from, T* __restrict to, std::size_t columns) {
+  for (std::size_t j = 0; j < columns; ++j) to[j] = T(to[j] + factor * from[j]);
 }
 
 /// What is left of row i of c after the blocks of four.
@@ -34,35 +37,7 @@ void add_row_product(matrix<const T> a, matrix<const T> b, matrix<T> c, std::siz
 }
 
 template <class T>
-T sum_of(const T* row, std::size_t columns) {
-  T sum = 0;
-  for (std::size_t j = 0; j < columns; ++j) sum += row[j];
-  return sum;
-}
-
-/// 0.5 * (1 + tanh(u)) = 1 / (1 + exp(-2u)); exp overflows to infinity where the result is 0, as it should be.
-template <class T>
-T gelu_gate(T x) {
-  constexpr T cubic = T(0.044715);
-  const T u = std::sqrt(T(2) / std::numbers::pi_v<T>) * (x + cubic * x * x * x);
-  return T(1) / (T(1) + std::exp(T(-2) * u));
-}
-
-/// exp(scale * (row - max)) / sum over the first `columns` elements, in place. Subtracting the maximum keeps exp finite.
-template <class T>
-void softmax_row(T* row, std::size_t columns, T scale) {
-  const T max = *std::max_element(row, row + columns);
-  for (std::size_t j = 0; j < columns; ++j) row[j] = std::exp(scale * (row[j] - max));
-  const T inverse_sum = T(1) / sum_of(row, columns);
-  for (std::size_t j = 0; j < columns; ++j) row[j] *= inverse_sum;
-}
-
-}  // namespace
-
-template <class T>
-void add_product(in_matrix<T> a, in_matrix<T> b, matrix<T> c) {
-  assert(a.rows == c.rows && a.columns == b.rows && b.columns == c.columns);
-  assert(b.column_stride == 1 && c.column_stride == 1);
+void add_product_in_blocks(matrix<const T> a, matrix<const T> b, matrix<T> c) {
   const std::size_t even_rows = a.rows / 2 * 2;
   const std::size_t whole_k = a.columns / 4 * 4;
   for (std::size_t i = 0; i < even_rows; i += 2) {
@@ -77,8 +52,48 @@ void add_product(in_matrix<T> a, in_matrix<T> b, matrix<T> c) {
   if (even_rows != a.rows) add_row_product(a, b, c, even_rows, 0);
 }
 
+/// For types that are only stored: a tile of c at a time in accumulators, so that every sum is complete before it is rounded, and
+/// a converted row of b serves all rows of the tile.
+template <class T>
+void add_product_in_tiles(matrix<const T> a, matrix<const T> b, matrix<T> c) {
+  constexpr std::size_t height = 8;
+  constexpr std::size_t width = 64;
+  for (std::size_t first_row = 0; first_row < c.rows; first_row += height) {
+    const std::size_t rows = std::min(height, c.rows - first_row);
+    for (std::size_t first = 0; first < c.columns; first += width) {
+      const std::size_t columns = std::min(width, c.columns - first);
+      std::array<std::array<accumulator<T>, width>, height> sums;
+      for (std::size_t i = 0; i < rows; ++i) std::copy_n(c.row(first_row + i) + first, columns, sums[i].begin());
+      for (std::size_t k = 0; k < a.columns; ++k) {
+        std::array<accumulator<T>, width> b_row;
+        std::copy_n(b.row(k) + first, columns, b_row.begin());
+        for (std::size_t i = 0; i < rows; ++i)
+          add_scaled_row(accumulator<T>(a.at(first_row + i, k)), b_row.data(), sums[i].data(), columns);
+      }
+      for (std::size_t i = 0; i < rows; ++i) {
+        for (std::size_t j = 0; j < columns; ++j) c.row(first_row + i)[first + j] = T(sums[i][j]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+template <class T>
+void add_product(in_matrix<T> a, in_matrix<T> b, matrix<T> c) {
+  assert(a.rows == c.rows && a.columns == b.rows && b.columns == c.columns);
+  assert(b.column_stride == 1 && c.column_stride == 1);
+  if (!memprof::dispatching()) return;
+  if constexpr (is_stored_type<T>) {
+    add_product_in_tiles(a, b, c);
+  } else {
+    add_product_in_blocks(a, b, c);
+  }
+}
+
 template <class T>
 void transpose(in_matrix<T> in, matrix<T> out) {
+  if (!memprof::dispatching()) return;
   for (std::size_t i = 0; i < in.rows; ++i) {
     for (std::size_t j = 0; j < in.columns; ++j) out.at(j, i) = in.at(i, j);
   }
@@ -86,169 +101,87 @@ void transpose(in_matrix<T> in, matrix<T> out) {
 
 template <class T>
 void add(in_span<T> from, std::span<T> to) {
-  add_scaled_row(T(1), from.data(), to.data(), to.size());
+  if (!memprof::dispatching()) return;
+  add_scaled_row(accumulator<T>(1), from.data(), to.data(), to.size());
 }
 
 template <class T>
 void copy_to_rows(in_span<T> row, matrix<T> to) {
+  if (!memprof::dispatching()) return;
   for (std::size_t i = 0; i < to.rows; ++i) std::copy(row.begin(), row.end(), to.row(i));
 }
 
 template <class T>
 void add_rows(in_matrix<T> from, std::span<T> sums) {
-  for (std::size_t i = 0; i < from.rows; ++i) add_scaled_row(T(1), from.row(i), sums.data(), sums.size());
+  if (!memprof::dispatching()) return;
+  add_column_sums(from.rows, sums, [&](std::size_t i, std::size_t j) { return accumulator<T>(from.row(i)[j]); });
 }
 
 template <class T>
-void embed(std::span<const std::int32_t> tokens, in_matrix<T> token_table, in_matrix<T> position_table, std::size_t positions,
-           matrix<T> out) {
+void embed(std::span<const std::int32_t> tokens, in_matrix<T> table, matrix<T> out) {
+  if (!memprof::dispatching()) return;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const T* token = token_table.row(static_cast<std::size_t>(tokens[i]));
-    const T* position = position_table.row(i % positions);
-    std::transform(token, token + out.columns, position, out.row(i), std::plus<>{});
+    std::copy_n(table.row(static_cast<std::size_t>(tokens[i])), out.columns, out.row(i));
   }
 }
 
 template <class T>
-void embed_backward(std::span<const std::int32_t> tokens, in_matrix<T> d_out, std::size_t positions, matrix<T> d_token_table,
-                    matrix<T> d_position_table) {
+void embed_backward(std::span<const std::int32_t> tokens, in_matrix<T> d_out, matrix<T> d_table) {
+  if (!memprof::dispatching()) return;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    add_scaled_row(T(1), d_out.row(i), d_token_table.row(static_cast<std::size_t>(tokens[i])), d_out.columns);
-    add_scaled_row(T(1), d_out.row(i), d_position_table.row(i % positions), d_out.columns);
+    add_scaled_row(accumulator<T>(1), d_out.row(i), d_table.row(static_cast<std::size_t>(tokens[i])), d_out.columns);
   }
 }
 
 template <class T>
-void layer_norm_forward(in_matrix<T> x, in_span<T> gain, in_span<T> shift, std::span<T> means, std::span<T> inverse_deviations,
-                        matrix<T> out) {
-  constexpr T epsilon = T(1e-5);
-  const T columns = static_cast<T>(x.columns);
-  for (std::size_t i = 0; i < x.rows; ++i) {
-    const T* row = x.row(i);
-    const T mean = sum_of(row, x.columns) / columns;
-    T squares = 0;
-    for (std::size_t j = 0; j < x.columns; ++j) squares += (row[j] - mean) * (row[j] - mean);
-    const T inverse_deviation = T(1) / std::sqrt(squares / columns + epsilon);
-    for (std::size_t j = 0; j < x.columns; ++j) out.row(i)[j] = (row[j] - mean) * inverse_deviation * gain[j] + shift[j];
-    means[i] = mean;
-    inverse_deviations[i] = inverse_deviation;
+void add_positions(in_matrix<T> table, std::size_t positions, matrix<T> out) {
+  if (!memprof::dispatching()) return;
+  for (std::size_t i = 0; i < out.rows; ++i) {
+    add_scaled_row(accumulator<T>(1), table.row(i % positions), out.row(i), out.columns);
   }
 }
 
 template <class T>
-void layer_norm_backward(in_matrix<T> x, in_span<T> gain, in_span<T> means, in_span<T> inverse_deviations, in_matrix<T> d_out,
-                         matrix<T> d_x, std::span<T> d_gain, std::span<T> d_shift) {
-  const T columns = static_cast<T>(x.columns);
-  for (std::size_t i = 0; i < x.rows; ++i) {
-    const T* row = x.row(i);
-    const T* d_row = d_out.row(i);
-    const auto normalised = [&](std::size_t j) { return (row[j] - means[i]) * inverse_deviations[i]; };
-    T sum = 0;
-    T sum_along_row = 0;
-    for (std::size_t j = 0; j < x.columns; ++j) {
-      const T d_normalised = d_row[j] * gain[j];
-      sum += d_normalised;
-      sum_along_row += d_normalised * normalised(j);
-      d_gain[j] += d_row[j] * normalised(j);
-      d_shift[j] += d_row[j];
-    }
-    for (std::size_t j = 0; j < x.columns; ++j) {
-      // The mean and the deviation depend on every element of the row: both paths are projected out.
-      d_x.row(i)[j] = inverse_deviations[i] * (d_row[j] * gain[j] - (sum + normalised(j) * sum_along_row) / columns);
-    }
-  }
-}
-
-template <class T>
-void causal_softmax(matrix<T> scores, T scale) {
-  for (std::size_t t = 0; t < scores.rows; ++t) {
-    softmax_row(scores.row(t), t + 1, scale);
-    std::fill(scores.row(t) + t + 1, scores.row(t) + scores.columns, T(0));
-  }
-}
-
-template <class T>
-void causal_softmax_backward(in_matrix<T> probabilities, T scale, matrix<T> d_scores) {
-  for (std::size_t t = 0; t < d_scores.rows; ++t) {
-    const T* p = probabilities.row(t);
-    T* d = d_scores.row(t);
-    T along_row = 0;
-    for (std::size_t s = 0; s <= t; ++s) along_row += p[s] * d[s];
-    // Probabilities of the future are 0, so the whole row may take part: it becomes 0 there.
-    for (std::size_t s = 0; s < d_scores.columns; ++s) d[s] = scale * p[s] * (d[s] - along_row);
-  }
-}
-
-template <class T>
-void gelu(in_span<T> x, std::span<T> out) {
-  for (std::size_t i = 0; i < x.size(); ++i) out[i] = x[i] * gelu_gate(x[i]);
-}
-
-template <class T>
-void gelu_backward(in_span<T> x, std::span<T> d_out) {
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const T gate = gelu_gate(x[i]);
-    // gate' = gate * (1 - gate) * 2u', from the logistic form of the gate
-    const T slope = T(2) * std::sqrt(T(2) / std::numbers::pi_v<T>) * (T(1) + T(3) * T(0.044715) * x[i] * x[i]);
-    d_out[i] *= gate + x[i] * gate * (T(1) - gate) * slope;
-  }
-}
-
-template <class T>
-T cross_entropy(std::span<const std::int32_t> targets, matrix<T> logits) {
-  // A probability may round to 0 where the logits are far apart; its logarithm must stay finite.
-  constexpr T smallest = std::numeric_limits<T>::min();
-  double loss = 0;
-  for (std::size_t i = 0; i < logits.rows; ++i) {
-    softmax_row(logits.row(i), logits.columns, T(1));
-    loss -= static_cast<double>(std::log(std::max(logits.row(i)[targets[i]], smallest)));
-  }
-  return static_cast<T>(loss / static_cast<double>(logits.rows));
-}
-
-template <class T>
-void cross_entropy_backward(std::span<const std::int32_t> targets, matrix<T> probabilities) {
-  const T weight = T(1) / static_cast<T>(probabilities.rows);
-  for (std::size_t i = 0; i < probabilities.rows; ++i) {
-    T* row = probabilities.row(i);
-    row[targets[i]] -= T(1);
-    for (std::size_t j = 0; j < probabilities.columns; ++j) row[j] *= weight;
+void add_positions_backward(in_matrix<T> d_out, std::size_t positions, matrix<T> d_table) {
+  if (!memprof::dispatching()) return;
+  for (std::size_t i = 0; i < d_out.rows; ++i) {
+    add_scaled_row(accumulator<T>(1), d_out.row(i), d_table.row(i % positions), d_out.columns);
   }
 }
 
 template <class T>
 void adamw_step(const adamw_update<T>& update, in_span<T> gradient, std::span<T> first_moment, std::span<T> second_moment,
                 std::span<T> value) {
+  if (!memprof::dispatching()) return;
+  using number = accumulator<T>;
   for (std::size_t i = 0; i < value.size(); ++i) {
-    first_moment[i] = update.beta1 * first_moment[i] + (T(1) - update.beta1) * gradient[i];
-    second_moment[i] = update.beta2 * second_moment[i] + (T(1) - update.beta2) * gradient[i] * gradient[i];
-    const T denominator = std::sqrt(second_moment[i] / update.correction2) + update.epsilon;
-    const T step = update.learning_rate * (first_moment[i] / update.correction1) / denominator;
-    value[i] -= step + update.decay * value[i];
+    const number g = gradient[i];
+    const number first = update.beta1 * first_moment[i] + (number(1) - update.beta1) * g;
+    const number second = update.beta2 * second_moment[i] + (number(1) - update.beta2) * g * g;
+    const number denominator = std::sqrt(second / update.correction2) + update.epsilon;
+    const number step = update.learning_rate * (first / update.correction1) / denominator;
+    first_moment[i] = T(first);
+    second_moment[i] = T(second);
+    value[i] = T(value[i] - (step + update.decay * value[i]));
   }
 }
 
-#define NANO_GPT_INSTANTIATE(T)                                                                                              \
-  template void add_product(in_matrix<T>, in_matrix<T>, matrix<T>);                                                          \
-  template void transpose(in_matrix<T>, matrix<T>);                                                                          \
-  template void add(in_span<T>, std::span<T>);                                                                               \
-  template void copy_to_rows(in_span<T>, matrix<T>);                                                                         \
-  template void add_rows(in_matrix<T>, std::span<T>);                                                                        \
-  template void embed(std::span<const std::int32_t>, in_matrix<T>, in_matrix<T>, std::size_t, matrix<T>);                    \
-  template void embed_backward(std::span<const std::int32_t>, in_matrix<T>, std::size_t, matrix<T>, matrix<T>);              \
-  template void layer_norm_forward(in_matrix<T>, in_span<T>, in_span<T>, std::span<T>, std::span<T>, matrix<T>);             \
-  template void layer_norm_backward(in_matrix<T>, in_span<T>, in_span<T>, in_span<T>, in_matrix<T>, matrix<T>, std::span<T>, \
-                                    std::span<T>);                                                                           \
-  template void causal_softmax(matrix<T>, T);                                                                                \
-  template void causal_softmax_backward(in_matrix<T>, T, matrix<T>);                                                         \
-  template void gelu(in_span<T>, std::span<T>);                                                                              \
-  template void gelu_backward(in_span<T>, std::span<T>);                                                                     \
-  template T cross_entropy(std::span<const std::int32_t>, matrix<T>);                                                        \
-  template void cross_entropy_backward(std::span<const std::int32_t>, matrix<T>);                                            \
+#define NANO_GPT_INSTANTIATE(T)                                                         \
+  template void add_product(in_matrix<T>, in_matrix<T>, matrix<T>);                     \
+  template void transpose(in_matrix<T>, matrix<T>);                                     \
+  template void add(in_span<T>, std::span<T>);                                          \
+  template void copy_to_rows(in_span<T>, matrix<T>);                                    \
+  template void add_rows(in_matrix<T>, std::span<T>);                                   \
+  template void embed(std::span<const std::int32_t>, in_matrix<T>, matrix<T>);          \
+  template void embed_backward(std::span<const std::int32_t>, in_matrix<T>, matrix<T>); \
+  template void add_positions(in_matrix<T>, std::size_t, matrix<T>);                    \
+  template void add_positions_backward(in_matrix<T>, std::size_t, matrix<T>);           \
   template void adamw_step(const adamw_update<T>&, in_span<T>, std::span<T>, std::span<T>, std::span<T>)
 
 NANO_GPT_INSTANTIATE(float);
 NANO_GPT_INSTANTIATE(double);
+NANO_GPT_INSTANTIATE(bf16);
+NANO_GPT_INSTANTIATE(fp16);
 #undef NANO_GPT_INSTANTIATE
 
 }  // namespace nano_gpt

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <nano_gpt/element.hpp>
 #include <nano_gpt/tensor.hpp>
 
 #include <cstddef>
@@ -8,8 +9,9 @@
 #include <type_traits>
 
 /// @file
-/// The arithmetic, on memory that is already there: no function here allocates. All are instantiated for float, which trains,
-/// and double, which checks gradients.
+/// The arithmetic, on memory that is already there: no function here allocates, and none does anything while
+/// `memprof::dispatching()` is false. All are instantiated for float, bf16 and fp16, which train, and double, which checks
+/// gradients.
 
 namespace nano_gpt {
 
@@ -39,15 +41,33 @@ void copy_to_rows(in_span<T> row, matrix<T> to);
 template <class T>
 void add_rows(in_matrix<T> from, std::span<T> sums);
 
-/// `out[i] = token_table[tokens[i]] + position_table[i mod positions]`
+/// `out[i] = table[tokens[i]]`
 template <class T>
-void embed(std::span<const std::int32_t> tokens, in_matrix<T> token_table, in_matrix<T> position_table, std::size_t positions,
-           matrix<T> out);
+void embed(std::span<const std::int32_t> tokens, in_matrix<T> table, matrix<T> out);
 
-/// Scatters the gradient of `embed`'s output to both tables' gradients.
+/// Adds the gradient of `embed`'s output to that of the table's rows.
 template <class T>
-void embed_backward(std::span<const std::int32_t> tokens, in_matrix<T> d_out, std::size_t positions, matrix<T> d_token_table,
-                    matrix<T> d_position_table);
+void embed_backward(std::span<const std::int32_t> tokens, in_matrix<T> d_out, matrix<T> d_table);
+
+/// `out[i] += table[i mod positions]`
+template <class T>
+void add_positions(in_matrix<T> table, std::size_t positions, matrix<T> out);
+
+/// Adds the gradient of `add_positions`'s output to that of the table's rows.
+template <class T>
+void add_positions_backward(in_matrix<T> d_out, std::size_t positions, matrix<T> d_table);
+
+/// The angles of rotary position embeddings (RoPE: Su et al., arXiv:2104.09864): row t, column p has the cosine and the sine of
+/// t / 10000^(p / columns).
+template <class T>
+void fill_rotary_tables(matrix<T> cosines, matrix<T> sines);
+
+/// Turning back is the transpose, so it is what the gradient needs.
+enum class rotation : bool { forward, backward };
+
+/// In place: turns each pair of neighbouring elements of row t by the angle of row t and its column in the tables.
+template <class T>
+void rotate_pairs(in_matrix<T> cosines, in_matrix<T> sines, rotation direction, matrix<T> rows);
 
 /// Normalises each row to mean 0 and variance 1, then scales and shifts it. `means` and `inverse_deviations` have one element
 /// a row and are what the backward pass needs.
@@ -60,13 +80,22 @@ template <class T>
 void layer_norm_backward(in_matrix<T> x, in_span<T> gain, in_span<T> means, in_span<T> inverse_deviations, in_matrix<T> d_out,
                          matrix<T> d_x, std::span<T> d_gain, std::span<T> d_shift);
 
+/// Divides each row by the root of its mean square, then scales it (RMSNorm: Zhang and Sennrich, arXiv:1910.07467).
+template <class T>
+void rms_norm_forward(in_matrix<T> x, in_span<T> gain, std::span<T> inverse_roots, matrix<T> out);
+
+/// `d_x` is written; `d_gain` is added to.
+template <class T>
+void rms_norm_backward(in_matrix<T> x, in_span<T> gain, in_span<T> inverse_roots, in_matrix<T> d_out, matrix<T> d_x,
+                       std::span<T> d_gain);
+
 /// In place: row t of a square matrix becomes `softmax(scale * row)` over its first t + 1 columns; the future gets 0.
 template <class T>
-void causal_softmax(matrix<T> scores, T scale);
+void causal_softmax(matrix<T> scores, accumulator<T> scale);
 
 /// In place: gradients of the probabilities become gradients of the unscaled scores.
 template <class T>
-void causal_softmax_backward(in_matrix<T> probabilities, T scale, matrix<T> d_scores);
+void causal_softmax_backward(in_matrix<T> probabilities, accumulator<T> scale, matrix<T> d_scores);
 
 /// The tanh approximation of Hendrycks and Gimpel, arXiv:1606.08415, as in GPT-2.
 template <class T>
@@ -76,24 +105,33 @@ void gelu(in_span<T> x, std::span<T> out);
 template <class T>
 void gelu_backward(in_span<T> x, std::span<T> d_out);
 
-/// Turns each row of logits into probabilities, in place, and returns the mean negative log-likelihood of the targets.
+/// The left half of each row of `x` is a gate: `out = silu(left) * right` (SwiGLU: Shazeer, arXiv:2002.05202).
 template <class T>
-T cross_entropy(std::span<const std::int32_t> targets, matrix<T> logits);
+void swiglu(in_matrix<T> x, matrix<T> out);
 
-/// In place: probabilities become gradients of the logits.
+/// `d_x` is written.
 template <class T>
-void cross_entropy_backward(std::span<const std::int32_t> targets, matrix<T> probabilities);
+void swiglu_backward(in_matrix<T> x, in_matrix<T> d_out, matrix<T> d_x);
+
+/// Turns each row of logits into probabilities, in place, and returns the mean negative log-likelihood of the targets;
+/// 0 if nothing is dispatched.
+template <class T>
+accumulator<T> cross_entropy(std::span<const std::int32_t> targets, matrix<T> logits);
+
+/// In place: probabilities become gradients of `scale` times the mean loss in the logits.
+template <class T>
+void cross_entropy_backward(std::span<const std::int32_t> targets, accumulator<T> scale, matrix<T> probabilities);
 
 /// The scalars of one AdamW update of one tensor.
 template <class T>
 struct adamw_update {
-  T learning_rate;
-  T beta1;
-  T beta2;
-  T correction1;  ///< 1 - beta1^t
-  T correction2;  ///< 1 - beta2^t
-  T epsilon;
-  T decay;  ///< already multiplied by the learning rate
+  accumulator<T> learning_rate;
+  accumulator<T> beta1;
+  accumulator<T> beta2;
+  accumulator<T> correction1;  ///< 1 - beta1^t
+  accumulator<T> correction2;  ///< 1 - beta2^t
+  accumulator<T> epsilon;
+  accumulator<T> decay;  ///< already multiplied by the learning rate
 };
 
 /// Decoupled weight decay, algorithm 2 of Loshchilov and Hutter, arXiv:1711.05101.

@@ -1,13 +1,15 @@
 #pragma once
 
+#include <nano_gpt/model_config.hpp>
 #include <nano_gpt/parameter.hpp>
 #include <nano_gpt/random_stream.hpp>
 #include <nano_gpt/tensor.hpp>
 
+#include <memprof/memprof.hpp>
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <memory_resource>
 #include <optional>
 #include <string>
 
@@ -21,13 +23,21 @@ namespace nano_gpt {
 /// models need larger weights for the same activations.
 inline double initial_deviation(std::size_t channels) { return 0.5 / std::sqrt(static_cast<double>(channels)); }
 
+/// 2 * layers sums go into the residual stream; this keeps its variance independent of the depth (GPT-2, section 2.3).
+inline double projection_deviation(const model_config& config) {
+  return initial_deviation(config.d_model) / std::sqrt(2.0 * static_cast<double>(config.layers));
+}
+
 /// What every layer is built from.
 struct layer_source {
   random_stream* random;
-  std::pmr::memory_resource* memory;
+  tensor_memory memory;
 };
 
 enum class linear_bias : bool { without, with };
+inline linear_bias bias_of_blocks(const model_config& config) {
+  return config.is_llama() ? linear_bias::without : linear_bias::with;
+}
 
 /// `y = x * weight + bias`; weight is [inputs, outputs].
 template <class T>
@@ -35,138 +45,103 @@ class linear {
  public:
   /// `operation` is what its work is called in the profile, `name` what its parameters are called.
   linear(std::string operation, const std::string& name, std::size_t inputs, std::size_t outputs, double deviation,
-         linear_bias bias, layer_source source);
+         linear_bias bias, const layer_source& source);
 
   [[nodiscard]] tensor<T> forward(tensor<T> x);
   [[nodiscard]] tensor<T> backward(const tensor<T>& d_out);
+  void free_activations() { input_.free(); }
   void list_parameters(parameter_list<T>& list);
 
  private:
   std::string operation_;
-  std::pmr::memory_resource* memory_;
+  tensor_memory memory_;
   parameter<T> weight_;
   std::optional<parameter<T>> bias_;
   tensor<T> input_;
 };
 
-/// Normalises every position. It does not keep its input, which the residual connection keeps anyway.
+/// Normalises every position, by mean and deviation or, in a Llama, by the root of the mean square alone. It does not keep its
+/// input, which the residual connection keeps anyway.
 template <class T>
-class layer_norm {
+class norm {
  public:
-  layer_norm(const std::string& name, std::size_t channels, layer_source source);
+  norm(const std::string& name, const model_config& config, const layer_source& source);
 
   [[nodiscard]] tensor<T> forward(const tensor<T>& x);
   [[nodiscard]] tensor<T> backward(const tensor<T>& x, const tensor<T>& d_out);
+  void free_activations();
   void list_parameters(parameter_list<T>& list);
 
  private:
-  std::pmr::memory_resource* memory_;
+  [[nodiscard]] memprof::operation_scope track() const;
+
+  tensor_memory memory_;
   parameter<T> gain_;
-  parameter<T> shift_;
+  std::optional<parameter<T>> shift_;  ///< only with a mean
   tensor<T> means_;
-  tensor<T> inverse_deviations_;
+  tensor<T> inverse_deviations_;  ///< or the inverse roots of the mean squares
 };
 
-/// Causal self-attention with several heads.
-template <class T>
-class attention {
- public:
-  attention(const std::string& name, std::size_t channels, std::size_t heads, double projection_deviation, layer_source source);
-
-  [[nodiscard]] tensor<T> forward(tensor<T> x);
-  [[nodiscard]] tensor<T> backward(const tensor<T>& d_out);
-  void list_parameters(parameter_list<T>& list);
-
- private:
-  enum part : std::size_t { query, key, value };
-
-  [[nodiscard]] tensor<T> scores() const;
-  void softmax();
-  [[nodiscard]] tensor<T> context() const;
-  [[nodiscard]] tensor<T> softmax_backward(const tensor<T>& d_context) const;
-  [[nodiscard]] tensor<T> qkv_backward(const tensor<T>& d_scores, const tensor<T>& d_context) const;
-
-  [[nodiscard]] std::size_t batch_size() const { return qkv_.shape()[0]; }
-  [[nodiscard]] std::size_t time() const { return qkv_.shape()[1]; }
-  [[nodiscard]] std::size_t head_width() const { return channels_ / heads_; }
-  [[nodiscard]] T scale() const;
-  /// Calls `function(sequence, head)` for each head of each sequence of the batch.
-  template <class Function>
-  void for_each_head(Function function) const;
-  template <class Element>
-  [[nodiscard]] matrix<Element> head_of_qkv(Element* qkv, part which, std::size_t sequence, std::size_t head) const;
-  template <class Element>
-  [[nodiscard]] matrix<Element> head_of_context(Element* context, std::size_t sequence, std::size_t head) const;
-  template <class Element>
-  [[nodiscard]] matrix<Element> head_of_scores(Element* scores, std::size_t sequence, std::size_t head) const;
-  /// One part of all heads as [sequence, head, head_width, time]: the right-hand side of a product along head_width.
-  [[nodiscard]] tensor<T> transposed_heads(part which) const;
-  [[nodiscard]] matrix<const T> transposed_head(const tensor<T>& heads, std::size_t sequence, std::size_t head) const;
-
-  std::pmr::memory_resource* memory_;
-  std::size_t channels_;
-  std::size_t heads_;
-  linear<T> to_qkv_;
-  linear<T> projection_;
-  tensor<T> qkv_;
-  tensor<T> probabilities_;
-};
-
-/// Two linear layers with a GELU between them.
+/// Two linear layers with a GELU or, in a Llama, a SwiGLU between them; the gate's weights then stand beside those it gates.
 template <class T>
 class mlp {
  public:
-  mlp(const std::string& name, std::size_t channels, double projection_deviation, layer_source source);
+  mlp(const std::string& name, const model_config& config, const layer_source& source);
 
   [[nodiscard]] tensor<T> forward(tensor<T> x);
   [[nodiscard]] tensor<T> backward(const tensor<T>& d_out);
+  void free_activations();
   void list_parameters(parameter_list<T>& list);
 
  private:
   [[nodiscard]] tensor<T> activate() const;
-  void activate_backward(tensor<T>& d_activated);
+  [[nodiscard]] tensor<T> activate_backward(tensor<T> d_activated) const;
 
-  std::pmr::memory_resource* memory_;
+  tensor_memory memory_;
   linear<T> expand_;
   linear<T> contract_;
+  bool is_gated_;
   tensor<T> expanded_;
 };
 
-/// `y = x + attention(layer_norm(x))`, then `y + mlp(layer_norm(y))`.
-template <class T>
-class block {
- public:
-  block(const std::string& name, std::size_t channels, std::size_t heads, double projection_deviation, layer_source source);
-
-  [[nodiscard]] tensor<T> forward(tensor<T> x);
-  [[nodiscard]] tensor<T> backward(tensor<T> d_out);
-  void list_parameters(parameter_list<T>& list);
-
- private:
-  layer_norm<T> attention_norm_;
-  attention<T> attention_;
-  layer_norm<T> mlp_norm_;
-  mlp<T> mlp_;
-  tensor<T> input_;
-  tensor<T> middle_;
-};
-
-/// The sum of a token's and a position's vector.
+/// A token's vector, plus a position's unless the positions are rotary.
 template <class T>
 class embedding {
  public:
-  embedding(std::size_t vocabulary_size, std::size_t positions, std::size_t channels, layer_source source);
+  embedding(const model_config& config, const layer_source& source);
 
   /// `tokens` is [batch, time] and must live until the backward pass.
   [[nodiscard]] tensor<T> forward(const tensor<std::int32_t>& tokens);
   void backward(const tensor<T>& d_out);
   void list_parameters(parameter_list<T>& list);
+  [[nodiscard]] parameter<T>& token_table() { return token_table_; }
 
  private:
-  std::pmr::memory_resource* memory_;
+  tensor_memory memory_;
   parameter<T> token_table_;
-  parameter<T> position_table_;
+  std::optional<parameter<T>> position_table_;
   const tensor<std::int32_t>* tokens_ = nullptr;
+};
+
+/// From the last activations to one logit for each token of the vocabulary.
+template <class T>
+class lm_head {
+ public:
+  /// `token_table` is the weight if `config.tied_output`, and must outlive the layer then.
+  lm_head(const model_config& config, parameter<T>& token_table, const layer_source& source);
+
+  [[nodiscard]] tensor<T> forward(tensor<T> x);
+  [[nodiscard]] tensor<T> backward(const tensor<T>& d_out);
+  void list_parameters(parameter_list<T>& list);
+
+ private:
+  [[nodiscard]] tensor<T> tied_forward(tensor<T> x);
+  [[nodiscard]] tensor<T> tied_backward(const tensor<T>& d_out);
+
+  tensor_memory memory_;
+  std::optional<linear<T>> own_;
+  parameter<T>* token_table_;
+  tensor<T> input_;  ///< of the tied layer
 };
 
 }  // namespace nano_gpt

@@ -5,38 +5,59 @@
 
 #include <memprof/memprof.hpp>
 
+#include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 namespace {
 
 constexpr int exit_bad_input = 2;
 
-nano_gpt::corpus load_corpus(const nano_gpt::options& options) {
+void require_long_enough(const nano_gpt::corpus& corpus, std::size_t seq_len) {
+  if (corpus.size() > seq_len) return;
+  throw nano_gpt::input_error{"the text has " + std::to_string(corpus.size()) + " characters but --seq-len " +
+                              std::to_string(seq_len) + " needs at least one more than that: give a longer text or a " +
+                              "shorter sequence"};
+}
+
+void require_known(const nano_gpt::corpus& corpus, std::size_t vocabulary_size) {
+  if (corpus.vocabulary_size() <= vocabulary_size) return;
+  throw nano_gpt::input_error{"the text has " + std::to_string(corpus.vocabulary_size()) + " different characters but " +
+                              "--vocabulary is " + std::to_string(vocabulary_size) + ": give at least as many"};
+}
+
+/// The text, and in the options the size of its vocabulary unless one was given.
+nano_gpt::corpus load_corpus(nano_gpt::options& options) {
   nano_gpt::corpus corpus{options.text ? nano_gpt::read_text(*options.text) : nano_gpt::read_default_text()};
-  if (corpus.size() <= options.seq_len) {
-    throw nano_gpt::input_error{"the text has " + std::to_string(corpus.size()) + " characters but --seq-len " +
-                                std::to_string(options.seq_len) + " needs at least one more than that: give a longer text or a " +
-                                "shorter sequence"};
-  }
+  if (options.model.vocabulary_size == 0) options.model.vocabulary_size = corpus.vocabulary_size();
+  if (options.mode == memprof::run_mode::no_dispatch) return corpus;  // no token is looked at
+  require_long_enough(corpus, options.model.seq_len);
+  require_known(corpus, options.model.vocabulary_size);
   return corpus;
 }
 
+void require_memprof(std::string_view option) {
+  if (!MEMPROF_ENABLED) throw nano_gpt::input_error{std::string{option} + " needs memprof: run nano_gpt, or leave it out"};
+}
+
 void run(std::span<const char* const> arguments) {
-  const nano_gpt::options options = nano_gpt::parse_options(arguments);
+  nano_gpt::options options = nano_gpt::parse_options(arguments);
   if (options.help) {
     std::fputs(nano_gpt::usage().c_str(), stdout);
     return;
   }
   if (options.json) {
-    if (!MEMPROF_ENABLED) throw nano_gpt::input_error{"--json needs memprof: run nano_gpt, or leave it out"};
+    require_memprof("--json");
     nano_gpt::require_writable(*options.json);  // now, not after the training
   }
-  nano_gpt::train(options, load_corpus(options));
+  if (options.mode == memprof::run_mode::no_dispatch) require_memprof("--no-dispatch");
+  const nano_gpt::corpus corpus = load_corpus(options);
+  nano_gpt::train(options, corpus);
 }
 
 int report(const char* what) {

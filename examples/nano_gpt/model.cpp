@@ -4,24 +4,25 @@
 
 #include <memprof/memprof.hpp>
 
-#include <cmath>
 #include <string>
 #include <utility>
 
 namespace nano_gpt {
 namespace {
 
-/// 2 * layers sums go into the residual stream; this keeps its variance independent of the depth (GPT-2, section 2.3).
-double projection_deviation(const model_config& config) {
-  return initial_deviation(config.d_model) / std::sqrt(2.0 * static_cast<double>(config.layers));
+template <class T>
+std::optional<rotary_tables<T>> make_rotary_tables(const model_config& config, const tensor_memory& memory) {
+  if (!config.is_llama()) return {};
+  const auto scope = memprof::track_operation<"rotary_tables">();
+  return std::optional<rotary_tables<T>>{std::in_place, config, memory};
 }
 
 template <class T>
-std::vector<block<T>> make_blocks(const model_config& config, layer_source source) {
+std::vector<block<T>> make_blocks(const model_config& config, const rotary_tables<T>* rotary, const layer_source& source) {
   std::vector<block<T>> blocks;
   blocks.reserve(config.layers);
   for (std::size_t index = 0; index < config.layers; ++index) {
-    blocks.emplace_back("blocks." + std::to_string(index), config.d_model, config.heads, projection_deviation(config), source);
+    blocks.emplace_back("blocks." + std::to_string(index), config, rotary, source);
   }
   return blocks;
 }
@@ -29,20 +30,15 @@ std::vector<block<T>> make_blocks(const model_config& config, layer_source sourc
 }  // namespace
 
 template <class T>
-gpt<T>::gpt(const model_config& config, random_stream& random, std::pmr::memory_resource* memory)
-    : embedding_{config.vocabulary_size, config.seq_len, config.d_model, {&random, memory}},
-      blocks_{make_blocks<T>(config, {&random, memory})},
-      final_norm_{"final_norm", config.d_model, {&random, memory}},
-      lm_head_{"lm_head",
-               "lm_head",
-               config.d_model,
-               config.vocabulary_size,
-               initial_deviation(config.d_model),
-               linear_bias::without,
-               {&random, memory}} {}
+gpt<T>::gpt(const model_config& config, random_stream& random, const tensor_memory& memory)
+    : embedding_{config, {&random, memory}},
+      rotary_{make_rotary_tables<T>(config, memory)},
+      blocks_{make_blocks<T>(config, rotary_ ? &*rotary_ : nullptr, {&random, memory})},
+      final_norm_{"final_norm", config, {&random, memory}},
+      lm_head_{config, embedding_.token_table(), {&random, memory}} {}
 
 template <class T>
-T gpt<T>::forward(const batch& batch) {
+accumulator<T> gpt<T>::forward(const batch& batch) {
   const auto scope = memprof::track_operation<"forward">(memprof::category::activation);
   batch_ = &batch;
   tensor<T> x = embedding_.forward(batch.tokens);
@@ -52,16 +48,16 @@ T gpt<T>::forward(const batch& batch) {
 }
 
 template <class T>
-T gpt<T>::loss(tensor<T> logits) {
+accumulator<T> gpt<T>::loss(tensor<T> logits) {
   const auto scope = memprof::track_operation<"cross_entropy">();
   probabilities_ = std::move(logits);
   return cross_entropy(batch_->targets.elements(), probabilities_.as_matrix());
 }
 
 template <class T>
-void gpt<T>::backward() {
+void gpt<T>::backward(double share) {
   const auto scope = memprof::track_operation<"backward">(memprof::category::temporary);
-  tensor<T> d_x = lm_head_.backward(loss_backward());  // a statement of its own: the logits' gradient is freed at its end
+  tensor<T> d_x = lm_head_.backward(loss_backward(share));  // a statement of its own: the logits' gradient is freed at its end
   d_x = final_norm_.backward(final_, d_x);
   final_.free();
   for (auto block = blocks_.rbegin(); block != blocks_.rend(); ++block) d_x = block->backward(std::move(d_x));
@@ -69,9 +65,10 @@ void gpt<T>::backward() {
 }
 
 template <class T>
-tensor<T> gpt<T>::loss_backward() {
+tensor<T> gpt<T>::loss_backward(double share) {
   const auto scope = memprof::track_operation<"cross_entropy">();
-  cross_entropy_backward(batch_->targets.elements(), probabilities_.as_matrix());
+  cross_entropy_backward(batch_->targets.elements(), loss_scale<T> * static_cast<accumulator<T>>(share),
+                         probabilities_.as_matrix());
   return std::move(probabilities_);
 }
 
@@ -94,5 +91,7 @@ std::size_t gpt<T>::parameter_count() {
 
 template class gpt<float>;
 template class gpt<double>;
+template class gpt<bf16>;
+template class gpt<fp16>;
 
 }  // namespace nano_gpt

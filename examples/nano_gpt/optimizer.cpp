@@ -10,7 +10,7 @@
 namespace nano_gpt {
 
 template <class T>
-adamw<T>::adamw(parameter_list<T> parameters, std::pmr::memory_resource* memory, const adamw_settings& settings)
+adamw<T>::adamw(parameter_list<T> parameters, const tensor_memory& memory, const adamw_settings& settings)
     : parameters_{std::move(parameters)}, settings_{settings} {
   const auto scope = memprof::track_operation<"adamw">(memprof::category::optimizer_state);
   for (const parameter<T>* parameter : parameters_) {
@@ -24,17 +24,18 @@ void adamw<T>::step() {
   const auto scope = memprof::track_operation<"adamw">();
   ++steps_;
   const auto power = static_cast<double>(steps_);
-  adamw_update<T> update{.learning_rate = static_cast<T>(settings_.learning_rate),
-                         .beta1 = static_cast<T>(settings_.beta1),
-                         .beta2 = static_cast<T>(settings_.beta2),
-                         .correction1 = static_cast<T>(1.0 - std::pow(settings_.beta1, power)),
-                         .correction2 = static_cast<T>(1.0 - std::pow(settings_.beta2, power)),
-                         .epsilon = static_cast<T>(settings_.epsilon),
-                         .decay = T(0)};
+  using number = accumulator<T>;
+  adamw_update<T> update{.learning_rate = static_cast<number>(settings_.learning_rate),
+                         .beta1 = static_cast<number>(settings_.beta1),
+                         .beta2 = static_cast<number>(settings_.beta2),
+                         .correction1 = static_cast<number>(1.0 - std::pow(settings_.beta1, power)),
+                         .correction2 = static_cast<number>(1.0 - std::pow(settings_.beta2, power)),
+                         .epsilon = static_cast<number>(settings_.epsilon) * loss_scale<T>,
+                         .decay = 0};
   for (std::size_t index = 0; index < parameters_.size(); ++index) {
     parameter<T>& parameter = *parameters_[index];
     const bool decays = parameter.value().shape().rank() > 1;
-    update.decay = decays ? static_cast<T>(settings_.learning_rate * settings_.weight_decay) : T(0);
+    update.decay = decays ? static_cast<number>(settings_.learning_rate * settings_.weight_decay) : number(0);
     adamw_step<T>(update, parameter.accumulated_gradient().elements(), moments_[index].first.elements(),
                   moments_[index].second.elements(), parameter.value().elements());
   }
@@ -48,5 +49,7 @@ void adamw<T>::free_gradients() {
 
 template class adamw<float>;
 template class adamw<double>;
+template class adamw<bf16>;
+template class adamw<fp16>;
 
 }  // namespace nano_gpt

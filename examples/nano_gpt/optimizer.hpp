@@ -4,7 +4,6 @@
 #include <nano_gpt/tensor.hpp>
 
 #include <cstddef>
-#include <memory_resource>
 #include <vector>
 
 namespace nano_gpt {
@@ -21,10 +20,10 @@ struct adamw_settings {
 template <class T>
 class adamw {
  public:
-  /// `parameters` and `memory` must outlive the optimizer.
-  adamw(parameter_list<T> parameters, std::pmr::memory_resource* memory, const adamw_settings& settings = {});
+  /// `parameters` and the resource of `memory` must outlive the optimizer.
+  adamw(parameter_list<T> parameters, const tensor_memory& memory, const adamw_settings& settings = {});
 
-  /// Updates every parameter from its gradient.
+  /// Updates every parameter from its gradient, which is `loss_scale` times that of the loss.
   void step();
   void free_gradients();
 

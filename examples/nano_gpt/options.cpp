@@ -1,29 +1,56 @@
 #include <nano_gpt/input_error.hpp>
 #include <nano_gpt/options.hpp>
 
+#include <nano_gpt/element.hpp>
+
+#include <memprof/profile/device_json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace nano_gpt {
 namespace {
 
 struct number_option {
   std::string_view name;
-  std::size_t options::*value;
+  std::size_t& (*value)(options&);
+  std::string_view meaning;
+  std::string_view fallback = {};  ///< where the default is no number
+};
+
+constexpr std::array<number_option, 10> number_options{{
+    {"--layers", [](options& o) -> std::size_t& { return o.model.layers; }, "transformer blocks"},
+    {"--heads", [](options& o) -> std::size_t& { return o.model.heads; }, "attention heads a block; must divide --d-model"},
+    {"--kv-heads", [](options& o) -> std::size_t& { return o.model.kv_heads; }, "heads of keys and values; must divide --heads",
+     "as many as --heads"},
+    {"--d-model", [](options& o) -> std::size_t& { return o.model.d_model; }, "width of the residual stream"},
+    {"--mlp-width", [](options& o) -> std::size_t& { return o.model.mlp_width; }, "width between the layers of an MLP",
+     "4 times --d-model"},
+    {"--vocabulary", [](options& o) -> std::size_t& { return o.model.vocabulary_size; }, "tokens that the model knows",
+     "as many as the text has"},
+    {"--seq-len", [](options& o) -> std::size_t& { return o.model.seq_len; }, "characters a sequence"},
+    {"--batch-size", [](options& o) -> std::size_t& { return o.batch_size; }, "sequences a micro-batch"},
+    {"--micro-batches", [](options& o) -> std::size_t& { return o.micro_batches; },
+     "micro-batches a step; their gradients add up"},
+    {"--steps", [](options& o) -> std::size_t& { return o.steps; }, "optimizer steps"},
+}};
+
+struct flag_option {
+  std::string_view name;
+  void (*set)(options&);
   std::string_view meaning;
 };
 
-constexpr std::array<number_option, 6> number_options{{
-    {"--layers", &options::layers, "transformer blocks"},
-    {"--heads", &options::heads, "attention heads a block; must divide --d-model"},
-    {"--d-model", &options::d_model, "width of the residual stream"},
-    {"--seq-len", &options::seq_len, "characters a sequence"},
-    {"--batch-size", &options::batch_size, "sequences a step"},
-    {"--steps", &options::steps, "optimizer steps"},
+constexpr std::array<flag_option, 2> flag_options{{
+    {"--no-dispatch", [](options& o) { o.mode = memprof::run_mode::no_dispatch; },
+     "count what a step allocates, but allocate and compute nothing"},
+    {"--memory-efficient", [](options& o) { o.model.memory_efficient = true; },
+     "keep only each block's input and run its forward pass again in the backward pass"},
 }};
 
 /// A model makes vectors of up to 4 times a width: those sizes must not wrap. Their products are checked where memory is asked
@@ -43,7 +70,7 @@ std::uint64_t parse_number(std::string_view option, std::string_view text, std::
 bool set_number(options& result, std::string_view name, std::string_view value) {
   for (const number_option& option : number_options) {
     if (option.name != name) continue;
-    result.*option.value = static_cast<std::size_t>(parse_number(name, value, 1, largest_number));
+    option.value(result) = static_cast<std::size_t>(parse_number(name, value, 1, largest_number));
     return true;
   }
   return false;
@@ -54,13 +81,40 @@ std::filesystem::path parse_path(std::string_view option, std::string_view text)
   return text;
 }
 
+void set_config(options& result, std::string_view name) {
+  std::string known;
+  for (const named_config& config : named_configs) {
+    if (config.name == name) {
+      result.model = config.model;
+      result.batch_size = config.batch_size;
+      result.steps = config.steps;
+      return;
+    }
+    known += (known.empty() ? "" : ", ") + std::string{config.name};
+  }
+  throw input_error{"--config cannot be '" + std::string{name} + "': give one of " + known};
+}
+
+memprof::dtype parse_dtype(std::string_view text) {
+  const std::optional<memprof::dtype> type = memprof::dtype_from_string(text);
+  if (!type || *type == memprof::dtype::int32 || *type == memprof::dtype::boolean) {
+    throw input_error{"--dtype cannot be '" + std::string{text} +
+                      "': give fp32, bf16 or fp16, or with --no-dispatch fp8, int8, " + "bfp8 or bfp4"};
+  }
+  return *type;
+}
+
 void set_option(options& result, std::string_view name, std::string_view value) {
   if (set_number(result, name, value)) return;
   if (name == "--seed") {
     result.seed = parse_number(name, value, 0, UINT64_MAX);
+  } else if (name == "--dtype") {
+    result.dtype = parse_dtype(value);
+  } else if (name == "--device") {
+    result.device = memprof::find_device(std::string{value});
   } else if (name == "--text") {
     result.text = parse_path(name, value);
-  } else {
+  } else if (name == "--json") {
     result.json = parse_path(name, value);
   }
 }
@@ -69,15 +123,64 @@ bool takes_value(std::string_view name) {
   for (const number_option& option : number_options) {
     if (option.name == name) return true;
   }
-  return name == "--seed" || name == "--text" || name == "--json";
+  constexpr std::array<std::string_view, 6> others{"--config", "--dtype", "--device", "--seed", "--text", "--json"};
+  return std::ranges::find(others, name) != others.end();
 }
 
-void require_whole_heads(const options& given) {
-  if (given.d_model % given.heads == 0) return;
-  std::size_t divisor = given.heads;
-  while (given.d_model % divisor != 0) --divisor;
-  throw input_error{"--heads " + std::to_string(given.heads) + " does not divide --d-model " + std::to_string(given.d_model) +
-                    ": try --heads " + std::to_string(divisor)};
+bool set_flag(options& result, std::string_view name) {
+  for (const flag_option& flag : flag_options) {
+    if (flag.name != name) continue;
+    flag.set(result);
+    return true;
+  }
+  return false;
+}
+
+std::size_t largest_divisor(std::size_t number, std::size_t most) {
+  while (number % most != 0) --most;
+  return most;
+}
+
+void require_whole_heads(const model_config& given) {
+  const auto refuse = [](std::string_view option, std::size_t value, std::string_view of, std::size_t whole) {
+    throw input_error{std::string{option} + " " + std::to_string(value) + " does not divide " + std::string{of} + " " +
+                      std::to_string(whole) + ": try " + std::string{option} + " " +
+                      std::to_string(largest_divisor(whole, std::min(value, whole)))};
+  };
+  if (given.d_model % given.heads != 0) refuse("--heads", given.heads, "--d-model", given.d_model);
+  if (given.heads % given.key_value_heads() != 0) refuse("--kv-heads", given.kv_heads, "--heads", given.heads);
+  if (given.is_llama() && given.head_width() % 2 != 0) {
+    throw input_error{"--d-model " + std::to_string(given.d_model) + " and --heads " + std::to_string(given.heads) +
+                      " make heads of odd width, which rotary positions cannot pair: try --d-model " +
+                      std::to_string(2 * given.d_model)};
+  }
+}
+
+void require_usable_dtype(const options& given) {
+  if (given.mode == memprof::run_mode::normal && !is_dispatched_type(given.dtype)) {
+    throw input_error{"--dtype " + std::string{memprof::to_string(given.dtype)} +
+                      " can only be counted: add --no-dispatch, or give fp32, bf16 or fp16"};
+  }
+  if (memprof::is_block_float(given.dtype) && given.device.layout != memprof::tensor_layout::tile) {
+    throw input_error{"--dtype " + std::string{memprof::to_string(given.dtype)} +
+                      " exists only in tiles: give a --device that has them, as wormhole-12gb"};
+  }
+}
+
+/// An option and its value, both as they were given.
+struct given_option {
+  std::string_view name;
+  std::string_view value;
+};
+
+/// Options override the numbers of a config wherever they stand.
+void set_options(options& result, const std::vector<given_option>& given) {
+  const bool memory_efficient = result.model.memory_efficient;
+  for (const given_option& option : given) {
+    if (option.name == "--config") set_config(result, option.value);
+  }
+  result.model.memory_efficient = memory_efficient;
+  for (const given_option& option : given) set_option(result, option.name, option.value);
 }
 
 std::string column(std::string_view text, std::size_t width) {
@@ -90,45 +193,57 @@ std::string column(std::string_view text, std::size_t width) {
 
 options parse_options(std::span<const char* const> arguments) {
   options result;
+  std::vector<given_option> given;
   for (std::size_t index = 0; index < arguments.size(); ++index) {
     const std::string_view argument = arguments[index];
     if (argument == "--help" || argument == "-h") {
       result.help = true;
       return result;
     }
+    if (set_flag(result, argument)) continue;
     const std::size_t equals = argument.find('=');
     const std::string_view name = argument.substr(0, equals);
     if (!takes_value(name)) throw input_error{"unknown option '" + std::string{argument} + "': --help lists all"};
     if (equals != std::string_view::npos) {
-      set_option(result, name, argument.substr(equals + 1));
+      given.push_back({name, argument.substr(equals + 1)});
     } else if (index + 1 < arguments.size()) {
-      set_option(result, name, arguments[++index]);
+      given.push_back({name, arguments[++index]});
     } else {
       throw input_error{std::string{name} + " needs a value: --help shows an example"};
     }
   }
-  require_whole_heads(result);
+  set_options(result, given);
+  require_whole_heads(result.model);
+  require_usable_dtype(result);
   return result;
 }
 
 std::string usage() {
-  const options defaults;
+  options defaults;
   std::string text =
-      "Trains a small character-level GPT and reports where its memory went.\n"
+      "Trains a character-level GPT or Llama and reports where its memory went.\n"
       "\n"
       "  nano_gpt --layers 2 --text war_and_peace.txt --json profile.json\n"
+      "  nano_gpt --config tinyllama-1.1b --no-dispatch --device wormhole-12gb --dtype bf16\n"
       "\n";
-  const auto line = [&](std::string_view option, std::string_view meaning, const std::string& fallback) {
-    text += "  " + column(option, 18) + std::string{meaning} + " (" + fallback + ")\n";
+  const auto line = [&](std::string_view option, std::string_view meaning, std::string_view fallback) {
+    text += "  " + column(option, 20) + std::string{meaning} + " (" + std::string{fallback} + ")\n";
   };
+  std::string configs;
+  for (const named_config& config : named_configs) configs += (configs.empty() ? "" : ", ") + std::string{config.name};
+  line("--config NAME", configs, named_configs[0].name);
   for (const number_option& option : number_options) {
-    line(std::string{option.name} + " N", option.meaning, std::to_string(defaults.*option.value));
+    const std::string number = std::to_string(option.value(defaults));
+    line(std::string{option.name} + " N", option.meaning, option.fallback.empty() ? number : option.fallback);
   }
+  line("--dtype NAME", "element type: fp32, bf16, fp16; with --no-dispatch also fp8, int8, bfp8, bfp4", "fp32");
+  line("--device NAME|FILE", "preset or JSON file: where tensors are counted, and how large they are there", "plain bytes, cpu");
+  for (const flag_option& flag : flag_options) line(flag.name, flag.meaning, "off");
   line("--seed N", "of initial weights and batches", std::to_string(defaults.seed));
   line("--text FILE", "what to learn", "memprof's own documents");
   line("--json FILE", "where to write the profile", "nowhere");
   line("--help", "this text", "or -h");
-  return text;
+  return text + "\nA published model (--config) brings its own defaults, a batch of one sequence and one step.\n";
 }
 
 void require_writable(const std::filesystem::path& file) {

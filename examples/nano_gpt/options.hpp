@@ -1,29 +1,41 @@
 #pragma once
 
+#include <nano_gpt/model_config.hpp>
+
+#include <memprof/core/device_description.hpp>
+#include <memprof/core/dtype.hpp>
+#include <memprof/core/run_mode.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace nano_gpt {
 
 /// What the command line may set. The defaults train for some ten seconds.
 struct options {
-  std::size_t layers = 3;
-  std::size_t heads = 4;
-  std::size_t d_model = 64;
-  std::size_t seq_len = 64;
-  std::size_t batch_size = 16;
-  std::size_t steps = 200;
+  model_config model = named_configs[0].model;
+  std::size_t batch_size = named_configs[0].batch_size;
+  std::size_t micro_batches = 1;  ///< a step; their gradients add up
+  std::size_t steps = named_configs[0].steps;
   std::uint64_t seed = 1;
+  memprof::dtype dtype = memprof::dtype::float32;  ///< of parameters, gradients, moments and activations
+  memprof::run_mode mode = memprof::run_mode::normal;
+  memprof::device_description device;         ///< decides the bytes of tensors; empty: those of their elements
   std::optional<std::filesystem::path> text;  ///< without: the repository's documents
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   bool help = false;
+
+  /// Where the tensors are counted.
+  [[nodiscard]] std::string_view memory_space() const { return device.empty() ? "cpu" : device.tensor_space().name.view(); }
 };
 
-/// Reads the arguments after the program's name; throws `input_error` on the first that cannot be used.
+/// Reads the arguments after the program's name; throws `input_error`, or `memprof::error` about a device, on the first that
+/// cannot be used.
 [[nodiscard]] options parse_options(std::span<const char* const> arguments);
 
 /// What `--help` prints.

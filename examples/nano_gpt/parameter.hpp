@@ -5,8 +5,6 @@
 
 #include <memprof/memprof.hpp>
 
-#include <algorithm>
-#include <memory_resource>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,11 +15,12 @@ namespace nano_gpt {
 template <class T>
 class parameter {
  public:
-  parameter(std::string name, const extents& shape, std::pmr::memory_resource* memory)
+  parameter(std::string name, const extents& shape, const tensor_memory& memory)
       : name_{std::move(name)}, memory_{memory}, value_{shape, memory} {
-    memprof::annotate(
-        value_.data(),
-        {.name = name_, .shape = shape.to_string(), .dtype = dtype_name<T>, .category = memprof::category::parameter});
+    memprof::annotate(value_.data(), {.name = name_,
+                                      .shape = shape.to_string(),
+                                      .dtype = memory_.template dtype<T>(),
+                                      .category = memprof::category::parameter});
   }
 
   [[nodiscard]] const std::string& name() const { return name_; }
@@ -38,14 +37,15 @@ class parameter {
   }
   void free_gradient() { gradient_.free(); }
 
-  void fill(T constant) { std::ranges::fill(value_.elements(), constant); }
+  void fill(T constant) { value_.fill(constant); }
   void fill_normal(random_stream& random, double deviation) {
-    for (T& element : value_.elements()) element = static_cast<T>(deviation * random.normal());
+    if (!memprof::dispatching()) return;
+    for (T& element : value_.elements()) element = T(static_cast<accumulator<T>>(deviation * random.normal()));
   }
 
  private:
   std::string name_;
-  std::pmr::memory_resource* memory_;
+  tensor_memory memory_;
   tensor<T> value_;
   tensor<T> gradient_;
 };

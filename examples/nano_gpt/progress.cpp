@@ -1,11 +1,24 @@
 #include <nano_gpt/progress.hpp>
 
+#include <memprof/backend/no_dispatch.hpp>
+
 #include <algorithm>
 #include <cstdio>
+#include <string>
 
 #include <unistd.h>
 
 namespace nano_gpt {
+namespace {
+
+std::string to_text(double loss) {
+  if (!memprof::dispatching()) return "unknown";
+  char text[32];
+  std::snprintf(text, sizeof text, "%.4f", loss);
+  return text;
+}
+
+}  // namespace
 
 progress::progress(std::size_t steps) : steps_{steps}, terminal_{isatty(STDERR_FILENO) == 1} {}
 
@@ -20,12 +33,16 @@ void progress::show(double loss) {
     if (!is_end && done_ % std::max<std::size_t>(1, steps_ / 10) != 0) return;
   }
   last_shown_ = now;
-  std::fprintf(stderr, "%sstep %zu/%zu  loss %.4f  %.1f ms/step%s", terminal_ ? "\r" : "", done_, steps_, loss,
+  std::fprintf(stderr, "%sstep %zu/%zu  loss %s  %.1f ms/step%s", terminal_ ? "\r" : "", done_, steps_, to_text(loss).c_str(),
                milliseconds_per_step(), terminal_ ? " " : "\n");
 }
 
 void progress::finish() const {
   if (terminal_) std::fputc('\n', stderr);
+  if (!memprof::dispatching()) {
+    std::printf("Loss: unknown, nothing was dispatched in %zu steps of %.1f ms\n", steps_, milliseconds_per_step());
+    return;
+  }
   std::printf("Loss: %.4f -> %.4f in %zu steps of %.1f ms\n", first_loss_, last_loss_, steps_, milliseconds_per_step());
 }
 

@@ -11,7 +11,7 @@ class progress {
  public:
   explicit progress(std::size_t steps);
 
-  /// To be called after each step, with its loss.
+  /// To be called after each step, with its loss, which is not shown if nothing was dispatched.
   void show(double loss);
   /// To be called after the last step: ends the rewritten line and prints the result to stdout.
   void finish() const;

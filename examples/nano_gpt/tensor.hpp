@@ -1,77 +1,17 @@
 #pragma once
 
-#include <array>
+#include <nano_gpt/extents.hpp>
+#include <nano_gpt/tensor_memory.hpp>
+
+#include <memprof/backend/no_dispatch.hpp>
+
+#include <algorithm>
 #include <cstddef>
-#include <cstdint>
-#include <initializer_list>
-#include <limits>
-#include <memory_resource>
-#include <new>
 #include <span>
-#include <string>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
 namespace nano_gpt {
-
-/// The name of an element type, as the field spells it.
-template <class T>
-inline constexpr std::string_view dtype_name = "unknown";
-template <>
-inline constexpr std::string_view dtype_name<float> = "float32";
-template <>
-inline constexpr std::string_view dtype_name<double> = "float64";
-template <>
-inline constexpr std::string_view dtype_name<std::int32_t> = "int32";
-
-/// The sizes of up to four dimensions, slowest first.
-class extents {
- public:
-  extents() = default;
-  extents(std::initializer_list<std::size_t> sizes) : rank_{sizes.size()} {
-    std::size_t dimension = 0;
-    for (const std::size_t size : sizes) sizes_.at(dimension++) = size;
-  }
-
-  [[nodiscard]] std::size_t operator[](std::size_t dimension) const { return sizes_[dimension]; }
-  [[nodiscard]] std::size_t rank() const { return rank_; }
-  [[nodiscard]] std::size_t last() const { return rank_ == 0 ? 0 : sizes_[rank_ - 1]; }
-
-  /// The same shape with another last dimension.
-  [[nodiscard]] extents with_last(std::size_t size) const {
-    extents result = *this;
-    result.sizes_[rank_ - 1] = size;
-    return result;
-  }
-
-  /// The product of all sizes; throws `std::bad_array_new_length` if `element_bytes` times it does not fit the address space.
-  [[nodiscard]] std::size_t count(std::size_t element_bytes) const {
-    std::size_t product = rank_ == 0 ? 0 : 1;
-    for (const std::size_t size : std::span(sizes_).first(rank_)) {
-      const std::size_t limit = std::numeric_limits<std::ptrdiff_t>::max() / element_bytes;
-      if (size != 0 && product > limit / size) throw std::bad_array_new_length{};
-      product *= size;
-    }
-    return product;
-  }
-
-  /// As in "[65, 128]".
-  [[nodiscard]] std::string to_string() const {
-    std::string text = "[";
-    for (std::size_t dimension = 0; dimension < rank_; ++dimension) {
-      if (dimension != 0) text += ", ";
-      text += std::to_string(sizes_[dimension]);
-    }
-    return text + "]";
-  }
-
-  bool operator==(const extents&) const = default;
-
- private:
-  std::array<std::size_t, 4> sizes_{};
-  std::size_t rank_ = 0;
-};
 
 /// A matrix somebody else owns. Strides count elements, so a head of a [tokens, heads * width] array or a transposed matrix is
 /// a view as well.
@@ -101,11 +41,12 @@ class tensor {
   static constexpr std::size_t alignment = 64;
 
   tensor() = default;
-  tensor(const extents& shape, std::pmr::memory_resource* memory)
+  tensor(const extents& shape, const tensor_memory& memory)
       : shape_{shape},
         size_{shape.count(sizeof(T))},
-        memory_{memory},
-        data_{static_cast<T*>(memory->allocate(size_ * sizeof(T), alignment))} {}
+        bytes_{memory.bytes<T>(shape)},
+        memory_{memory.resource()},
+        data_{static_cast<T*>(memory_->allocate(bytes_, alignment))} {}
 
   tensor(tensor&& other) noexcept { swap(other); }
   tensor& operator=(tensor&& other) noexcept {
@@ -115,13 +56,17 @@ class tensor {
   tensor(const tensor&) = delete;
   tensor& operator=(const tensor&) = delete;
   ~tensor() {
-    if (data_ != nullptr) memory_->deallocate(data_, size_ * sizeof(T), alignment);
+    if (data_ != nullptr) memory_->deallocate(data_, bytes_, alignment);
   }
 
-  [[nodiscard]] static tensor zeros(const extents& shape, std::pmr::memory_resource* memory) {
+  [[nodiscard]] static tensor zeros(const extents& shape, const tensor_memory& memory) {
     tensor result{shape, memory};
-    for (T& element : result.elements()) element = T{};
+    result.fill(T(0));
     return result;
+  }
+
+  void fill(T constant) {
+    if (memprof::dispatching()) std::ranges::fill(elements(), constant);
   }
 
   /// Gives the memory back.
@@ -129,7 +74,7 @@ class tensor {
 
   [[nodiscard]] bool empty() const { return data_ == nullptr; }
   [[nodiscard]] std::size_t size() const { return size_; }
-  [[nodiscard]] std::size_t bytes() const { return size_ * sizeof(T); }
+  [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] const extents& shape() const { return shape_; }
   [[nodiscard]] T* data() { return data_; }
   [[nodiscard]] const T* data() const { return data_; }
@@ -144,12 +89,14 @@ class tensor {
   void swap(tensor& other) noexcept {
     std::swap(shape_, other.shape_);
     std::swap(size_, other.size_);
+    std::swap(bytes_, other.bytes_);
     std::swap(memory_, other.memory_);
     std::swap(data_, other.data_);
   }
 
   extents shape_;
   std::size_t size_ = 0;
+  std::size_t bytes_ = 0;  ///< at least those of the elements: a device may pad
   std::pmr::memory_resource* memory_ = nullptr;
   T* data_ = nullptr;
 };

@@ -11,25 +11,32 @@
 
 namespace nano_gpt {
 
+template <class T>
 void train(const options& options, const corpus& corpus) {
-  auto capture = memprof::begin_capture();
-  memprof::memory_resource memory{"cpu"};
+  auto capture = memprof::begin_capture({.mode = options.mode, .device = options.device});
+  memprof::memory_resource memory{options.memory_space()};
+  const tensor_memory tensors{&memory, options.device, options.dtype};
   random_stream random{options.seed};
 
-  gpt<float> model{{corpus.vocabulary_size(), options.seq_len, options.layers, options.heads, options.d_model}, random, &memory};
+  gpt<T> model{options.model, random, tensors};
   memprof::snapshot("MODEL_CREATION");
-  adamw<float> optimizer{model.parameters(), &memory};
+  adamw<T> optimizer{model.parameters(), tensors};
   memprof::snapshot("OPTIMIZER_CREATION");
   std::printf("Number of parameters: %zu\n", model.parameter_count());
   std::fflush(stdout);
 
   progress progress{options.steps};
+  const double share = 1.0 / static_cast<double>(options.micro_batches);
   for (std::size_t step = 0; step < options.steps; ++step) {
-    const batch batch = corpus.sample(options.batch_size, options.seq_len, random, &memory);
-    const float loss = model.forward(batch);
-    memprof::snapshot("FORWARD_PASS");
-    model.backward();
-    memprof::snapshot("BACKWARD_PASS");
+    batch batch;
+    double loss = 0;
+    for (std::size_t micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+      batch = corpus.sample(options.batch_size, options.model.seq_len, random, tensors);
+      loss += share * static_cast<double>(model.forward(batch));
+      memprof::snapshot("FORWARD_PASS");
+      model.backward(share);
+      memprof::snapshot("BACKWARD_PASS");
+    }
     optimizer.step();
     optimizer.free_gradients();
     memprof::snapshot("OPTIMIZER_STEP");
@@ -40,5 +47,9 @@ void train(const options& options, const corpus& corpus) {
   memprof::print_memory_usage();
   if (options.json) memprof::write_json(capture.profile(), *options.json);
 }
+
+template void train<float>(const options&, const corpus&);
+template void train<bf16>(const options&, const corpus&);
+template void train<fp16>(const options&, const corpus&);
 
 }  // namespace nano_gpt

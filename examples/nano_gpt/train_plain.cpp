@@ -8,25 +8,36 @@
 
 namespace nano_gpt {
 
+template <class T>
 void train(const options& options, const corpus& corpus) {
   std::pmr::memory_resource& memory = *std::pmr::new_delete_resource();
+  const tensor_memory tensors{&memory, options.device, options.dtype};
   random_stream random{options.seed};
 
-  gpt<float> model{{corpus.vocabulary_size(), options.seq_len, options.layers, options.heads, options.d_model}, random, &memory};
-  adamw<float> optimizer{model.parameters(), &memory};
+  gpt<T> model{options.model, random, tensors};
+  adamw<T> optimizer{model.parameters(), tensors};
   std::printf("Number of parameters: %zu\n", model.parameter_count());
   std::fflush(stdout);
 
   progress progress{options.steps};
+  const double share = 1.0 / static_cast<double>(options.micro_batches);
   for (std::size_t step = 0; step < options.steps; ++step) {
-    const batch batch = corpus.sample(options.batch_size, options.seq_len, random, &memory);
-    const float loss = model.forward(batch);
-    model.backward();
+    batch batch;
+    double loss = 0;
+    for (std::size_t micro_batch = 0; micro_batch < options.micro_batches; ++micro_batch) {
+      batch = corpus.sample(options.batch_size, options.model.seq_len, random, tensors);
+      loss += share * static_cast<double>(model.forward(batch));
+      model.backward(share);
+    }
     optimizer.step();
     optimizer.free_gradients();
     progress.show(loss);
   }
   progress.finish();
 }
+
+template void train<float>(const options&, const corpus&);
+template void train<bf16>(const options&, const corpus&);
+template void train<fp16>(const options&, const corpus&);
 
 }  // namespace nano_gpt

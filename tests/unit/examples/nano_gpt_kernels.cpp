@@ -120,6 +120,99 @@ TEST_CASE("nano_gpt: layer normalisation gives each row mean 0 and variance 1") 
   }
 }
 
+TEST_CASE("nano_gpt: RMS normalisation gives each row the mean square 1 and keeps its mean's sign") {
+  nano_gpt::random_stream random{4};
+  constexpr std::size_t columns = 16;
+  std::vector<double> x(columns);
+  for (double& element : x) element = 7.0 + 3.0 * random.normal();
+  const std::vector<double> gain(columns, 2.0);
+  std::vector<double> inverse_root(1);
+  std::vector<double> out(columns);
+  nano_gpt::rms_norm_forward<double>({x.data(), 1, columns, columns}, gain, inverse_root, {out.data(), 1, columns, columns});
+  double squares = 0;
+  for (std::size_t j = 0; j < columns; ++j) {
+    squares += out[j] * out[j];
+    REQUIRE_THAT(out[j] / x[j], WithinAbs(2 * inverse_root[0], 1e-14));  // scaled alike, not shifted
+  }
+  REQUIRE_THAT(squares / columns, WithinAbs(4.0, 1e-5));  // gain^2; epsilon 1e-5 beside a mean square of some 58
+}
+
+TEST_CASE("nano_gpt: rotated queries and keys meet at their distance, and turning back restores them") {
+  constexpr std::size_t time = 6;
+  constexpr std::size_t pairs = 2;
+  std::vector<double> cosines(time * pairs);
+  std::vector<double> sines(time * pairs);
+  const matrix<double> cosine_table{cosines.data(), time, pairs, pairs};
+  const matrix<double> sine_table{sines.data(), time, pairs, pairs};
+  nano_gpt::fill_rotary_tables(cosine_table, sine_table);
+  REQUIRE_THAT(cosines[3 * pairs + 0], WithinAbs(std::cos(3.0), 1e-15));
+  REQUIRE_THAT(sines[3 * pairs + 1], WithinAbs(std::sin(3.0 / 100), 1e-15));  // 10000^(1/2)
+
+  const std::vector<double> query{0.3, -1.2, 0.7, 2.0};
+  const std::vector<double> key{-0.5, 0.4, 1.1, 0.2};
+  std::vector<double> queries;
+  std::vector<double> keys;
+  for (std::size_t t = 0; t < time; ++t) {
+    queries.insert(queries.end(), query.begin(), query.end());
+    keys.insert(keys.end(), key.begin(), key.end());
+  }
+  const matrix<double> query_rows{queries.data(), time, 2 * pairs, 2 * pairs};
+  const matrix<double> key_rows{keys.data(), time, 2 * pairs, 2 * pairs};
+  nano_gpt::rotate_pairs<double>(cosine_table, sine_table, nano_gpt::rotation::forward, query_rows);
+  nano_gpt::rotate_pairs<double>(cosine_table, sine_table, nano_gpt::rotation::forward, key_rows);
+  const auto product = [&](std::size_t at, std::size_t with) {
+    double sum = 0;
+    for (std::size_t j = 0; j < 2 * pairs; ++j) sum += query_rows.at(at, j) * key_rows.at(with, j);
+    return sum;
+  };
+  REQUIRE_THAT(product(5, 3), WithinAbs(product(2, 0), 1e-14));
+  REQUIRE(std::abs(product(5, 3) - product(5, 2)) > 0.01);
+  nano_gpt::rotate_pairs<double>(cosine_table, sine_table, nano_gpt::rotation::backward, query_rows);
+  for (std::size_t j = 0; j < 2 * pairs; ++j) REQUIRE_THAT(query_rows.at(5, j), WithinAbs(query[j], 1e-15));
+}
+
+TEST_CASE("nano_gpt: SwiGLU has the values of its definition") {
+  std::vector<double> x{1.0, -2.0, 1000.0, 3.0, 5.0, 7.0};  // a row of three gates and what they gate
+  std::vector<double> out(3);
+  nano_gpt::swiglu<double>({x.data(), 1, 6, 6}, {out.data(), 1, 3, 3});
+  REQUIRE_THAT(out[0], WithinAbs(3.0 / (1.0 + std::exp(-1.0)), 1e-15));
+  REQUIRE_THAT(out[1], WithinAbs(-2.0 * 5.0 / (1.0 + std::exp(2.0)), 1e-15));
+  REQUIRE(out[2] == 7000.0);
+}
+
+TEST_CASE("nano_gpt: sums of stored types are complete before they are rounded") {
+  // Adding 1 to 256 in bf16 gives 256 again: it has 8 bits. 300 terms show whether sums are kept in float.
+  using nano_gpt::bf16;
+  constexpr std::size_t terms = 300;
+  std::vector<bf16> ones(terms * 3, bf16(1.0F));
+  std::vector<bf16> product(9, bf16(0.0F));
+  std::vector<bf16> sums(3, bf16(0.0F));
+  const matrix<bf16> tall{ones.data(), terms, 3, 3};
+  nano_gpt::add_product<bf16>(tall.transposed(), tall, {product.data(), 3, 3, 3});
+  nano_gpt::add_rows<bf16>(tall, sums);
+  for (const bf16 element : product) REQUIRE(float{element} == 300.0F);
+  for (const bf16 element : sums) REQUIRE(float{element} == 300.0F);
+}
+
+TEST_CASE("nano_gpt: a product of stored types is that of the definition, whatever remains of its tiles") {
+  nano_gpt::random_stream random{5};
+  for (const std::size_t rows : {1U, 8U, 11U}) {
+    for (const std::size_t columns : {1U, 64U, 70U}) {
+      constexpr std::size_t inner = 3;
+      std::vector<float> a = random_integers(rows * inner, random);
+      std::vector<float> b = random_integers(inner * columns, random);
+      std::vector<float> c = random_integers(rows * columns, random);
+      const std::vector<nano_gpt::fp16> stored_a(a.begin(), a.end());
+      const std::vector<nano_gpt::fp16> stored_b(b.begin(), b.end());
+      std::vector<nano_gpt::fp16> stored_c(c.begin(), c.end());
+      nano_gpt::add_product<nano_gpt::fp16>({stored_a.data(), rows, inner, inner}, {stored_b.data(), inner, columns, columns},
+                                            {stored_c.data(), rows, columns, columns});
+      nano_gpt::add_product(dense(a, rows, inner), dense(b, inner, columns), dense(c, rows, columns));
+      REQUIRE(std::vector<float>(stored_c.begin(), stored_c.end()) == c);  // integers below 2048 are exact in fp16
+    }
+  }
+}
+
 TEST_CASE("nano_gpt: GELU has the values of its definition and saturates without overflow") {
   const std::vector<double> x{0.0, 1.0, -1.0, 1000.0, -1000.0};
   std::vector<double> out(x.size());

@@ -3,6 +3,8 @@
 #include <nano_gpt/options.hpp>
 #include <nano_gpt/tensor.hpp>
 
+#include <memprof/core/dtype.hpp>
+
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
@@ -24,10 +26,10 @@ nano_gpt::options parse(std::initializer_list<const char*> arguments) {
 TEST_CASE("nano_gpt: every option sets its own value, in both spellings") {
   const nano_gpt::options options = parse({"--layers", "2", "--heads=3", "--d-model", "12", "--seq-len=5", "--batch-size", "7",
                                            "--steps=11", "--seed", "0", "--text=a=b.txt", "--json", "p.json"});
-  REQUIRE(options.layers == 2);
-  REQUIRE(options.heads == 3);
-  REQUIRE(options.d_model == 12);
-  REQUIRE(options.seq_len == 5);
+  REQUIRE(options.model.layers == 2);
+  REQUIRE(options.model.heads == 3);
+  REQUIRE(options.model.d_model == 12);
+  REQUIRE(options.model.seq_len == 5);
   REQUIRE(options.batch_size == 7);
   REQUIRE(options.steps == 11);
   REQUIRE(options.seed == 0);
@@ -36,8 +38,46 @@ TEST_CASE("nano_gpt: every option sets its own value, in both spellings") {
 }
 
 TEST_CASE("nano_gpt: heads are compared with the width after all options are read") {
-  REQUIRE(parse({"--heads", "7", "--d-model", "49"}).heads == 7);
+  REQUIRE(parse({"--heads", "7", "--d-model", "49"}).model.heads == 7);
   REQUIRE_THROWS_AS(parse({"--heads", "65"}), nano_gpt::input_error);
+}
+
+TEST_CASE("nano_gpt: options for models and devices set their own value") {
+  const nano_gpt::options options =
+      parse({"--kv-heads", "2", "--mlp-width=24", "--vocabulary", "96", "--micro-batches=3", "--dtype", "bfp8", "--device",
+             "wormhole-12gb", "--no-dispatch", "--memory-efficient"});
+  REQUIRE(options.model.kv_heads == 2);
+  REQUIRE(options.model.mlp_width == 24);
+  REQUIRE(options.model.vocabulary_size == 96);
+  REQUIRE(options.model.memory_efficient);
+  REQUIRE(options.micro_batches == 3);
+  REQUIRE(options.dtype == memprof::dtype::block_float8);
+  REQUIRE(options.device.name.view() == "wormhole-12gb");
+  REQUIRE(options.memory_space() == "dram");
+  REQUIRE(options.mode == memprof::run_mode::no_dispatch);
+}
+
+TEST_CASE("nano_gpt: without options nothing but floats in plain memory is trained") {
+  const nano_gpt::options options = parse({});
+  REQUIRE(options.mode == memprof::run_mode::normal);
+  REQUIRE(options.dtype == memprof::dtype::float32);
+  REQUIRE(options.memory_space() == "cpu");
+  REQUIRE_FALSE(options.model.memory_efficient);
+  REQUIRE(options.micro_batches == 1);
+  REQUIRE(options.batch_size == 16);
+  REQUIRE(options.steps == 200);
+}
+
+TEST_CASE("nano_gpt: options override the numbers of a config, whatever stands first") {
+  const nano_gpt::options options =
+      parse({"--layers", "2", "--memory-efficient", "--config", "llama-70b", "--batch-size", "3", "--seq-len=32"});
+  REQUIRE(options.model.layers == 2);
+  REQUIRE(options.model.seq_len == 32);
+  REQUIRE(options.batch_size == 3);
+  REQUIRE(options.model.memory_efficient);
+  REQUIRE(options.model.d_model == 8192);  // the config's
+  REQUIRE(options.model.kv_heads == 8);
+  REQUIRE(options.steps == 1);
 }
 
 TEST_CASE("nano_gpt: help wins over what stands behind it") { REQUIRE(parse({"--help", "--hats"}).help); }

@@ -5,7 +5,9 @@
 #include <nano_gpt/optimizer.hpp>
 #include <nano_gpt/random_stream.hpp>
 
+#include <catch2/catch_template_test_macros.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/generators/catch_generators.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -41,11 +43,22 @@ nano_gpt::model_config small_model(const nano_gpt::corpus& corpus) {
   return {.vocabulary_size = corpus.vocabulary_size(), .seq_len = 16, .layers = 2, .heads = 2, .d_model = 16};
 }
 
-std::vector<float> train(std::uint64_t seed, std::size_t steps, std::pmr::memory_resource* memory) {
+/// Keys and values of one head serve both.
+nano_gpt::model_config small_llama(const nano_gpt::corpus& corpus) {
+  nano_gpt::model_config config = small_model(corpus);
+  config.architecture = nano_gpt::architecture::llama;
+  config.kv_heads = 1;
+  config.mlp_width = 40;
+  return config;
+}
+
+template <class T>
+std::vector<float> train(nano_gpt::model_config config, std::uint64_t seed, std::size_t steps,
+                         std::pmr::memory_resource* memory) {
   const nano_gpt::corpus corpus{verse};
   nano_gpt::random_stream random{seed};
-  nano_gpt::gpt<float> model{small_model(corpus), random, memory};
-  nano_gpt::adamw<float> optimizer{model.parameters(), memory, {.learning_rate = 1e-2}};
+  nano_gpt::gpt<T> model{config, random, memory};
+  nano_gpt::adamw<T> optimizer{model.parameters(), memory, {.learning_rate = 1e-2}};
   std::vector<float> losses;
   for (std::size_t step = 0; step < steps; ++step) {
     const nano_gpt::batch batch = corpus.sample(batch_size, 16, random, memory);
@@ -55,6 +68,10 @@ std::vector<float> train(std::uint64_t seed, std::size_t steps, std::pmr::memory
     optimizer.free_gradients();
   }
   return losses;
+}
+
+std::vector<float> train(std::uint64_t seed, std::size_t steps, std::pmr::memory_resource* memory) {
+  return train<float>(small_model(nano_gpt::corpus{verse}), seed, steps, memory);
 }
 
 double mean(const std::vector<float>& numbers, std::size_t first, std::size_t last) {
@@ -107,6 +124,25 @@ TEST_CASE("nano_gpt: training starts at a guess and learns more than how frequen
   // targets fall shifts the loss by less than the deviation of one logit, 0.5.
   REQUIRE(std::abs(losses.front() - guess - 0.125) < 0.5);
   REQUIRE(mean(losses, 140, 150) < 0.8 * entropy_of_letters(verse));
+}
+
+TEMPLATE_TEST_CASE("nano_gpt: both architectures learn in every type that is dispatched", "", float, nano_gpt::bf16,
+                   nano_gpt::fp16) {
+  const nano_gpt::corpus corpus{verse};
+  const bool is_llama = GENERATE(false, true);
+  const nano_gpt::model_config config = is_llama ? small_llama(corpus) : small_model(corpus);
+  const std::vector<float> losses = train<TestType>(config, 1, 150, std::pmr::new_delete_resource());
+  REQUIRE(mean(losses, 140, 150) < 0.8 * entropy_of_letters(verse));
+}
+
+TEST_CASE("nano_gpt: recomputing activations changes no loss") {
+  const nano_gpt::corpus corpus{verse};
+  for (nano_gpt::model_config config : {small_model(corpus), small_llama(corpus)}) {
+    const std::vector<float> kept = train<float>(config, 5, 4, std::pmr::new_delete_resource());
+    config.memory_efficient = true;
+    const std::vector<float> recomputed = train<float>(config, 5, 4, std::pmr::new_delete_resource());
+    for (std::size_t step = 0; step < kept.size(); ++step) REQUIRE(std::abs(recomputed[step] - kept[step]) < 1e-5F);
+  }
 }
 
 TEST_CASE("nano_gpt: a seed repeats the losses exactly, another one does not") {
