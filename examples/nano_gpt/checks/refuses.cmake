@@ -1,4 +1,7 @@
-# ARGUMENTS end the program with status 2 and one line on stderr, which matches EXPECTED.
+# ARGUMENTS end the program (PLAIN: the one without memprof) with status 2 and one line on stderr, which matches EXPECTED.
+if(PLAIN)
+  set(PROGRAM ${PLAIN_PROGRAM})
+endif()
 separate_arguments(ARGUMENTS UNIX_COMMAND "${ARGUMENTS}")
 execute_process(COMMAND ${PROGRAM} ${ARGUMENTS} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
 if(NOT status EQUAL 2)
