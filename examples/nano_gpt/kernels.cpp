@@ -36,22 +36,6 @@ void add_row_product(matrix<const T> a, matrix<const T> b, matrix<T> c, std::siz
   for (std::size_t k = first_k; k < a.columns; ++k) add_scaled_row(a.at(i, k), b.row(k), c.row(i), c.columns);
 }
 
-template <class T>
-void add_product_in_blocks(matrix<const T> a, matrix<const T> b, matrix<T> c) {
-  const std::size_t even_rows = a.rows / 2 * 2;
-  const std::size_t whole_k = a.columns / 4 * 4;
-  for (std::size_t i = 0; i < even_rows; i += 2) {
-    for (std::size_t k = 0; k < whole_k; k += 4) {
-      const T a0[4] = {a.at(i, k), a.at(i, k + 1), a.at(i, k + 2), a.at(i, k + 3)};
-      const T a1[4] = {a.at(i + 1, k), a.at(i + 1, k + 1), a.at(i + 1, k + 2), a.at(i + 1, k + 3)};
-      add_two_rows_by_four(a0, a1, b.row(k), b.row(k + 1), b.row(k + 2), b.row(k + 3), c.row(i), c.row(i + 1), c.columns);
-    }
-    add_row_product(a, b, c, i, whole_k);
-    add_row_product(a, b, c, i + 1, whole_k);
-  }
-  if (even_rows != a.rows) add_row_product(a, b, c, even_rows, 0);
-}
-
 /// For types that are only stored: a tile of c at a time in accumulators, so that every sum is complete before it is rounded, and
 /// a converted row of b serves all rows of the tile.
 template <class T>
@@ -87,7 +71,18 @@ void add_product(in_matrix<T> a, in_matrix<T> b, matrix<T> c) {
   if constexpr (is_stored_type<T>) {
     add_product_in_tiles(a, b, c);
   } else {
-    add_product_in_blocks(a, b, c);
+    const std::size_t even_rows = a.rows / 2 * 2;
+    const std::size_t whole_k = a.columns / 4 * 4;
+    for (std::size_t i = 0; i < even_rows; i += 2) {
+      for (std::size_t k = 0; k < whole_k; k += 4) {
+        const T a0[4] = {a.at(i, k), a.at(i, k + 1), a.at(i, k + 2), a.at(i, k + 3)};
+        const T a1[4] = {a.at(i + 1, k), a.at(i + 1, k + 1), a.at(i + 1, k + 2), a.at(i + 1, k + 3)};
+        add_two_rows_by_four(a0, a1, b.row(k), b.row(k + 1), b.row(k + 2), b.row(k + 3), c.row(i), c.row(i + 1), c.columns);
+      }
+      add_row_product(a, b, c, i, whole_k);
+      add_row_product(a, b, c, i + 1, whole_k);
+    }
+    if (even_rows != a.rows) add_row_product(a, b, c, even_rows, 0);
   }
 }
 
