@@ -36,27 +36,32 @@ void add_row_product(matrix<const T> a, matrix<const T> b, matrix<T> c, std::siz
   for (std::size_t k = first_k; k < a.columns; ++k) add_scaled_row(a.at(i, k), b.row(k), c.row(i), c.columns);
 }
 
-/// For types that are only stored: a tile of c at a time in accumulators, so that every sum is complete before it is rounded, and
-/// a converted row of b serves all rows of the tile.
+constexpr std::size_t tile_rows = 8;
+constexpr std::size_t tile_columns = 64;
+
+/// A tile of c in accumulators, so that every sum is complete before it is rounded, and a converted row of b serves all rows.
+template <class T>
+void add_tile_product(matrix<const T> a, matrix<const T> b, matrix<T> c) {
+  std::array<std::array<accumulator<T>, tile_columns>, tile_rows> sums;
+  for (std::size_t i = 0; i < c.rows; ++i) std::copy_n(c.row(i), c.columns, sums[i].begin());
+  for (std::size_t k = 0; k < a.columns; ++k) {
+    std::array<accumulator<T>, tile_columns> b_row;
+    std::copy_n(b.row(k), c.columns, b_row.begin());
+    for (std::size_t i = 0; i < c.rows; ++i) add_scaled_row(accumulator<T>(a.at(i, k)), b_row.data(), sums[i].data(), c.columns);
+  }
+  for (std::size_t i = 0; i < c.rows; ++i) {
+    for (std::size_t j = 0; j < c.columns; ++j) c.row(i)[j] = T(sums[i][j]);
+  }
+}
+
+/// For types that are only stored.
 template <class T>
 void add_product_in_tiles(matrix<const T> a, matrix<const T> b, matrix<T> c) {
-  constexpr std::size_t height = 8;
-  constexpr std::size_t width = 64;
-  for (std::size_t first_row = 0; first_row < c.rows; first_row += height) {
-    const std::size_t rows = std::min(height, c.rows - first_row);
-    for (std::size_t first = 0; first < c.columns; first += width) {
-      const std::size_t columns = std::min(width, c.columns - first);
-      std::array<std::array<accumulator<T>, width>, height> sums;
-      for (std::size_t i = 0; i < rows; ++i) std::copy_n(c.row(first_row + i) + first, columns, sums[i].begin());
-      for (std::size_t k = 0; k < a.columns; ++k) {
-        std::array<accumulator<T>, width> b_row;
-        std::copy_n(b.row(k) + first, columns, b_row.begin());
-        for (std::size_t i = 0; i < rows; ++i)
-          add_scaled_row(accumulator<T>(a.at(first_row + i, k)), b_row.data(), sums[i].data(), columns);
-      }
-      for (std::size_t i = 0; i < rows; ++i) {
-        for (std::size_t j = 0; j < columns; ++j) c.row(first_row + i)[first + j] = T(sums[i][j]);
-      }
+  for (std::size_t i = 0; i < c.rows; i += tile_rows) {
+    const std::size_t rows = std::min(tile_rows, c.rows - i);
+    for (std::size_t j = 0; j < c.columns; j += tile_columns) {
+      const std::size_t columns = std::min(tile_columns, c.columns - j);
+      add_tile_product(a.part(i, rows, 0, a.columns), b.part(0, b.rows, j, columns), c.part(i, rows, j, columns));
     }
   }
 }

@@ -25,6 +25,9 @@ struct matrix {
 
   [[nodiscard]] T* row(std::size_t index) const { return data + index * row_stride; }
   [[nodiscard]] T& at(std::size_t row, std::size_t column) const { return data[row * row_stride + column * column_stride]; }
+  [[nodiscard]] matrix part(std::size_t row, std::size_t row_count, std::size_t column, std::size_t column_count) const {
+    return {data + row * row_stride + column * column_stride, row_count, column_count, row_stride, column_stride};
+  }
   [[nodiscard]] matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 
   // NOLINTNEXTLINE(google-explicit-constructor): a view of mutable elements is a view of const ones, as with std::span

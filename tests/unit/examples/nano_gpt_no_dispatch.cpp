@@ -73,8 +73,6 @@ nano_gpt::options tiny_llama(std::size_t batch_size, bool memory_efficient) {
   return options;
 }
 
-constexpr double mebibyte = 1024.0 * 1024.0;
-
 }  // namespace
 
 TEST_CASE("nano_gpt: with and without dispatch the segments are equal to the byte, whatever the options") {
@@ -163,13 +161,18 @@ TEST_CASE("nano_gpt: the configs have the published numbers of parameters") {
 
 TEST_CASE("nano_gpt: TinyLlama on 32 x 32 tiles has the published sizes") {
   // The seed document's table, "TinyLlama Results Analysis"; docs/no_dispatch.md shows it side by side with ours.
-  constexpr double published_model = 1863.25;      // MB
-  constexpr double published_optimizer = 3708.76;  // MB
+  const auto differs = [](std::int64_t bytes, double published_mebibytes) {
+    return std::abs(static_cast<double>(bytes) / (1024.0 * 1024.0) / published_mebibytes - 1);
+  };
   const memprof::space_profile dram = profile_of(tiny_llama(1, false));
   const std::int64_t model = segment_named(dram, "MODEL_CREATION").segment_change;
   const std::int64_t optimizer = segment_named(dram, "OPTIMIZER_CREATION").segment_change;
-  CHECK(std::abs(static_cast<double>(optimizer) / mebibyte / published_optimizer - 1) < 0.001);
-  CHECK(std::abs(static_cast<double>(model) / mebibyte / published_model - 1) < 0.01);
+  CHECK(differs(model, 1863.25) < 0.01);
+  CHECK(differs(optimizer, 3708.76) < 0.001);
+  const memprof::space_profile efficient = profile_of(tiny_llama(1, true));
+  CHECK(differs(segment_named(efficient, "FORWARD_PASS").segment_change, 192.95) < 0.001);
+  CHECK(differs(segment_named(efficient, "BACKWARD_PASS").segment_change, 1663.07) < 0.001);
+  CHECK(differs(efficient.cumulative_peak, 8278.65) < 0.05);
 
   // Matrices have whole tiles of two bytes an element; each of the 45 norms is padded from one row to 32.
   constexpr std::int64_t block = 2 * 2048 * 2048 + 2 * 2048 * 256 + 3 * 2048 * 5632;
