@@ -5274,6 +5274,35 @@ class attached_backends {
   std::size_t attached_ = 0;
 };
 
+/// The profile that a guard hands out. It knows how to delete it only once there is one: a member of type `profile` would have
+/// every unit that holds a guard compile the destructors of all its parts.
+class kept_profile {
+ public:
+  kept_profile() noexcept = default;
+  kept_profile(kept_profile&& other) noexcept
+      : kept_(std::exchange(other.kept_, nullptr)), delete_kept_(std::exchange(other.delete_kept_, nullptr)) {}
+  kept_profile& operator=(kept_profile&&) = delete;
+  ~kept_profile() {
+    if (kept_ == nullptr) return;
+    const activity_guard hidden{abi_1::this_thread, activity::internal};  // another capture may have begun
+    delete_kept_(kept_);
+  }
+
+  template <class Profile = profile>
+  [[nodiscard]] Profile& make() {
+    if (kept_ == nullptr) {
+      const activity_guard hidden{abi_1::this_thread, activity::internal};
+      kept_ = new Profile;
+      delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
+    }
+    return *kept_;
+  }
+
+ private:
+  profile* kept_ = nullptr;
+  void (*delete_kept_)(profile*) = nullptr;
+};
+
 }  // namespace detail
 
 inline namespace enabled {
@@ -5330,12 +5359,13 @@ class [[nodiscard]] capture_guard {
   /// or after `clear`. A template for the reason that `current_profile` is one.
   template <class State = detail::capture_state>
   [[nodiscard]] const memprof::profile& profile() const {
-    if (number_ == 0 || !detail::read_session<State>(number_, profile_)) {
+    memprof::profile& kept = profile_.make();
+    if (number_ == 0 || !detail::read_session<State>(number_, kept)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");
     }
-    return profile_;
+    return kept;
   }
 
   /// Lets go without ending: `end_capture` or the end of the process will.
@@ -5343,7 +5373,7 @@ class [[nodiscard]] capture_guard {
 
  private:
   std::uint32_t number_;
-  mutable memprof::profile profile_;
+  mutable detail::kept_profile profile_;
 };
 
 /// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
