@@ -9,6 +9,7 @@
 #include <memory>
 #include <memory_resource>
 #include <new>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -73,6 +74,23 @@ TEST_CASE("own allocations: control calls, scopes and annotations allocate nothi
   CHECK(cpu.allocation_count == 0);
   CHECK(cpu.cumulative_peak == 0);
   CHECK(cpu.anomalies.unmatched_frees.count == 0);
+}
+
+TEST_CASE("own allocations: a guard of an earlier capture that goes away in a later one frees nothing that the program sees") {
+  std::optional<memprof::capture_guard> earlier{memprof::begin_capture()};
+  {
+    const auto scope = memprof::track_operation<"an operation whose name a small string does not hold">();
+    ::operator delete(::operator new(100));
+  }
+  earlier->end();
+  REQUIRE(earlier->profile().space("cpu").allocations == 100);
+
+  const memprof::space_profile space = recorded_in([&](memprof::capture_guard&) {
+    earlier.reset();
+    ::operator delete(::operator new(10));
+  });
+  CHECK(space.allocations == 10);
+  CHECK(space.anomalies.unmatched_frees.count == 0);
 }
 
 TEST_CASE("own allocations: a summary printed under capture is not part of what it tells") {
