@@ -2652,6 +2652,30 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/detail/partition_point.hpp>
+#include <cstddef>
+
+namespace memprof::detail {
+
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
@@ -3695,10 +3719,9 @@ class space_ledger {
   [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
-    const segment_record* const first =
-        std::lower_bound(segments_.begin(), segments_.end(), freed.born(),
-                         [](const segment_record& record, std::uint64_t born) { return record.peak_ordinal < born; });
-    largest_of_finished_.offer(static_cast<std::size_t>(first - segments_.begin()), segments_.size(), freed);
+    const std::size_t first = detail::partition_point(
+        segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
+    largest_of_finished_.offer(first, segments_.size(), freed);
   }
 
   // The order of the members follows how often an event touches them.
@@ -4307,8 +4330,9 @@ class live_set_builder {
     for (std::size_t index = 0; index < space.segments().size(); ++index)
       peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
-      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
-      still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
+      const std::size_t first =
+          partition_point(peak_ordinals_.size(), [&](std::size_t index) { return peak_ordinals_[index] < live.born(); });
+      still_live_.offer(first, peak_ordinals_.size(), live);
     });
   }
 
@@ -5635,12 +5659,12 @@ namespace memprof::detail {
 
 namespace memprof::detail {
 
-inline void append_line(std::string& text, const std::string& line) { text += "  " + line + '\n'; }
+void append_line(auto& text, const std::string& line) { text += "  " + line + '\n'; }
 
-[[nodiscard]] inline std::string in_space(const space_profile& space) { return " in " + on_one_line(space.name); }
+[[nodiscard]] std::string in_space(const auto& space) { return " in " + on_one_line(space.name); }
 
 /// Why totals and peaks may be too small, one reason a line; empty if there is none.
-[[nodiscard]] inline std::string losses(const profile& source) {
+[[nodiscard]] std::string losses(const auto& source) {
   std::string lines;
   const event_anomalies& on_the_way = source.anomalies;
   if (on_the_way.dropped_events != 0) {
@@ -5667,7 +5691,7 @@ inline void append_line(std::string& text, const std::string& line) { text += " 
 }
 
 /// What else happened that a careful reader wants to know, one thing a line.
-[[nodiscard]] inline std::string oddities(const profile& source) {
+[[nodiscard]] std::string oddities(const auto& source) {
   std::string lines;
   for (const space_profile& space : source.spaces) {
     const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
@@ -5692,14 +5716,14 @@ inline void append_line(std::string& text, const std::string& line) { text += " 
 }
 
 /// Says loudly, before any number is explained, that the numbers are not exact, and why.
-inline void append_warning(std::string& text, const profile& source) {
+void append_warning(auto& text, const auto& source) {
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
   text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
-inline void append_oddities(std::string& text, const profile& source) {
+void append_oddities(auto& text, const auto& source) {
   const std::string lines = oddities(source);
   if (!lines.empty()) text += "Unusual:\n" + lines;
 }
@@ -5719,7 +5743,7 @@ inline void append_oddities(std::string& text, const profile& source) {
 namespace memprof::detail {
 
 /// Whether blocks of the space were told on cores.
-[[nodiscard]] inline bool lies_on_cores(const space_profile& space) { return !space.cores.ranges.empty(); }
+[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
 
 [[nodiscard]] inline std::string upper_case(std::string text) {
   for (char& character : text) {
@@ -5729,17 +5753,17 @@ namespace memprof::detail {
 }
 
 /// The peaks in one segment; zeros if the profile has no such segment.
-[[nodiscard]] inline core_peaks core_peaks_in(const space_profile& space, std::size_t segment) {
+[[nodiscard]] core_peaks core_peaks_in(const auto& space, std::size_t segment) {
   return segment < space.cores.segments.size() ? space.cores.segments[segment] : core_peaks{};
 }
 
-inline void append_core_usage(std::string& text, const std::string& label, const core_peaks& peaks) {
+void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
   text += label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
           ", Peak Total " + megabytes(peaks.total) + '\n';
 }
 
 /// The busiest core, and the first `most` rectangles of cores in a table.
-inline void append_core_ranges(std::string& text, const core_profile& cores, std::size_t most) {
+void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
   text += "  On one core at most " + megabytes(cores.peaks.total) + " (" + counted(cores.peaks.total, "byte", "bytes") + ")";
   if (!cores.peaks.busiest_core.empty()) text += ", first of all on core " + on_one_line(cores.peaks.busiest_core);
   const std::size_t shown = std::min(most, cores.ranges.size());
@@ -5803,14 +5827,14 @@ namespace memprof::detail {
 }
 
 /// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
-[[nodiscard]] inline std::string segment_text(const profile& source, std::int64_t index) {
+[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
   return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
          " of " + std::to_string(source.segments.size()) + "), ";
 }
 
 /// One row of a table: bytes, their share of `whole`, and whose they are.
-inline void append_share(std::string& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
+void append_share(auto& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
   constexpr std::size_t bytes_width = 15;
   constexpr std::size_t share_width = 6;
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
@@ -5819,7 +5843,7 @@ inline void append_share(std::string& text, std::int64_t bytes, std::int64_t who
 }
 
 /// The first `most` operations, and all others as one row, so that the rows add up.
-inline void append_owners(std::string& text, const live_set& live, std::size_t most) {
+void append_owners(auto& text, const auto& live, std::size_t most) {
   text += "  Largest owners at that moment:\n";
   const std::size_t shown = std::min(most, live.by_operation.size());
   std::int64_t others_bytes = live.remaining_bytes;
@@ -5836,7 +5860,7 @@ inline void append_owners(std::string& text, const live_set& live, std::size_t m
   if (others > 0) append_share(text, others_bytes, live.bytes, counted(others, "further operation", "further operations"));
 }
 
-inline void append_categories(std::string& text, const live_set& live) {
+void append_categories(auto& text, const auto& live) {
   const bool none_set =
       live.by_category.empty() || (live.by_category.size() == 1 && live.by_category.front().owner == to_string(category::other));
   if (none_set) return;
@@ -5847,7 +5871,7 @@ inline void append_categories(std::string& text, const live_set& live) {
 }
 
 /// What is known of a block: its annotation, or else its address.
-[[nodiscard]] inline std::string block_text(const live_block& block) {
+[[nodiscard]] std::string block_text(const auto& block) {
   std::string text = on_one_line(block.name);
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
@@ -5861,7 +5885,7 @@ inline void append_categories(std::string& text, const live_set& live) {
   return text + ", allocated " + operation_text(block.operation);
 }
 
-inline void append_blocks(std::string& text, const live_set& live, std::size_t most) {
+void append_blocks(auto& text, const auto& live, std::size_t most) {
   const std::size_t shown = std::min(most, live.largest_blocks.size());
   if (shown == 0) return;
   text += "  Largest blocks:\n";
@@ -5872,7 +5896,7 @@ inline void append_blocks(std::string& text, const live_set& live, std::size_t m
 }
 
 /// When and where the greatest number of bytes was live in one space, and whose they were.
-inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_peak(auto& text, const auto& source, const auto& space, const text_options& options) {
   text += "Peak of " + on_one_line(space.name) + (lies_on_cores(space) ? " on all cores together: " : ": ") +
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
@@ -5899,7 +5923,7 @@ inline void append_peak(std::string& text, const profile& source, const space_pr
 namespace memprof::detail {
 
 /// What would have had to be freed, in one sentence.
-[[nodiscard]] inline std::string remedy_text(const capacity_shortfall& full) {
+[[nodiscard]] std::string remedy_text(const auto& full) {
   if (!full.holders_known) return "Who held the rest is not known: the profiler itself got no memory.";
   if (full.remedy.empty()) return "Freeing all of it would not have been enough: more was asked for than the capacity.";
   std::int64_t together = 0;
@@ -5914,7 +5938,7 @@ namespace memprof::detail {
 }
 
 /// The first allocation that exceeded the space's capacity, and who held the rest.
-inline void append_shortfall(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_shortfall(auto& text, const auto& source, const auto& space, const text_options& options) {
   const capacity_shortfall& full = space.first_shortfall;
   text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
           after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
@@ -5928,7 +5952,7 @@ inline void append_shortfall(std::string& text, const profile& source, const spa
 }
 
 /// Whether the space's live bytes would have fitted; nothing if it has no capacity.
-inline void append_capacity(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_capacity(auto& text, const auto& source, const auto& space, const text_options& options) {
   if (space.capacity == 0) return;
   if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
   text += on_one_line(space.name) + " would not have been full: at its peak " +
@@ -5951,7 +5975,7 @@ inline void append_capacity(std::string& text, const profile& source, const spac
 namespace memprof::detail {
 
 /// The space that the options choose, or a null pointer if there is none; one whose blocks lie on cores has lines of its own.
-[[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
+[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
@@ -5961,12 +5985,12 @@ namespace memprof::detail {
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
-[[nodiscard]] inline std::string space_label(const space_profile& space) {
+[[nodiscard]] std::string space_label(const auto& space) {
   const std::string label = lies_on_cores(space) ? upper_case(on_one_line(space.name)) : on_one_line(space.name);
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
-inline void append_usage(std::string& text, const std::string& label, const segment_usage& usage) {
+void append_usage(auto& text, const std::string& label, const auto& usage) {
   text += "  " + label + ": Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
           ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
           '\n';
@@ -5976,7 +6000,7 @@ inline void append_usage(std::string& text, const std::string& label, const segm
 
 /// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space. For spaces whose blocks
 /// lie on cores the tracker's line of L1.
-inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
+void append_segments(auto& text, const auto& source, const space_profile* primary, const text_options& options) {
   const std::size_t shown =
       options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
   const segment_usage none;
@@ -6017,6 +6041,7 @@ inline void append_segments(std::string& text, const profile& source, const spac
 }  // namespace memprof::detail
 
 // ---- <memprof/report/text.hpp>
+#include <concepts>
 #include <string>
 
 namespace memprof {
@@ -6024,14 +6049,14 @@ namespace memprof {
 namespace detail {
 
 /// Which device the capture was told of; that it limits nothing may be a misspelt space.
-inline void append_device(std::string& text, const profile& source) {
+void append_device(auto& text, const auto& source) {
   if (source.device.empty()) return;
   bool limits_any = false;
   for (const space_profile& space : source.spaces) limits_any = limits_any || space.capacity != 0;
   text += "Device " + on_one_line(source.device) + (limits_any ? ".\n" : " limits none of these memory spaces.\n");
 }
 
-inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
+void append_state(auto& text, const auto& source, const space_profile* primary) {
   if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
   if (source.mode == run_mode::no_dispatch)
     text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
@@ -6039,7 +6064,7 @@ inline void append_state(std::string& text, const profile& source, const space_p
   if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
 }
 
-inline void append_cost(std::string& text, const profiler_cost& cost) {
+void append_cost(auto& text, const auto& cost) {
   text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
   if (cost.memory_bytes_at_million_events != 0) {
     text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";
@@ -6055,8 +6080,10 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
 /// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
 /// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
 /// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
-/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
-[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
+/// report, only so that units that print no profile do not compile it.
+template <std::same_as<profile> Profile>
+[[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
   const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
   if (source.segments.empty()) {

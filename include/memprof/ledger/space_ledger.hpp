@@ -4,6 +4,7 @@
 #include <memprof/core/event.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -298,10 +299,9 @@ class space_ledger {
   [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
-    const segment_record* const first =
-        std::lower_bound(segments_.begin(), segments_.end(), freed.born(),
-                         [](const segment_record& record, std::uint64_t born) { return record.peak_ordinal < born; });
-    largest_of_finished_.offer(static_cast<std::size_t>(first - segments_.begin()), segments_.size(), freed);
+    const std::size_t first = detail::partition_point(
+        segments_.size(), [&](std::size_t index) { return segments_[index].peak_ordinal < freed.born(); });
+    largest_of_finished_.offer(first, segments_.size(), freed);
   }
 
   // The order of the members follows how often an event touches them.

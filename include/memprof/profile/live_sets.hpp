@@ -3,6 +3,7 @@
 #include <memprof/core/label.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/profile.hpp>
 
@@ -34,8 +35,9 @@ class live_set_builder {
     for (std::size_t index = 0; index < space.segments().size(); ++index)
       peak_ordinals_[index] = space.segments()[index].peak_ordinal;
     space.blocks().for_each([&](const block& live) {
-      const auto first = std::lower_bound(peak_ordinals_.begin(), peak_ordinals_.end(), live.born());
-      still_live_.offer(static_cast<std::size_t>(first - peak_ordinals_.begin()), peak_ordinals_.size(), live);
+      const std::size_t first =
+          partition_point(peak_ordinals_.size(), [&](std::size_t index) { return peak_ordinals_[index] < live.born(); });
+      still_live_.offer(first, peak_ordinals_.size(), live);
     });
   }
 

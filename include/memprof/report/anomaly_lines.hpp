@@ -10,12 +10,12 @@
 
 namespace memprof::detail {
 
-inline void append_line(std::string& text, const std::string& line) { text += "  " + line + '\n'; }
+void append_line(auto& text, const std::string& line) { text += "  " + line + '\n'; }
 
-[[nodiscard]] inline std::string in_space(const space_profile& space) { return " in " + on_one_line(space.name); }
+[[nodiscard]] std::string in_space(const auto& space) { return " in " + on_one_line(space.name); }
 
 /// Why totals and peaks may be too small, one reason a line; empty if there is none.
-[[nodiscard]] inline std::string losses(const profile& source) {
+[[nodiscard]] std::string losses(const auto& source) {
   std::string lines;
   const event_anomalies& on_the_way = source.anomalies;
   if (on_the_way.dropped_events != 0) {
@@ -42,7 +42,7 @@ inline void append_line(std::string& text, const std::string& line) { text += " 
 }
 
 /// What else happened that a careful reader wants to know, one thing a line.
-[[nodiscard]] inline std::string oddities(const profile& source) {
+[[nodiscard]] std::string oddities(const auto& source) {
   std::string lines;
   for (const space_profile& space : source.spaces) {
     const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
@@ -67,14 +67,14 @@ inline void append_line(std::string& text, const std::string& line) { text += " 
 }
 
 /// Says loudly, before any number is explained, that the numbers are not exact, and why.
-inline void append_warning(std::string& text, const profile& source) {
+void append_warning(auto& text, const auto& source) {
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
   text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
-inline void append_oddities(std::string& text, const profile& source) {
+void append_oddities(auto& text, const auto& source) {
   const std::string lines = oddities(source);
   if (!lines.empty()) text += "Unusual:\n" + lines;
 }

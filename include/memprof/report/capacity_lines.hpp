@@ -15,7 +15,7 @@
 namespace memprof::detail {
 
 /// What would have had to be freed, in one sentence.
-[[nodiscard]] inline std::string remedy_text(const capacity_shortfall& full) {
+[[nodiscard]] std::string remedy_text(const auto& full) {
   if (!full.holders_known) return "Who held the rest is not known: the profiler itself got no memory.";
   if (full.remedy.empty()) return "Freeing all of it would not have been enough: more was asked for than the capacity.";
   std::int64_t together = 0;
@@ -30,7 +30,7 @@ namespace memprof::detail {
 }
 
 /// The first allocation that exceeded the space's capacity, and who held the rest.
-inline void append_shortfall(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_shortfall(auto& text, const auto& source, const auto& space, const text_options& options) {
   const capacity_shortfall& full = space.first_shortfall;
   text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
           after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
@@ -44,7 +44,7 @@ inline void append_shortfall(std::string& text, const profile& source, const spa
 }
 
 /// Whether the space's live bytes would have fitted; nothing if it has no capacity.
-inline void append_capacity(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_capacity(auto& text, const auto& source, const auto& space, const text_options& options) {
   if (space.capacity == 0) return;
   if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
   text += on_one_line(space.name) + " would not have been full: at its peak " +

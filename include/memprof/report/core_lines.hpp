@@ -15,7 +15,7 @@
 namespace memprof::detail {
 
 /// Whether blocks of the space were told on cores.
-[[nodiscard]] inline bool lies_on_cores(const space_profile& space) { return !space.cores.ranges.empty(); }
+[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
 
 [[nodiscard]] inline std::string upper_case(std::string text) {
   for (char& character : text) {
@@ -25,17 +25,17 @@ namespace memprof::detail {
 }
 
 /// The peaks in one segment; zeros if the profile has no such segment.
-[[nodiscard]] inline core_peaks core_peaks_in(const space_profile& space, std::size_t segment) {
+[[nodiscard]] core_peaks core_peaks_in(const auto& space, std::size_t segment) {
   return segment < space.cores.segments.size() ? space.cores.segments[segment] : core_peaks{};
 }
 
-inline void append_core_usage(std::string& text, const std::string& label, const core_peaks& peaks) {
+void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
   text += label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
           ", Peak Total " + megabytes(peaks.total) + '\n';
 }
 
 /// The busiest core, and the first `most` rectangles of cores in a table.
-inline void append_core_ranges(std::string& text, const core_profile& cores, std::size_t most) {
+void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
   text += "  On one core at most " + megabytes(cores.peaks.total) + " (" + counted(cores.peaks.total, "byte", "bytes") + ")";
   if (!cores.peaks.busiest_core.empty()) text += ", first of all on core " + on_one_line(cores.peaks.busiest_core);
   const std::size_t shown = std::min(most, cores.ranges.size());

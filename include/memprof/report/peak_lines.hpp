@@ -30,14 +30,14 @@ namespace memprof::detail {
 }
 
 /// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
-[[nodiscard]] inline std::string segment_text(const profile& source, std::int64_t index) {
+[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
   return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
          " of " + std::to_string(source.segments.size()) + "), ";
 }
 
 /// One row of a table: bytes, their share of `whole`, and whose they are.
-inline void append_share(std::string& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
+void append_share(auto& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
   constexpr std::size_t bytes_width = 15;
   constexpr std::size_t share_width = 6;
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
@@ -46,7 +46,7 @@ inline void append_share(std::string& text, std::int64_t bytes, std::int64_t who
 }
 
 /// The first `most` operations, and all others as one row, so that the rows add up.
-inline void append_owners(std::string& text, const live_set& live, std::size_t most) {
+void append_owners(auto& text, const auto& live, std::size_t most) {
   text += "  Largest owners at that moment:\n";
   const std::size_t shown = std::min(most, live.by_operation.size());
   std::int64_t others_bytes = live.remaining_bytes;
@@ -63,7 +63,7 @@ inline void append_owners(std::string& text, const live_set& live, std::size_t m
   if (others > 0) append_share(text, others_bytes, live.bytes, counted(others, "further operation", "further operations"));
 }
 
-inline void append_categories(std::string& text, const live_set& live) {
+void append_categories(auto& text, const auto& live) {
   const bool none_set =
       live.by_category.empty() || (live.by_category.size() == 1 && live.by_category.front().owner == to_string(category::other));
   if (none_set) return;
@@ -74,7 +74,7 @@ inline void append_categories(std::string& text, const live_set& live) {
 }
 
 /// What is known of a block: its annotation, or else its address.
-[[nodiscard]] inline std::string block_text(const live_block& block) {
+[[nodiscard]] std::string block_text(const auto& block) {
   std::string text = on_one_line(block.name);
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
@@ -88,7 +88,7 @@ inline void append_categories(std::string& text, const live_set& live) {
   return text + ", allocated " + operation_text(block.operation);
 }
 
-inline void append_blocks(std::string& text, const live_set& live, std::size_t most) {
+void append_blocks(auto& text, const auto& live, std::size_t most) {
   const std::size_t shown = std::min(most, live.largest_blocks.size());
   if (shown == 0) return;
   text += "  Largest blocks:\n";
@@ -99,7 +99,7 @@ inline void append_blocks(std::string& text, const live_set& live, std::size_t m
 }
 
 /// When and where the greatest number of bytes was live in one space, and whose they were.
-inline void append_peak(std::string& text, const profile& source, const space_profile& space, const text_options& options) {
+void append_peak(auto& text, const auto& source, const auto& space, const text_options& options) {
   text += "Peak of " + on_one_line(space.name) + (lies_on_cores(space) ? " on all cores together: " : ": ") +
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {

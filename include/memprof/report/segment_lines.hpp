@@ -18,7 +18,7 @@
 namespace memprof::detail {
 
 /// The space that the options choose, or a null pointer if there is none; one whose blocks lie on cores has lines of its own.
-[[nodiscard]] inline const space_profile* primary_space(const profile& source, const text_options& options) {
+[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
   if (!options.primary_space.empty()) return &source.space(options.primary_space);
   if (const space_profile* const dram = source.find_space("dram")) return dram;
   for (const space_profile& space : source.spaces) {
@@ -28,12 +28,12 @@ namespace memprof::detail {
 }
 
 /// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
-[[nodiscard]] inline std::string space_label(const space_profile& space) {
+[[nodiscard]] std::string space_label(const auto& space) {
   const std::string label = lies_on_cores(space) ? upper_case(on_one_line(space.name)) : on_one_line(space.name);
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
-inline void append_usage(std::string& text, const std::string& label, const segment_usage& usage) {
+void append_usage(auto& text, const std::string& label, const auto& usage) {
   text += "  " + label + ": Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
           ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
           '\n';
@@ -43,7 +43,7 @@ inline void append_usage(std::string& text, const std::string& label, const segm
 
 /// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space. For spaces whose blocks
 /// lie on cores the tracker's line of L1.
-inline void append_segments(std::string& text, const profile& source, const space_profile* primary, const text_options& options) {
+void append_segments(auto& text, const auto& source, const space_profile* primary, const text_options& options) {
   const std::size_t shown =
       options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
   const segment_usage none;

@@ -8,6 +8,7 @@
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
 
+#include <concepts>
 #include <string>
 
 namespace memprof {
@@ -15,14 +16,14 @@ namespace memprof {
 namespace detail {
 
 /// Which device the capture was told of; that it limits nothing may be a misspelt space.
-inline void append_device(std::string& text, const profile& source) {
+void append_device(auto& text, const auto& source) {
   if (source.device.empty()) return;
   bool limits_any = false;
   for (const space_profile& space : source.spaces) limits_any = limits_any || space.capacity != 0;
   text += "Device " + on_one_line(source.device) + (limits_any ? ".\n" : " limits none of these memory spaces.\n");
 }
 
-inline void append_state(std::string& text, const profile& source, const space_profile* primary) {
+void append_state(auto& text, const auto& source, const space_profile* primary) {
   if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
   if (source.mode == run_mode::no_dispatch)
     text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
@@ -30,7 +31,7 @@ inline void append_state(std::string& text, const profile& source, const space_p
   if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
 }
 
-inline void append_cost(std::string& text, const profiler_cost& cost) {
+void append_cost(auto& text, const auto& cost) {
   text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
   if (cost.memory_bytes_at_million_events != 0) {
     text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";
@@ -46,8 +47,10 @@ inline void append_cost(std::string& text, const profiler_cost& cost) {
 /// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
 /// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
 /// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
-/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile.
-[[nodiscard]] inline std::string to_text(const profile& source, const text_options& options = {}) {
+/// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
+/// report, only so that units that print no profile do not compile it.
+template <std::same_as<profile> Profile>
+[[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
   const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
   if (source.segments.empty()) {
