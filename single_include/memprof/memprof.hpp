@@ -6082,7 +6082,7 @@ void append_cost(auto& text, const auto& cost) {
 /// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
 /// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
 /// report, only so that units that print no profile do not compile it.
-template <std::same_as<profile> Profile>
+template <std::same_as<profile> Profile = profile>
 [[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
   const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
