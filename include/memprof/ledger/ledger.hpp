@@ -40,12 +40,13 @@ class ledger {
     for (thread_state* thread : threads_) destroy(thread);
   }
 
-  /// Gives a memory space a capacity in bytes; 0: none. The first allocation that exceeds it is kept with who held the rest, and
-  /// events go on. False, and nothing changed, if the space has had events already or the system has no memory.
-  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity) noexcept {
+  /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
+  /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
+  /// the space has had events already or the system has no memory.
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
     if (spaces_[space] != nullptr) return false;
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
-    limits_[space] = capacity;
+    limits_[space] = {capacity, is_per_core};
     return true;
   }
 
@@ -151,6 +152,11 @@ class ledger {
     scope_stack scopes;
   };
 
+  struct space_limit {
+    std::int64_t capacity;  ///< 0: none
+    bool is_per_core;
+  };
+
   /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
   [[nodiscard]] static bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
   [[nodiscard]] static std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
@@ -236,7 +242,7 @@ class ledger {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space = told.space == any_space ? find_space_of(told.address) : spaces_[told.space]) {
+        } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
           space->annotate(told);
         } else {
           ++rejected_events_;
@@ -273,12 +279,14 @@ class ledger {
     }
     if (!enter(run, told.space)) return;
     // Asked before, so that both accounts have the block or neither.
+    const std::uint64_t born_thread = (run.space->allocation_count() + 1) << block::thread_bits | run.thread;
     if (!run.space->has_room_for(whole.bytes) ||
-        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind))) {
+        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind), born_thread)) {
       ++rejected_events_;
       return;
     }
     allocate(run, whole);
+    run.space->check_cores(told.address, cores, stamp_);
   }
 
   void deallocate_on_cores(thread_state& run, const event& told) noexcept {
@@ -363,15 +371,16 @@ class ledger {
     return threads_[thread] = make<thread_state>(thread);
   }
 
-  /// The space in which a block lives at `address`; else the first space, which will count the miss.
-  [[nodiscard]] space_ledger* find_space_of(std::uint64_t address) noexcept {
+  /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
+  /// that is `cpu`. Null if the system has no memory for it.
+  [[nodiscard]] space_ledger* space_of(std::uint64_t address) noexcept {
     space_ledger* first = nullptr;
     for (space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       if (space->find(address)) return space;
       if (first == nullptr) first = space;
     }
-    return first;
+    return first == nullptr ? make_space(cpu_space) : first;
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
@@ -381,7 +390,7 @@ class ledger {
       destroy(space);
       return nullptr;
     }
-    if (id < limits_.size()) space->limit(limits_[id]);
+    if (id < limits_.size()) space->limit(limits_[id].capacity, limits_[id].is_per_core);
     return spaces_[id] = space;
   }
 
@@ -408,7 +417,7 @@ class ledger {
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;
-  detail::page_array<std::int64_t> limits_;  ///< by space; 0: none. Empty unless `limit` was called
+  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof
