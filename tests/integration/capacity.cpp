@@ -88,13 +88,62 @@ TEST_CASE("capacity: a device limits the memory spaces of its names, in both run
   check_shortfall(train({.mode = run_mode::no_dispatch, .device = small_device()}));
 }
 
-TEST_CASE("capacity: spaces that the device does not limit, or limits for each core, have none, and unused ones are not there") {
+TEST_CASE("capacity: spaces that the device does not limit have none, and unused ones are not there") {
   const memprof::profile made = train({.device = small_device()});
-  for (const char* name : {"l1", "unlimited", "host"}) {
+  for (const char* name : {"unlimited", "host"}) {
     CHECK(made.space(name).capacity == 0);
     CHECK(made.space(name).first_shortfall == memprof::capacity_shortfall{});
   }
   CHECK(made.find_space("never used") == nullptr);
+}
+
+TEST_CASE("capacity: that of each core is not compared with blocks that were told without cores") {
+  const memprof::profile made = train({.device = small_device()});
+  CHECK(made.space("l1").capacity == 1 * kib);
+  CHECK(made.space("l1").capacity_is_per_core);
+  CHECK(made.space("l1").cumulative_peak == 500 * kib);
+  CHECK(made.space("l1").first_shortfall == memprof::capacity_shortfall{});
+  CHECK(!made.space("dram").capacity_is_per_core);
+  CHECK_THAT(memprof::to_text(made), ContainsSubstring("Whether l1 would have been full is not known"));
+}
+
+// What tt-metal refuses as "Statically allocated circular buffers ... clash with L1 buffers": both fit a core, their sum does
+// not.
+TEST_CASE("capacity: circular buffers that leave a core of a preset no room for its buffers are told with the core") {
+  const memprof::event_sink sink;
+  const memprof::memory_space l1{"l1"};
+  const auto at = [](std::uint64_t address) { return reinterpret_cast<const void*>(address); };
+  for (const run_mode mode : {run_mode::normal, run_mode::no_dispatch}) {
+    auto capture = memprof::begin_capture({.mode = mode, .device = memprof::device_preset("wormhole-12gb")});
+    {
+      auto scope = memprof::track_operation<"model">(memprof::category::parameter);
+      sink.allocate_on_cores(l1, at(0x100000), 369'440, {0, 0, 7, 7});
+      sink.allocate_on_cores(l1, at(0x80000), 1'000, {3, 1, 3, 1});
+    }
+    capture.snapshot("MODEL_CREATION");
+    {
+      auto scope = memprof::track_operation<"matmul">();
+      sink.allocate_on_cores(l1, at(0x1B400), 600'000, {0, 0, 1, 1}, memprof::buffer_kind::circular_buffer);
+      sink.deallocate_circular_buffers(l1);
+      sink.allocate_on_cores(l1, at(0x1B400), 1'000'000, {2, 0, 3, 1}, memprof::buffer_kind::circular_buffer);
+    }
+    capture.end();
+    const memprof::space_profile& space = capture.profile().space("l1");
+    CHECK(space.capacity == 1'369'440);
+    CHECK(space.capacity_is_per_core);
+    CHECK(space.cores.peaks == memprof::core_peaks{1'000'000, 370'440, 1'370'440, "3-1"});
+    const memprof::capacity_shortfall& full = space.first_shortfall;
+    CHECK(full.core == "3-1");
+    CHECK(full.requested == 1'000'000);
+    CHECK(full.operation == "matmul");
+    CHECK(full.segment == 1);
+    CHECK(full.free == 999'000);
+    CHECK(full.shortfall == 1'000);
+    CHECK(full.held.by_operation == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
+    CHECK(full.held.by_category == std::vector<memprof::owned_bytes>{{"parameter", 370'440, 2}});
+    CHECK(full.remedy == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
+    CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("l1 would have been full on core 3-1: 0.95 MB more"));
+  }
 }
 
 TEST_CASE("capacity: without a device nothing is limited, also after a capture that had one") {

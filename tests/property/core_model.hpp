@@ -36,9 +36,17 @@ struct core_rectangle {
 /// What lies on each core, from the definition: a list of blocks, added up for every core after every event.
 class core_model {
  public:
-  void allocate(std::uint64_t address, std::int64_t bytes, core_rectangle cores, bool is_circular) {
+  struct block {
+    std::int64_t bytes;  // on each core
+    core_rectangle cores;
+    bool is_circular;
+    std::size_t ordinal;  // of the whole block in the space
+  };
+
+  void allocate(std::uint64_t address, const block& made) {
+    const core_rectangle cores = made.cores;
     blocks_.erase(address);
-    blocks_[address] = {bytes, cores, is_circular};
+    blocks_[address] = made;
     ranges_.insert(cores.packed);
     look();
   }
@@ -85,13 +93,17 @@ class core_model {
     return result;
   }
 
+  /// The blocks on a core, by address.
+  [[nodiscard]] std::map<std::uint64_t, block> blocks_on(std::uint32_t x, std::uint32_t y) const {
+    std::map<std::uint64_t, block> found;
+    for (const auto& [address, live] : blocks_) {
+      if (live.cores.has(x, y)) found[address] = live;
+    }
+    return found;
+  }
+
  private:
   using core = std::pair<std::uint32_t, std::uint32_t>;  // row, column: in the order of the rows
-  struct block {
-    std::int64_t bytes;
-    core_rectangle cores;
-    bool is_circular;
-  };
   struct usage {
     std::int64_t circular = 0, other = 0, total = 0;
     void raise_to(const usage& seen) {

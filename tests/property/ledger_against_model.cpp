@@ -107,7 +107,9 @@ constexpr label end_label = 5;
 
 [[nodiscard]] profile of_model(const sequence& fed) {
   ledger_model model{fed.options, first_stamp};
-  for (unsigned space = 0; space < space_count; ++space) model.limit(space, fed.capacities[space]);
+  for (unsigned space = 0; space < space_count; ++space) {
+    model.limit(space, fed.capacities[space], fed.are_per_core[space]);
+  }
   for (const step& each : fed.steps) {
     if (each.is_segment_end) {
       model.end_segment(each.told.label, each.told.stamp);
@@ -121,7 +123,7 @@ constexpr label end_label = 5;
 
 void limit(ledger& fed, const sequence& limits) {
   for (std::uint8_t space = 0; space < space_count; ++space) {
-    if (!fed.limit(space, limits.capacities[space])) throw std::bad_alloc{};
+    if (!fed.limit(space, limits.capacities[space], limits.are_per_core[space])) throw std::bad_alloc{};
   }
 }
 
@@ -212,6 +214,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
   std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
   std::int64_t corrected = 0, room_left = 0;
+  std::int64_t overruns_on_cores = 0, beside_others = 0, on_other_cores = 0;
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1000; ++index) {
@@ -236,6 +239,11 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
         one_remedy += full.remedy.size() == 1 && full.remedy.front() != full.held.by_operation.front();
         several_remedies += full.remedy.size() > 1;
         own_remedy += full.remedy.size() == 1 && full.remedy.front().owner == full.operation;
+        if (!full.core.empty()) {
+          ++overruns_on_cores;
+          on_other_cores += full.core != "0-0";
+          beside_others += full.held.by_operation.size() > 1;
+        }
         for (const live_block& then : full.held.largest_blocks) {
           for (const live_block& later : space.live_at_peak.largest_blocks) {
             corrected += then.address == later.address && then.operation == later.operation && then.category != later.category;
@@ -257,12 +265,12 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       }
     }
   }
-  for (const std::int64_t reached :
-       {unmatched,     replaced,      mismatched, crossed,        unknown,           rejected,
-        unbalanced,    truncated,     joined,     ties,           late_spaces,       negative,
-        many_segments, above_32_bits, overruns,   later_overruns, one_remedy,        several_remedies,
-        no_remedy,     own_remedy,    corrected,  room_left,      segments_on_cores, peaks_apart,
-        elsewhere,     stale}) {
+  for (const std::int64_t reached : {unmatched,      replaced,          mismatched,        crossed,       unknown,
+                                     rejected,       unbalanced,        truncated,         joined,        ties,
+                                     late_spaces,    negative,          many_segments,     above_32_bits, overruns,
+                                     later_overruns, one_remedy,        several_remedies,  no_remedy,     own_remedy,
+                                     corrected,      room_left,         segments_on_cores, peaks_apart,   elsewhere,
+                                     stale,          overruns_on_cores, on_other_cores,    beside_others}) {
     CHECK(reached > 10);
   }
 }

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,7 +65,10 @@ class ledger_model {
   }
 
   /// Before the first event of the space.
-  void limit(unsigned space, std::int64_t capacity) { capacities_[space] = capacity; }
+  void limit(unsigned space, std::int64_t capacity, bool is_per_core) {
+    capacities_[space] = capacity;
+    if (is_per_core && capacity != 0) limited_cores_.insert(space);
+  }
 
   [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
 
@@ -91,6 +95,7 @@ class ledger_model {
     std::size_t own_segment = 0;
     std::uint64_t stamp = 0;
     std::vector<block> held;  // the live blocks beside it, as they were then, in order of allocation
+    std::string core;         // of a capacity of each core: the bytes are those on this one
   };
   struct sample {
     std::uint64_t stamp;
@@ -105,6 +110,7 @@ class ledger_model {
     std::vector<segment_state> segments;  // the last one is open
     std::vector<sample> samples;
     std::int64_t capacity = 0;
+    bool capacity_is_per_core = false;
     std::vector<overrun> overruns;  // the first one, if there was any
     space_anomalies anomalies;
     core_model cores;
@@ -175,8 +181,8 @@ class ledger_model {
 
   /// The last block has just come. Adds up all that is live, at every allocation.
   void note_overrun(space_state& space) const {
-    if (space.capacity == 0 || !space.overruns.empty()) return;
-    overrun noted{space.blocks.back(), space.segments.size() - 1, stamp_, {}};
+    if (space.capacity == 0 || space.capacity_is_per_core || !space.overruns.empty()) return;
+    overrun noted{space.blocks.back(), space.segments.size() - 1, stamp_, {}, {}};
     std::int64_t total = noted.asked.bytes;
     for (const std::size_t ordinal : ordinals_of_live(space)) {
       if (ordinal + 1 == space.blocks.size()) continue;
@@ -184,6 +190,40 @@ class ledger_model {
       total += space.blocks[ordinal].bytes;
     }
     if (total > space.capacity) space.overruns.push_back(noted);
+  }
+
+  /// A block on cores has just come. Adds up all that lies on each of its cores.
+  void note_overrun_on_cores(space_state& space, std::uint64_t address, core_rectangle cores) const {
+    if (space.capacity == 0 || !space.capacity_is_per_core || !space.overruns.empty()) return;
+    std::int64_t most = space.capacity;
+    for (std::uint32_t y = cores.top(); y <= cores.bottom(); ++y) {
+      for (std::uint32_t x = cores.left(); x <= cores.right(); ++x) {
+        std::int64_t total = 0;
+        for (const auto& [where, live] : space.cores.blocks_on(x, y)) total += live.bytes;
+        if (total <= most) continue;
+        most = total;
+        space.overruns = {overrun_on(space, address, x, y)};
+      }
+    }
+  }
+
+  /// What a core holds, the block at `address` apart.
+  [[nodiscard]] overrun overrun_on(const space_state& space, std::uint64_t address, std::uint32_t x, std::uint32_t y) const {
+    overrun noted{{}, space.segments.size() - 1, stamp_, {}, std::to_string(x) + "-" + std::to_string(y)};
+    std::map<std::size_t, block> by_ordinal;
+    for (const auto& [where, live] : space.cores.blocks_on(x, y)) {
+      const auto found = space.live.find(where);
+      const bool is_known = found != space.live.end() && found->second == live.ordinal;
+      block part = is_known ? space.blocks[live.ordinal] : block{where, 0, 0, 0, 0, 0};
+      part.bytes = live.bytes;
+      if (where == address) {
+        noted.asked = part;
+      } else {
+        by_ordinal[live.ordinal] = part;
+      }
+    }
+    for (const auto& [ordinal, part] : by_ordinal) noted.held.push_back(part);
+    return noted;
   }
 
   void deallocate(std::uint32_t thread, const event& told) {
@@ -225,7 +265,9 @@ class ledger_model {
     const std::int64_t rejected_before = rejected_;
     allocate(thread, whole);
     if (rejected_ != rejected_before) return;
-    space_of(told.space).cores.allocate(told.address, static_cast<std::int64_t>(told.bytes), {told.label}, kind == 1);
+    space_state& space = space_of(told.space);
+    space.cores.allocate(told.address, {static_cast<std::int64_t>(told.bytes), {told.label}, kind == 1, space.blocks.size() - 1});
+    note_overrun_on_cores(space, told.address, {told.label});
   }
 
   void deallocate_on_cores(std::uint32_t thread, const event& told) {
@@ -285,13 +327,14 @@ class ledger_model {
     if (told.tag != 0) named.category = told.tag - 1U;
   }
 
-  /// The space that has the block; `any_space` is satisfied with the first one that has it, else with the first there is.
+  /// The space that has the block; `any_space` is satisfied with the first one that has it, else with the first there is, else
+  /// with a new one, `cpu`.
   [[nodiscard]] space_state* annotated_space(const event& told) {
     if (told.space != any_space) return spaces_.count(told.space) == 0 ? nullptr : &spaces_.at(told.space);
     for (auto& [id, space] : spaces_) {
       if (space.live.count(told.address) != 0) return &space;
     }
-    return spaces_.empty() ? nullptr : &spaces_.begin()->second;
+    return spaces_.empty() ? &space_of(0) : &spaces_.begin()->second;
   }
 
   void begin_scope(std::uint32_t thread, const event& told) {
@@ -347,6 +390,7 @@ class ledger_model {
     space_state& space = spaces_[id];
     space.first_segment = marks_.size();
     space.capacity = capacities_[id];
+    space.capacity_is_per_core = limited_cores_.count(id) != 0;
     space.segments.push_back(starting(space, segment_begin_));
     return space;
   }
@@ -427,6 +471,7 @@ class ledger_model {
   std::uint64_t segment_begin_;
   std::vector<mark> marks_;
   std::map<unsigned, std::int64_t> capacities_;
+  std::set<unsigned> limited_cores_;  // spaces whose capacity is that of each core
   std::map<unsigned, space_state> spaces_;
   std::vector<operation> operations_{{0, 0, {}, {}}};  // 0 is "no operation"
   std::vector<invocation> invocations_;

@@ -121,6 +121,7 @@ inline capacity_shortfall ledger_model::shortfall_of(const model_names& names, c
   capacity_shortfall result;
   result.held = live_set_of(names, noted.held, categories, true);
   result.requested = noted.asked.bytes;
+  result.core = noted.core;
   if (noted.asked.operation != 0) result.operation = path_of(names, noted.asked.operation);
   result.category = static_cast<category>(noted.asked.category);
   const std::size_t segment = space.first_segment + noted.own_segment;
@@ -176,6 +177,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   }
   for (const auto& [address, ordinal] : space.live) result.cumulative_current += space.blocks[ordinal].bytes;
   result.capacity = space.capacity;
+  result.capacity_is_per_core = space.capacity_is_per_core;
   result.first_shortfall = shortfall_of(names, space, segments.size());
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;

@@ -50,6 +50,7 @@ struct sequence {
   const char* personality = "";
   ledger_options options;
   std::array<std::int64_t, space_count> capacities{};  ///< by space; 0: none
+  std::array<bool, space_count> are_per_core{};        ///< whether they are those of each core
   bool is_complete = false;                            ///< whether the last segment ends too
   std::vector<step> steps;
 };
@@ -80,8 +81,8 @@ inline constexpr std::array<personality, 11> personalities{{
     {"many segments", 100, 300, 2, 1, 0, personality::size_range::few, false, 45, 5, 5, 0, 10, 2},
     {"late spaces", 30, 150, 6, 2, 30, personality::size_range::training, false, 10, 15, 5, 1, 10, 2},
     {"operations", 40, 250, 2, 2, 20, personality::size_range::few, false, 3, 50, 3, 3, 8, 6},
-    {"cores", 40, 250, 2, 3, 0, personality::size_range::training, false, 4, 10, 3, 0, 10, 3, 90, 5},
-    {"few cores", 20, 200, 1, 2, 6, personality::size_range::few, false, 8, 5, 3, 1, 6, 2, 95, 2},
+    {"cores", 40, 250, 2, 3, 0, personality::size_range::training, false, 4, 20, 3, 0, 10, 3, 90, 5},
+    {"few cores", 20, 200, 1, 2, 6, personality::size_range::few, false, 8, 15, 3, 1, 6, 2, 95, 2},
     {"hostile cores", 20, 120, 3, 4, 8, personality::size_range::hostile, false, 8, 10, 5, 15, 4, 3, 80, 3},
 }};
 
@@ -104,6 +105,7 @@ class sequence_generator {
     for (std::int64_t& capacity : made.capacities) {
       if (random_.chance(90)) capacity = random_capacity();
     }
+    for (bool& is_per_core : made.are_per_core) is_per_core = random_.chance(kind_.on_cores == 0 ? 5 : 70);
     const std::uint64_t count = times_longer * (kind_.min_steps + random_.below(kind_.max_steps - kind_.min_steps + 1));
     std::uint64_t left_of_run = 0;
     while (made.steps.size() < count) {

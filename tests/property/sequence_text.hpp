@@ -17,6 +17,8 @@ namespace memprof::property {
       << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
       << "}, {";
   for (const std::int64_t capacity : shown.capacities) out << capacity << ", ";
+  out << "}, {" << std::boolalpha;
+  for (const bool is_per_core : shown.are_per_core) out << is_per_core << ", ";
   out << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
     const event& told = each.told;
@@ -83,8 +85,8 @@ class profile_lines {
     write(where + " live_at_peak", usage.live_at_peak);
   }
 
-  void write(const std::string& where, std::int64_t capacity, const capacity_shortfall& shown) {
-    line(where + " capacity, requested, free, shortfall", capacity, shown.requested, shown.free, shown.shortfall);
+  void write(const std::string& where, const capacity_shortfall& shown) {
+    line(where + " requested, core, free, shortfall", shown.requested, shown.core, shown.free, shown.shortfall);
     line(where + " operation, category, segment, time", shown.operation, to_string(shown.category), shown.segment, shown.time_ns);
     line(where + " holders_known", shown.holders_known);
     write(where + " held", shown.held);
@@ -98,7 +100,8 @@ class profile_lines {
          space.deallocation_count);
     line(where + " peak segment, time, operation", space.peak_segment, space.peak_time_ns, space.peak_operation);
     write(where + " live_at_peak", space.live_at_peak);
-    write(where + " first_shortfall", space.capacity, space.first_shortfall);
+    line(where + " capacity, of each core", space.capacity, space.capacity_is_per_core);
+    write(where + " first_shortfall", space.first_shortfall);
     for (std::size_t index = 0; index < space.segments.size(); ++index) {
       write(where + " segment " + std::to_string(index), space.segments[index]);
     }

@@ -57,9 +57,6 @@ inline void check(const capture_options& options) {
   }
 }
 
-/// Whether the device limits the blocks of that space. What every core has for itself is no limit of what all have together.
-[[nodiscard]] inline bool is_limited(const device_space& space) noexcept { return space.capacity != 0 && !space.is_per_core; }
-
 using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
 
 /// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
@@ -67,7 +64,7 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
   device_space_ids ids{};
   for (std::size_t index = 0; index < device.space_count; ++index) {
-    if (is_limited(device.spaces[index])) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+    if (device.spaces[index].capacity != 0) ids[index] = id_of_space(shared, device.spaces[index].name.view());
   }
   return ids;
 }
@@ -76,7 +73,7 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
   for (std::size_t index = 0; index < device.space_count; ++index) {
     const device_space& space = device.spaces[index];
-    if (is_limited(space) && !events.limit(ids[index], space.capacity)) return false;
+    if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
   }
   return true;
 }

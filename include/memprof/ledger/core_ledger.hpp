@@ -46,8 +46,9 @@ class core_ledger {
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
-  /// bits. False, and the block is not there, if the system has no memory.
-  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind) noexcept {
+  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
+                              std::uint64_t born_thread) noexcept {
     if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
     if (!reach(cores) || !note(cores)) return false;
     deallocate(address);
@@ -57,6 +58,7 @@ class core_ledger {
     block* const entry = table.insert(address).entry;
     if (entry == nullptr) return false;
     entry->bytes = bytes;
+    entry->born_thread = born_thread;
     entry->owner = cores.packed();
     change(cores, kind, static_cast<std::int64_t>(bytes));
     return true;
@@ -97,6 +99,20 @@ class core_ledger {
 
   /// The finished segments of the space; may be fewer if there was no memory.
   [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) { return core.live; });
+  }
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// rectangle. Costs a pass over the blocks.
+  template <class Visitor>
+  void for_each_block(const core_range& cores, Visitor&& visit) const {
+    for (const live_blocks& table : blocks_) {
+      table.for_each([&](const block& live) {
+        if (cores_of(live).overlaps(cores)) visit(live);
+      });
+    }
+  }
   /// The segment that has not ended.
   [[nodiscard]] core_maxima open_segment() const noexcept {
     return greatest(any_core, [](const core_state& core) { return core.peak; });
@@ -189,7 +205,7 @@ class core_ledger {
   detail::page_array<core_state> grid_;  ///< row after row
   std::size_t columns_ = 0;
   std::size_t rows_ = 0;
-  live_blocks blocks_[2];     ///< by `buffer_kind`; `bytes` are those on each core, `owner` the packed rectangle
+  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
   live_blocks known_ranges_;  ///< `ranges_` as a set
   detail::page_array<std::uint32_t> ranges_;
   detail::page_array<std::uint64_t> ended_;

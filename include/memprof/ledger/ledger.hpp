@@ -1,13 +1,17 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
+#include <memprof/core/category.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/ledger/event_on_cores.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/ledger/thread_state.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,12 +44,13 @@ class ledger {
     for (thread_state* thread : threads_) destroy(thread);
   }
 
-  /// Gives a memory space a capacity in bytes; 0: none. The first allocation that exceeds it is kept with who held the rest, and
-  /// events go on. False, and nothing changed, if the space has had events already or the system has no memory.
-  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity) noexcept {
+  /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
+  /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
+  /// the space has had events already or the system has no memory.
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
     if (spaces_[space] != nullptr) return false;
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
-    limits_[space] = capacity;
+    limits_[space] = {capacity, is_per_core};
     return true;
   }
 
@@ -59,7 +64,7 @@ class ledger {
     }
     thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.moves != run.space->moves()) run.space_id = no_space;
+      if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
       run.prefetches = run.space->is_large();
     }
     for (const event* told = first; told != last; ++told) {
@@ -70,10 +75,10 @@ class ledger {
       if (told->stamp != 0) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
-          if (enter(run, told->space)) allocate(run, *told);
+          if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
           break;
         case event_kind::deallocate:
-          if (enter(run, told->space)) deallocate(run, *told);
+          if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
         default: apply_control(run, *told); break;
       }
@@ -132,31 +137,10 @@ class ledger {
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
-  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
-  static constexpr std::uint32_t no_space = 256;
-
-  /// One thread: its open operations, and what its next event most likely needs. The pointers hold until a scope begins or ends
-  /// or the space's statistics move, so that a run goes on where the thread's last one stopped.
-  struct thread_state {
-    explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
-
-    std::uint32_t thread;
-    std::uint32_t space_id = no_space;
-    space_ledger* space = nullptr;
-    std::uint64_t moves = 0;
-    bool prefetches = false;
-    operation_stats* here = nullptr;
-    scope_usage* usage = nullptr;
-    std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
-    scope_stack scopes;
+  struct space_limit {
+    std::int64_t capacity;  ///< 0: none
+    bool is_per_core;
   };
-
-  /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
-  [[nodiscard]] static bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
-  [[nodiscard]] static std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
-  [[nodiscard]] static std::uint64_t with_category(std::uint64_t owner, std::uint16_t tag) noexcept {
-    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
-  }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
@@ -182,61 +166,12 @@ class ledger {
     return true;
   }
 
-  [[gnu::always_inline]] void allocate(thread_state& run, const event& told) noexcept {
-    space_ledger& space = *run.space;
-    if (!space.has_room_for(told.bytes)) [[unlikely]] {
-      ++rejected_events_;
-      return;
-    }
-    live_blocks::insertion made = space.insert(told.address);
-    if (!made.is_new) [[unlikely]] {
-      if (made.entry == nullptr) {
-        space.untracked_allocations.add(told.bytes);
-        return;
-      }
-      space.replaced_allocations.add(made.entry->bytes);
-      release(run, space.find(told.address));
-      made = space.insert(told.address);
-    }
-    const std::uint64_t owner = is_category(told.tag) ? with_category(run.owner, told.tag) : run.owner;
-    space.add(made.entry, told, *run.here, owner, run.thread, stamp_);
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
-    run.here->allocated += bytes;
-    ++run.here->allocation_count;
-    run.usage->allocate(bytes);
-  }
-
-  [[gnu::always_inline]] void deallocate(thread_state& run, const event& told) noexcept {
-    space_ledger& space = *run.space;
-    const live_blocks::place entry = space.find(told.address);
-    if (!entry) [[unlikely]] {
-      space.unmatched_frees.add(told.bytes);
-      space.mark_event(stamp_);
-      return;
-    }
-    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
-      space.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
-    }
-    if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
-    release(run, entry);
-    space.mark_event(stamp_);
-  }
-
-  /// Takes a live block away on behalf of the run's operation.
-  [[gnu::always_inline]] void release(thread_state& run, const live_blocks::place& entry) noexcept {
-    const auto bytes = static_cast<std::int64_t>(entry->bytes);
-    run.space->remove(entry);
-    run.here->freed += bytes;
-    ++run.here->deallocation_count;
-    run.usage->deallocate(bytes);
-  }
-
   [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space = told.space == any_space ? find_space_of(told.address) : spaces_[told.space]) {
+        } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
           space->annotate(told);
         } else {
           ++rejected_events_;
@@ -252,66 +187,16 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
-    switch (told.kind) {
-      case event_kind::allocate_on_cores: allocate_on_cores(run, told); break;
-      case event_kind::deallocate_on_cores: deallocate_on_cores(run, told); break;
-      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(run, told); break;
-      default: ++rejected_events_; break;
-    }
-  }
-
-  /// In the space as a whole a block on cores is an ordinary one, as large as its parts together.
-  void allocate_on_cores(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    const unsigned kind = told.tag >> 8U;
-    event whole = told;
-    whole.tag = told.tag & 0xFFU;
-    if (!cores.is_valid() || kind > static_cast<unsigned>(buffer_kind::circular_buffer) ||
-        __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+    const event_on_cores change{told};
+    if (!change.is_possible()) {
       ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    // Asked before, so that both accounts have the block or neither.
-    if (!run.space->has_room_for(whole.bytes) ||
-        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind))) {
+    } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
-      return;
     }
-    allocate(run, whole);
-  }
-
-  void deallocate_on_cores(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    event whole = told;
-    if (!cores.is_valid() || __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
-      ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    run.space->cores().deallocate(told.address);
-    deallocate(run, whole);
-  }
-
-  void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    if (!cores.is_valid()) {
-      ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    space_ledger& space = *run.space;
-    for (const std::uint64_t address : space.cores().deallocate_circular_buffers(cores)) {
-      const live_blocks::place entry = space.find(address);
-      if (!entry) continue;  // an event that no `event_sink` sends freed it as an ordinary block
-      if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
-      release(run, entry);
-    }
-    space.mark_event(stamp_);
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
@@ -322,7 +207,7 @@ class ledger {
   }
 
   void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     close_from(run, std::uint64_t{depth} + 1);
     if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
@@ -341,7 +226,7 @@ class ledger {
   }
 
   void close_innermost(thread_state& run) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
     run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
@@ -363,15 +248,16 @@ class ledger {
     return threads_[thread] = make<thread_state>(thread);
   }
 
-  /// The space in which a block lives at `address`; else the first space, which will count the miss.
-  [[nodiscard]] space_ledger* find_space_of(std::uint64_t address) noexcept {
+  /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
+  /// that is `cpu`. Null if the system has no memory for it.
+  [[nodiscard]] space_ledger* space_of(std::uint64_t address) noexcept {
     space_ledger* first = nullptr;
     for (space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       if (space->find(address)) return space;
       if (first == nullptr) first = space;
     }
-    return first;
+    return first == nullptr ? make_space(cpu_space) : first;
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
@@ -381,7 +267,7 @@ class ledger {
       destroy(space);
       return nullptr;
     }
-    if (id < limits_.size()) space->limit(limits_[id]);
+    if (id < limits_.size()) space->limit(limits_[id].capacity, limits_[id].is_per_core);
     return spaces_[id] = space;
   }
 
@@ -408,7 +294,7 @@ class ledger {
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;
-  detail::page_array<std::int64_t> limits_;  ///< by space; 0: none. Empty unless `limit` was called
+  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof

@@ -59,10 +59,12 @@ class space_ledger {
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
-  /// Gives the space a capacity in bytes; 0: none. Before its first event.
-  void limit(std::int64_t capacity) noexcept {
+  /// Gives the space, or each core of it, a capacity in bytes; 0: none. Before its first event.
+  void limit(std::int64_t capacity, bool is_per_core) noexcept {
     if (capacity <= 0) return;
-    capacity_ = overrun_above_ = capacity;
+    capacity_ = capacity;
+    capacity_is_per_core_ = is_per_core;
+    (is_per_core ? core_overrun_above_ : overrun_above_) = capacity;
   }
 
   // --- events -------------------------------------------------------------------------------------------------------
@@ -139,6 +141,15 @@ class space_ledger {
 
   /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
   [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
+
+  /// Looks whether a block on cores, which has just been added here and to `cores()`, is the first beyond the capacity of a core.
+  /// Costs a step for each of its cores until one was.
+  void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
+    if (core_overrun_above_ == std::numeric_limits<std::int64_t>::max()) return;
+    const core_maxima fullest = cores_.fullest(cores);
+    if (fullest.peak.total <= core_overrun_above_) return;
+    note_overrun_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
+  }
 
   /// What lies on each core, beside the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
@@ -228,6 +239,7 @@ class space_ledger {
   [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
   /// What `limit` told; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
   [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
@@ -282,6 +294,25 @@ class space_ledger {
     overrun_.take_out_asked();
   }
 
+  /// The same for the first block, at `address`, beyond the capacity of a core, which is `core`. Costs a pass over the blocks on
+  /// cores.
+  [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
+    core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+    overrun_.begin_on_core(core, segments_.size(), stamp, options_.largest_blocks);
+    std::uint32_t largest_count = 0;
+    cores_.for_each_block(core, [&](block live) {
+      // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
+      const live_blocks::place known = live_blocks_.find(live.address);
+      live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
+      if (live.address == address) {
+        overrun_.asked = live;
+      } else {
+        overrun_.add_holder(live, largest_count);
+      }
+    });
+    overrun_.end_on_core(largest_count);
+  }
+
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
   void keep_owners(segment_record& record) noexcept {
     record.first_owner = owners_.size();
@@ -326,6 +357,8 @@ class space_ledger {
   std::uint64_t moves_ = 0;
   std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
   std::int64_t capacity_ = 0;
+  std::int64_t core_overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
+  bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;

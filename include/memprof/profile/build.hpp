@@ -155,6 +155,7 @@ class space_builder {
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
     result_.capacity = space_.capacity();
+    result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_overrun().has_happened()) {
       result_.first_shortfall =
           build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());

@@ -3,6 +3,7 @@
 #include <memprof/core/category.hpp>
 #include <memprof/core/clock.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
+#include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <cstddef>
@@ -46,6 +47,7 @@ template <class Space>
   const std::size_t segment = space.first_segment() + overrun.segment;
   capacity_shortfall result;
   result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
+  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
   if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
   result.category = static_cast<category>(overrun.asked.category());
   // Events behind the last segment of a finished profile are in none.

@@ -109,9 +109,15 @@ struct event_tally {
 
 /// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
 /// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+///
+/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
+/// those on that core.
 struct capacity_shortfall {
   std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
-  std::string operation;       ///< path of the operation that asked, empty if none was open
+  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
+  /// of a core.
+  std::string core;
+  std::string operation;  ///< path of the operation that asked, empty if none was open
   memprof::category category = category::other;
   std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
   std::int64_t time_ns = 0;
@@ -180,7 +186,8 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;  ///< bytes, as `capture_options::device` told; 0: no limit
+  std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
+  bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;

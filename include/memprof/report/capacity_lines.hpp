@@ -2,6 +2,7 @@
 
 #include <memprof/core/category.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/core_lines.hpp>
 #include <memprof/report/peak_lines.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
@@ -32,8 +33,9 @@ namespace memprof::detail {
 /// The first allocation that exceeded the space's capacity, and who held the rest.
 void append_shortfall(auto& text, const auto& source, const auto& space, const text_options& options) {
   const capacity_shortfall& full = space.first_shortfall;
-  text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
-          after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
+  text += on_one_line(space.name) + " would have been full" + (full.core.empty() ? "" : " on core " + on_one_line(full.core)) +
+          ": " + megabytes(full.requested) + " more were asked for, " + after_begin(full.time_ns) + ",\n  " +
+          segment_text(source, full.segment) + operation_text(full.operation);
   if (full.category != category::other) text += ", for category " + std::string{to_string(full.category)};
   text += ";\n  " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
           " too few.\n  " + remedy_text(full) + '\n';
@@ -43,12 +45,24 @@ void append_shortfall(auto& text, const auto& source, const auto& space, const t
   append_blocks(text, full.held, options.largest_blocks);
 }
 
+/// What was left of a capacity that was never exceeded.
+inline void append_room(std::string& text, const space_profile& space) {
+  const bool on_cores = space.capacity_is_per_core;
+  const std::string busiest = on_one_line(space.cores.peaks.busiest_core);
+  text += on_one_line(space.name) + " would not have been full: at its peak " +
+          megabytes(space.capacity - (on_cores ? space.cores.peaks.total : space.cumulative_peak)) + " were free of " +
+          megabytes(space.capacity);
+  if (on_cores) text += busiest.empty() ? " on each core" : " on core " + busiest;
+  text += '\n';
+}
+
 /// Whether the space's live bytes would have fitted; nothing if it has no capacity.
 void append_capacity(auto& text, const auto& source, const auto& space, const text_options& options) {
   if (space.capacity == 0) return;
   if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
-  text += on_one_line(space.name) + " would not have been full: at its peak " +
-          megabytes(space.capacity - space.cumulative_peak) + " were free of " + megabytes(space.capacity) + '\n';
+  if (!space.capacity_is_per_core || lies_on_cores(space)) return append_room(text, space);
+  text += "Whether " + on_one_line(space.name) + " would have been full is not known: each core has " +
+          megabytes(space.capacity) + ", but no block was told on cores\n";
 }
 
 }  // namespace memprof::detail

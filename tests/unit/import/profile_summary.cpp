@@ -61,3 +61,23 @@ TEST_CASE("profile summary: it has the capacity, and a remark on the first alloc
         "an allocation of 250 bytes in operation attention in segment FORWARD_PASS was the first beyond the capacity: 100 bytes "
         "were free");
 }
+
+TEST_CASE("profile summary: the capacity of each core is a remark and not the device's memory, and a shortfall names the core") {
+  memprof::profile profile;
+  profile.complete = true;
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.name = "l1";
+  space.capacity = 1000;
+  space.capacity_is_per_core = true;
+  space.first_shortfall.requested = 250;
+  space.first_shortfall.free = 100;
+  space.first_shortfall.core = "3-1";
+  const memprof::memory_summary summary = memprof::summarize(profile, space, "run.json");
+  CHECK(!summary.capacity);
+  REQUIRE(summary.remarks.size() == 2);
+  CHECK(
+      summary.remarks[0] ==
+      "each core has 1000 bytes of l1, but the bytes here are those of all cores together: the device memory is not that of the "
+      "profile");
+  CHECK(summary.remarks[1] == "an allocation of 250 bytes on core 3-1 was the first beyond the capacity: 100 bytes were free");
+}

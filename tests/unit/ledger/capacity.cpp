@@ -1,3 +1,4 @@
+#include <unit/ledger/memory_left.hpp>
 #include <unit/ledger/told_ledger.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -8,12 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#if defined(__linux__)
-#include <sys/resource.h>
-#include <unistd.h>
-#include <fstream>
-#endif
 
 using memprof::capacity_shortfall;
 using memprof::category;
@@ -212,14 +207,8 @@ namespace {
 
 /// Tells an allocation while the system gives the process at most so many bytes more.
 void allocate_with_memory_left(told_ledger& told, std::uint64_t bytes, rlim_t left) {
-  rlimit usual{};
-  rlim_t pages = 0;
-  std::ifstream{"/proc/self/statm"} >> pages;
-  REQUIRE(::getrlimit(RLIMIT_AS, &usual) == 0);
-  const rlimit few{pages * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE)) + left, usual.rlim_max};
-  REQUIRE(::setrlimit(RLIMIT_AS, &few) == 0);
-  told.allocate(0xF000, bytes, {.tag = told_ledger::tag_of(category::activation)});
-  REQUIRE(::setrlimit(RLIMIT_AS, &usual) == 0);
+  memprof::test::with_memory_left(left,
+                                  [&] { told.allocate(0xF000, bytes, {.tag = told_ledger::tag_of(category::activation)}); });
 }
 
 }  // namespace

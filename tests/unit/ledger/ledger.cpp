@@ -238,6 +238,17 @@ TEST_CASE("ledger: an annotation without a space finds the block wherever it liv
   CHECK(made.space("cuda:0").anomalies.unknown_annotations == event_tally{0, 0});
 }
 
+TEST_CASE("ledger: an annotation before the first event of any space is unknown to cpu, and nothing was lost") {
+  told_ledger told;
+  told.annotate(0x100, "early", category::parameter, {.space = memprof::any_space});
+  const profile made = told.open_profile();
+  CHECK(made.exact);
+  CHECK(made.anomalies.rejected_events == 0);
+  REQUIRE(made.spaces.size() == 1);
+  CHECK(made.space("cpu").anomalies.unknown_annotations == event_tally{1, 0});
+  CHECK(made.space("cpu").allocation_count == 0);
+}
+
 TEST_CASE("ledger: a category comes from the allocation, else from the innermost operation that has one") {
   told_ledger told;
   const auto gradient = told_ledger::tag_of(category::gradient);

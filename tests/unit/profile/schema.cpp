@@ -159,6 +159,8 @@ TEST_CASE("schema: an independent validator refuses what the reader refuses") {
   CHECK(!with("/cost/record_ns_per_event", "8").empty());
   CHECK(!with("/device", nullptr).empty());
   CHECK(!with("/spaces/0/capacity", "24GB").empty());
+  CHECK(!with("/spaces/0/capacity_is_per_core", 1).empty());
+  CHECK(!with("/spaces/0/first_shortfall/core", 3).empty());
   CHECK(!with("/spaces/0/first_shortfall/segment", -2).empty());
   CHECK(!with("/spaces/0/first_shortfall/remedy", nullptr).empty());
 

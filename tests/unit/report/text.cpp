@@ -133,6 +133,31 @@ TEST_CASE(
   CHECK(contains(shown(), "  Who held the rest is not known: the profiler itself got no memory.\nThe profiler itself"));
 }
 
+TEST_CASE("text: a capacity of each core is compared with the busiest core, and a shortfall names the core") {
+  memprof::profile profile = training_step();
+  memprof::space_profile& space = profile.spaces[0];
+  space.capacity = 3 * mib / 2;
+  space.capacity_is_per_core = true;
+  CHECK(contains(
+      explanation(profile),
+      "\nWhether cpu would have been full is not known: each core has 1.50 MB, but no block was told on cores\nThe prof"));
+  space.cores.ranges = {{"[0-0 - 7-7]", {0, 0, 0, ""}}};
+  CHECK(contains(explanation(profile),
+                 "\ncpu would not have been full: at its peak 1.50 MB were free of 1.50 MB on each core\nThe"));
+  space.cores.peaks = {mib, mib / 4, 5 * mib / 4, "3-1"};
+  CHECK(contains(explanation(profile),
+                 "\ncpu would not have been full: at its peak 0.25 MB were free of 1.50 MB on core 3-1\nThe"));
+  space.first_shortfall.requested = mib;
+  space.first_shortfall.core = "3-1";
+  space.first_shortfall.operation = "matmul";
+  space.first_shortfall.segment = -1;
+  space.first_shortfall.free = mib / 2;
+  space.first_shortfall.shortfall = mib / 2;
+  CHECK(contains(explanation(profile),
+                 "\ncpu would have been full on core 3-1: 1.00 MB more were asked for, 0.000 s after the "
+                 "capture began,\n  in operation matmul;\n  0.50 MB were free of 1.50 MB, 0.50 MB too few.\n"));
+}
+
 TEST_CASE("text: categories are left out if none was set") {
   memprof::profile profile = training_step();
   profile.spaces[0].live_at_peak.by_category = {{"other", 8 * mib, 16}};

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <memprof/core/category.hpp>
+#include <memprof/core/event.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
+[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+
+/// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
+/// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
+///
+/// Blocks come and go on behalf of its innermost operation, in the space to which the ledger has turned it. Stamps are taken by
+/// reference, so that they are loaded only where they are needed: a copy costs an instruction at every event.
+struct thread_state {
+  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
+  static constexpr std::uint32_t no_space = 256;
+
+  explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+
+  /// False if the event must be rejected: the totals have no room for so many bytes.
+  [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
+    space_ledger& account = *space;
+    if (!account.has_room_for(told.bytes)) [[unlikely]]
+      return false;
+    live_blocks::insertion made = account.insert(told.address);
+    if (!made.is_new) [[unlikely]] {
+      if (made.entry == nullptr) {
+        account.untracked_allocations.add(told.bytes);
+        return true;
+      }
+      account.replaced_allocations.add(made.entry->bytes);
+      release(account.find(told.address));
+      made = account.insert(told.address);
+    }
+    const std::uint64_t owned_by = is_category(told.tag) ? with_category(told.tag) : owner;
+    account.add(made.entry, told, *here, owned_by, thread, stamp);
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    here->allocated += bytes;
+    ++here->allocation_count;
+    usage->allocate(bytes);
+    return true;
+  }
+
+  [[gnu::always_inline]] void deallocate(const event& told, const std::uint64_t& stamp) noexcept {
+    space_ledger& account = *space;
+    const live_blocks::place entry = account.find(told.address);
+    if (!entry) [[unlikely]] {
+      account.unmatched_frees.add(told.bytes);
+      account.mark_event(stamp);
+      return;
+    }
+    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
+      account.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    }
+    take_away(entry);
+    account.mark_event(stamp);
+  }
+
+  /// Frees a live block. The caller still tells the timeline.
+  [[gnu::always_inline]] void take_away(const live_blocks::place& entry) noexcept {
+    if (entry->thread() != thread) space->cross_thread_frees.add(entry->bytes);
+    release(entry);
+  }
+
+  [[nodiscard]] std::uint64_t with_category(std::uint16_t tag) const noexcept {
+    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
+  }
+
+  std::uint32_t thread;
+  std::uint32_t space_id = no_space;
+  space_ledger* space = nullptr;
+  std::uint64_t moves = 0;
+  bool prefetches = false;
+  operation_stats* here = nullptr;
+  scope_usage* usage = nullptr;
+  std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+  scope_stack scopes;
+
+ private:
+  [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    space->remove(entry);
+    here->freed += bytes;
+    ++here->deallocation_count;
+    usage->deallocate(bytes);
+  }
+};
+
+}  // namespace memprof
