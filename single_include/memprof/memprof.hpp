@@ -2201,9 +2201,15 @@ struct event_tally {
 
 /// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
 /// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+///
+/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
+/// those on that core.
 struct capacity_shortfall {
   std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
-  std::string operation;       ///< path of the operation that asked, empty if none was open
+  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
+  /// of a core.
+  std::string core;
+  std::string operation;  ///< path of the operation that asked, empty if none was open
   memprof::category category = category::other;
   std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
   std::int64_t time_ns = 0;
@@ -2272,7 +2278,8 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;  ///< bytes, as `capture_options::device` told; 0: no limit
+  std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
+  bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
@@ -2392,291 +2399,8 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
 // ---- <memprof/capture/session.hpp>
 // ---- <memprof/capture/capture_state.hpp>
 // ---- <memprof/ledger/ledger.hpp>
-// ---- <memprof/ledger/operation_tree.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof {
-
-/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
-///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
-class operation_tree {
- public:
-  struct node {
-    std::uint32_t parent;
-    label name;
-    std::int64_t invocations;
-    std::int64_t finished;  ///< invocations that have ended
-  };
-
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
-
-  /// At least 1, even if the system had no memory for the tree.
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
-  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
-  void count_invocation(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].invocations;
-  }
-  void count_finished(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].finished;
-  }
-
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
-    std::size_t slot = slot_of(parent, name, slots_.size());
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const node& known = nodes_[slots_[slot]];
-      if (known.parent == parent && known.name == name) return slots_[slot];
-    }
-    if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
-      slot = free_slot(slots_, parent, name);
-    }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
-    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
-
- private:
-  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
-  }
-
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
-                                             label name) noexcept {
-    std::size_t slot = slot_of(parent, name, slots.size());
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uint32_t> slots;
-    if (!slots.resize(2 * slots_.size())) return false;
-    for (std::size_t index = 1; index < nodes_.size(); ++index) {
-      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  bool is_usable_ = false;
-  detail::page_array<node> nodes_;
-  detail::page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/scope_stack.hpp>
-#include <cstdint>
-#include <new>
-
-namespace memprof {
-
-/// One open operation of a thread.
-struct open_scope {
-  std::uint32_t operation;
-  label name;
-  std::uint32_t depth;
-  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
-};
-
-/// What happened in one memory space while one scope was open on its thread.
-struct scope_usage {
-  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
-  std::int64_t self_max;   ///< greatest `self_net`
-  std::int64_t inner_net;  ///< the same of the scopes within that have ended
-  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
-
-  void allocate(std::int64_t bytes) noexcept {
-    self_net += bytes;
-    if (self_net > self_max) self_max = self_net;
-    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
-  }
-  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
-
-  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
-  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
-  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
-    return net() + inner_max > max_net ? net() + inner_max : max_net;
-  }
-};
-
-/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
-using space_scopes = detail::page_array<scope_usage>;
-
-/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
-class scope_stack {
- public:
-  static constexpr std::uint32_t max_spaces = 256;
-
-  scope_stack() = default;
-  scope_stack(const scope_stack&) = delete;
-  scope_stack& operator=(const scope_stack&) = delete;
-  ~scope_stack() {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes* const scopes = by_space_[used_[index]];
-      scopes->~space_scopes();
-      detail::unmap_pages(scopes, sizeof(space_scopes));
-    }
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
-  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
-  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
-  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
-  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
-  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
-
-  /// Opens a scope; false if the system has no memory, and then nothing changed.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
-    if (!scopes_.push_back(scope)) return false;
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      if (by_space_[used_[index]]->push_back({})) continue;
-      while (index-- > 0) by_space_[used_[index]]->pop_back();
-      scopes_.pop_back();
-      return false;
-    }
-    return true;
-  }
-
-  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
-  template <class Finish>
-  void pop(Finish&& finish) noexcept {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
-      const scope_usage ended = scopes.back();
-      scopes.pop_back();
-      scope_usage& outer = scopes.back();
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      finish(used_[index], ended);
-    }
-    scopes_.pop_back();
-  }
-
-  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
-  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]]
-      return by_space_[space];
-    void* const pages = detail::map_pages(sizeof(space_scopes));
-    if (pages == nullptr) return nullptr;
-    space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->resize(scopes_.size() + 1)) {
-      detail::unmap_pages(pages, sizeof(space_scopes));
-      return nullptr;
-    }
-    by_space_[space] = scopes;
-    used_[used_count_++] = space;
-    return scopes;
-  }
-
-  /// Calls `visit(space, scopes)` for each space this thread touched.
-  template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
-    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
-  }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
-    return total;
-  }
-
- private:
-  detail::page_array<open_scope> scopes_;
-  std::uint32_t used_count_ = 0;
-  std::uint8_t used_[max_spaces] = {};
-  space_scopes* by_space_[max_spaces] = {};
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/space_ledger.hpp>
-// ---- <memprof/detail/heap.hpp>
-#include <cstddef>
-
-/// @file
-/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
-
-namespace memprof::detail {
-
-/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
-template <class T, class Before>
-void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
-  const T moving = values[position];
-  for (;;) {
-    std::size_t child = 2 * position + 1;
-    if (child >= count) break;
-    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
-    if (!before(moving, values[child])) break;
-    values[position] = values[child];
-    position = child;
-  }
-  values[position] = moving;
-}
-
-/// Adds the value at `values[count]` to the heap of `count` values.
-template <class T, class Before>
-void push_into_heap(T* values, std::size_t count, Before before) noexcept {
-  const T moving = values[count];
-  std::size_t position = count;
-  while (position != 0) {
-    const std::size_t parent = (position - 1) / 2;
-    if (!before(values[parent], moving)) break;
-    values[position] = values[parent];
-    position = parent;
-  }
-  values[position] = moving;
-}
-
-/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
-template <class T, class Before>
-void sort_rows(T* values, std::size_t count, Before before) noexcept {
-  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
-  while (count > 1) {
-    --count;
-    const T last = values[0];
-    values[0] = values[count];
-    values[count] = last;
-    sift_into_heap(values, count, 0, before);
-  }
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/detail/partition_point.hpp>
-#include <cstddef>
-
-namespace memprof::detail {
-
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
-template <class IsBefore>
-[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
-  std::size_t first = 0;
-  while (count != 0) {
-    const std::size_t half = count / 2;
-    if (is_before(first + half)) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/ledger/capacity_overrun.hpp>
+// ---- <memprof/ledger/event_on_cores.hpp>
+// ---- <memprof/ledger/core_ledger.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -2921,6 +2645,296 @@ class live_blocks {
 
 }  // namespace memprof
 
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
+                              std::uint64_t born_thread) noexcept {
+    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->born_thread = born_thread;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    ++finished_;
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    if (!segments_.resize(finished_)) return false;
+    segments_.back() = greatest;
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// The finished segments of the space; may be fewer if there was no memory.
+  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) { return core.live; });
+  }
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// rectangle. Costs a pass over the blocks.
+  template <class Visitor>
+  void for_each_block(const core_range& cores, Visitor&& visit) const {
+    for (const live_blocks& table : blocks_) {
+      table.for_each([&](const block& live) {
+        if (cores_of(live).overlaps(cores)) visit(live);
+      });
+    }
+  }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes();
+  }
+
+ private:
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    detail::page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  detail::page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  detail::page_array<std::uint32_t> ranges_;
+  detail::page_array<std::uint64_t> ended_;
+  detail::page_array<core_maxima> segments_;
+  std::size_t finished_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/space_ledger.hpp>
+// ---- <memprof/detail/heap.hpp>
+#include <cstddef>
+
+/// @file
+/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+
+namespace memprof::detail {
+
+/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+template <class T, class Before>
+void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
+  const T moving = values[position];
+  for (;;) {
+    std::size_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
+    if (!before(moving, values[child])) break;
+    values[position] = values[child];
+    position = child;
+  }
+  values[position] = moving;
+}
+
+/// Adds the value at `values[count]` to the heap of `count` values.
+template <class T, class Before>
+void push_into_heap(T* values, std::size_t count, Before before) noexcept {
+  const T moving = values[count];
+  std::size_t position = count;
+  while (position != 0) {
+    const std::size_t parent = (position - 1) / 2;
+    if (!before(values[parent], moving)) break;
+    values[position] = values[parent];
+    position = parent;
+  }
+  values[position] = moving;
+}
+
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+template <class T, class Before>
+void sort_rows(T* values, std::size_t count, Before before) noexcept {
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
+  while (count > 1) {
+    --count;
+    const T last = values[0];
+    values[0] = values[count];
+    values[count] = last;
+    sift_into_heap(values, count, 0, before);
+  }
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/partition_point.hpp>
+#include <cstddef>
+
+namespace memprof::detail {
+
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/ledger/segment_record.hpp>
 #include <array>
 #include <cstddef>
@@ -3059,11 +3073,15 @@ namespace memprof {
 
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
+///
+/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
 struct capacity_overrun {
   block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
   std::size_t segment = 0;                   ///< the space's segment in which it was asked for
   segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
   std::uint64_t stamp = 0;                   ///< when it was asked for
+  bool is_on_core = false;                   ///< the capacity is that of a core
+  core_range core{};                         ///< the one that was full, if `is_on_core`
   bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
   detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
   detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
@@ -3107,202 +3125,43 @@ struct capacity_overrun {
     owners.clear();
     largest.clear();
   }
-};
 
-}  // namespace memprof
-
-// ---- <memprof/ledger/core_ledger.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-/// Bytes on one core, or peaks of them.
-struct core_usage {
-  std::int64_t circular_buffers;
-  std::int64_t buffers;
-  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
-
-  void add(buffer_kind kind, std::int64_t bytes) noexcept {
-    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
-    total += bytes;
-  }
-  void raise_to(const core_usage& other) noexcept {
-    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
-    if (other.buffers > buffers) buffers = other.buffers;
-    if (other.total > total) total = other.total;
-  }
-};
-
-/// The greatest peaks of some cores; the three need not be of one core.
-struct core_maxima {
-  core_usage peak;
-  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
-  std::uint8_t busiest_y;
-};
-
-/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
-///
-/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
-/// segments; there is none until the first block.
-class core_ledger {
- public:
-  /// False until the first block: the space is not one of cores.
-  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
-
-  // --- events -------------------------------------------------------------------------------------------------------
-
-  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
-  /// bits. False, and the block is not there, if the system has no memory.
-  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind) noexcept {
-    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
-    if (!reach(cores) || !note(cores)) return false;
-    deallocate(address);
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    // Reserved here, so that the frees of all circular buffers cannot fail.
-    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
-    block* const entry = table.insert(address).entry;
-    if (entry == nullptr) return false;
-    entry->bytes = bytes;
-    entry->owner = cores.packed();
-    change(cores, kind, static_cast<std::int64_t>(bytes));
-    return true;
+  /// Begins the record of a core to which the holders are added one by one.
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::size_t in_segment, std::uint64_t at_stamp,
+                                   std::uint32_t limit) noexcept {
+    is_on_core = true;
+    core = full;
+    segment = in_segment;
+    stamp = at_stamp;
+    has_holders = largest.resize(limit);
   }
 
-  /// Takes a block away; nothing happens if there is none.
-  void deallocate(std::uint64_t address) noexcept {
-    deallocate(address, buffer_kind::buffer);
-    deallocate(address, buffer_kind::circular_buffer);
+  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
+  /// first `largest_count` of `largest` are a heap.
+  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
+    const auto bytes = static_cast<std::int64_t>(held.bytes);
+    moment.live_at_peak += bytes;
+    ++moment.blocks_at_peak;
+    moment.categories[held.category()].bytes += bytes;
+    ++moment.categories[held.category()].blocks;
+    const std::uint32_t operation = held.operation();
+    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
+    if (!has_holders) return;
+    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
+    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
   }
 
-  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
-  /// until the next event.
-  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
-    ended_.clear();
-    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
-      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
-    });
-    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
-    return ended_;
-  }
-
-  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    ++finished_;
-    if (!is_used()) return true;
-    const core_maxima greatest = open_segment();
-    for (core_state& core : grid_) {
-      core.overall.raise_to(core.peak);
-      core.peak = core.live;
+  /// Leaves the rows and blocks that there are.
+  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
+    if (!has_holders) return forget_holders();
+    std::size_t count = 0;
+    for (const owner_at_peak& row : owners) {
+      if (row.blocks != 0) owners[count++] = row;
     }
-    if (!segments_.resize(finished_)) return false;
-    segments_.back() = greatest;
-    return true;
+    (void)owners.resize(count);
+    (void)largest.resize(largest_count);
+    detail::sort_rows(owners.data(), count, holds_more);
   }
-
-  // --- what reports ask ---------------------------------------------------------------------------------------------
-
-  /// The finished segments of the space; may be fewer if there was no memory.
-  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
-  /// The segment that has not ended.
-  [[nodiscard]] core_maxima open_segment() const noexcept {
-    return greatest(any_core, [](const core_state& core) { return core.peak; });
-  }
-  /// All segments together, on the cores of `among`.
-  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
-    return greatest(among, [](const core_state& core) {
-      core_usage peak = core.overall;
-      peak.raise_to(core.peak);
-      return peak;
-    });
-  }
-  /// The different rectangles of the blocks so far, packed, in the order of their first block.
-  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
-           segments_.bytes();
-  }
-
- private:
-  struct core_state {
-    core_usage live;
-    core_usage peak;     ///< in the open segment
-    core_usage overall;  ///< in the finished segments
-  };
-
-  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
-    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
-  }
-
-  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    const live_blocks::place found = table.find(address);
-    if (!found) return;
-    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
-    table.erase(found);
-  }
-
-  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
-    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
-      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
-        core_state& core = grid_[y * columns_ + x];
-        core.live.add(kind, bytes);
-        core.peak.raise_to(core.live);
-      }
-    }
-  }
-
-  template <class Peak>
-  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
-    core_maxima result{};
-    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
-      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
-        const core_usage peak = peak_of(grid_[y * columns_ + x]);
-        if (peak.total > result.peak.total) {
-          result.busiest_x = static_cast<std::uint8_t>(x);
-          result.busiest_y = static_cast<std::uint8_t>(y);
-        }
-        result.peak.raise_to(peak);
-      }
-    }
-    return result;
-  }
-
-  /// Lets the grid hold the last of `cores`; false if the system has no memory.
-  [[nodiscard]] bool reach(const core_range& cores) noexcept {
-    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
-    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
-    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
-    detail::page_array<core_state> larger;
-    if (!larger.resize(columns * rows)) return false;
-    for (std::size_t y = 0; y < rows_; ++y) {
-      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
-    }
-    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
-    columns_ = columns;
-    rows_ = rows;
-    return true;
-  }
-
-  /// Adds a rectangle to those that are known; false if the system has no memory.
-  [[nodiscard]] bool note(const core_range& cores) noexcept {
-    if (known_ranges_.find(cores.packed())) return true;
-    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
-    return ranges_.push_back(cores.packed());
-  }
-
-  detail::page_array<core_state> grid_;  ///< row after row
-  std::size_t columns_ = 0;
-  std::size_t rows_ = 0;
-  live_blocks blocks_[2];     ///< by `buffer_kind`; `bytes` are those on each core, `owner` the packed rectangle
-  live_blocks known_ranges_;  ///< `ranges_` as a set
-  detail::page_array<std::uint32_t> ranges_;
-  detail::page_array<std::uint64_t> ended_;
-  detail::page_array<core_maxima> segments_;
-  std::size_t finished_ = 0;
 };
 
 }  // namespace memprof
@@ -3479,10 +3338,12 @@ class space_ledger {
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
 
-  /// Gives the space a capacity in bytes; 0: none. Before its first event.
-  void limit(std::int64_t capacity) noexcept {
+  /// Gives the space, or each core of it, a capacity in bytes; 0: none. Before its first event.
+  void limit(std::int64_t capacity, bool is_per_core) noexcept {
     if (capacity <= 0) return;
-    capacity_ = overrun_above_ = capacity;
+    capacity_ = capacity;
+    capacity_is_per_core_ = is_per_core;
+    (is_per_core ? core_overrun_above_ : overrun_above_) = capacity;
   }
 
   // --- events -------------------------------------------------------------------------------------------------------
@@ -3559,6 +3420,15 @@ class space_ledger {
 
   /// How often statistics may have moved in memory: a reference to them holds while it stays the same.
   [[nodiscard]] std::uint64_t moves() const noexcept { return moves_; }
+
+  /// Looks whether a block on cores, which has just been added here and to `cores()`, is the first beyond the capacity of a core.
+  /// Costs a step for each of its cores until one was.
+  void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
+    if (core_overrun_above_ == std::numeric_limits<std::int64_t>::max()) return;
+    const core_maxima fullest = cores_.fullest(cores);
+    if (fullest.peak.total <= core_overrun_above_) return;
+    note_overrun_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
+  }
 
   /// What lies on each core, beside the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
@@ -3648,6 +3518,7 @@ class space_ledger {
   [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
   /// What `limit` told; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
+  [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
   [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
@@ -3702,6 +3573,25 @@ class space_ledger {
     overrun_.take_out_asked();
   }
 
+  /// The same for the first block, at `address`, beyond the capacity of a core, which is `core`. Costs a pass over the blocks on
+  /// cores.
+  [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
+    core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+    overrun_.begin_on_core(core, segments_.size(), stamp, options_.largest_blocks);
+    std::uint32_t largest_count = 0;
+    cores_.for_each_block(core, [&](block live) {
+      // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
+      const live_blocks::place known = live_blocks_.find(live.address);
+      live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
+      if (live.address == address) {
+        overrun_.asked = live;
+      } else {
+        overrun_.add_holder(live, largest_count);
+      }
+    });
+    overrun_.end_on_core(largest_count);
+  }
+
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
   void keep_owners(segment_record& record) noexcept {
     record.first_owner = owners_.size();
@@ -3746,6 +3636,8 @@ class space_ledger {
   std::uint64_t moves_ = 0;
   std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
   std::int64_t capacity_ = 0;
+  std::int64_t core_overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
+  bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
@@ -3761,6 +3653,373 @@ class space_ledger {
   capacity_overrun overrun_;
   bool is_usable_ = false;
   core_ledger cores_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/thread_state.hpp>
+// ---- <memprof/ledger/scope_stack.hpp>
+#include <cstdint>
+#include <new>
+
+namespace memprof {
+
+/// One open operation of a thread.
+struct open_scope {
+  std::uint32_t operation;
+  label name;
+  std::uint32_t depth;
+  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
+};
+
+/// What happened in one memory space while one scope was open on its thread.
+struct scope_usage {
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
+};
+
+/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+using space_scopes = detail::page_array<scope_usage>;
+
+/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
+class scope_stack {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+
+  scope_stack() = default;
+  scope_stack(const scope_stack&) = delete;
+  scope_stack& operator=(const scope_stack&) = delete;
+  ~scope_stack() {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes* const scopes = by_space_[used_[index]];
+      scopes->~space_scopes();
+      detail::unmap_pages(scopes, sizeof(space_scopes));
+    }
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
+  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
+  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Opens a scope; false if the system has no memory, and then nothing changed.
+  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+    if (!scopes_.push_back(scope)) return false;
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      if (by_space_[used_[index]]->push_back({})) continue;
+      while (index-- > 0) by_space_[used_[index]]->pop_back();
+      scopes_.pop_back();
+      return false;
+    }
+    return true;
+  }
+
+  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
+  template <class Finish>
+  void pop(Finish&& finish) noexcept {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes& scopes = *by_space_[used_[index]];
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(used_[index], ended);
+    }
+    scopes_.pop_back();
+  }
+
+  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
+  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
+    if (by_space_[space] != nullptr) [[likely]]
+      return by_space_[space];
+    void* const pages = detail::map_pages(sizeof(space_scopes));
+    if (pages == nullptr) return nullptr;
+    space_scopes* const scopes = new (pages) space_scopes;
+    if (!scopes->resize(scopes_.size() + 1)) {
+      detail::unmap_pages(pages, sizeof(space_scopes));
+      return nullptr;
+    }
+    by_space_[space] = scopes;
+    used_[used_count_++] = space;
+    return scopes;
+  }
+
+  /// Calls `visit(space, scopes)` for each space this thread touched.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = scopes_.bytes();
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
+    return total;
+  }
+
+ private:
+  detail::page_array<open_scope> scopes_;
+  std::uint32_t used_count_ = 0;
+  std::uint8_t used_[max_spaces] = {};
+  space_scopes* by_space_[max_spaces] = {};
+};
+
+}  // namespace memprof
+
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
+[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+
+/// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
+/// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
+///
+/// Blocks come and go on behalf of its innermost operation, in the space to which the ledger has turned it. Stamps are taken by
+/// reference, so that they are loaded only where they are needed: a copy costs an instruction at every event.
+struct thread_state {
+  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
+  static constexpr std::uint32_t no_space = 256;
+
+  explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+
+  /// False if the event must be rejected: the totals have no room for so many bytes.
+  [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
+    space_ledger& account = *space;
+    if (!account.has_room_for(told.bytes)) [[unlikely]]
+      return false;
+    live_blocks::insertion made = account.insert(told.address);
+    if (!made.is_new) [[unlikely]] {
+      if (made.entry == nullptr) {
+        account.untracked_allocations.add(told.bytes);
+        return true;
+      }
+      account.replaced_allocations.add(made.entry->bytes);
+      release(account.find(told.address));
+      made = account.insert(told.address);
+    }
+    const std::uint64_t owned_by = is_category(told.tag) ? with_category(told.tag) : owner;
+    account.add(made.entry, told, *here, owned_by, thread, stamp);
+    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    here->allocated += bytes;
+    ++here->allocation_count;
+    usage->allocate(bytes);
+    return true;
+  }
+
+  [[gnu::always_inline]] void deallocate(const event& told, const std::uint64_t& stamp) noexcept {
+    space_ledger& account = *space;
+    const live_blocks::place entry = account.find(told.address);
+    if (!entry) [[unlikely]] {
+      account.unmatched_frees.add(told.bytes);
+      account.mark_event(stamp);
+      return;
+    }
+    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
+      account.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    }
+    take_away(entry);
+    account.mark_event(stamp);
+  }
+
+  /// Frees a live block. The caller still tells the timeline.
+  [[gnu::always_inline]] void take_away(const live_blocks::place& entry) noexcept {
+    if (entry->thread() != thread) space->cross_thread_frees.add(entry->bytes);
+    release(entry);
+  }
+
+  [[nodiscard]] std::uint64_t with_category(std::uint16_t tag) const noexcept {
+    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
+  }
+
+  std::uint32_t thread;
+  std::uint32_t space_id = no_space;
+  space_ledger* space = nullptr;
+  std::uint64_t moves = 0;
+  bool prefetches = false;
+  operation_stats* here = nullptr;
+  scope_usage* usage = nullptr;
+  std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
+  scope_stack scopes;
+
+ private:
+  [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
+    const auto bytes = static_cast<std::int64_t>(entry->bytes);
+    space->remove(entry);
+    here->freed += bytes;
+    ++here->deallocation_count;
+    usage->deallocate(bytes);
+  }
+};
+
+}  // namespace memprof
+
+#include <cstdint>
+
+namespace memprof {
+
+/// An event about blocks on cores, and what it does to a space.
+///
+/// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
+/// parts.
+class event_on_cores {
+ public:
+  explicit event_on_cores(const event& told) noexcept : part_(told), whole_(told), cores_(core_range::unpacked(told.label)) {
+    whole_.tag = told.tag & 0xFFU;
+    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(told.bytes, cores_.count(), &whole_.bytes);
+  }
+
+  /// False if no such event can be: its kind, rectangle, kind of buffer or size.
+  [[nodiscard]] bool is_possible() const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores:
+        return is_possible_ && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+      case event_kind::deallocate_on_cores: return is_possible_;
+      case event_kind::deallocate_circular_buffers: return cores_.is_valid();
+      default: return false;
+    }
+  }
+
+  /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
+  /// room for so many bytes, or the system no memory.
+  [[nodiscard]] bool apply(thread_state& run, std::uint64_t stamp) const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores: return allocate(run, stamp);
+      case event_kind::deallocate_on_cores:
+        run.space->cores().deallocate(part_.address);
+        run.deallocate(whole_, stamp);
+        break;
+      default: deallocate_circular_buffers(run, stamp); break;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool allocate(thread_state& run, std::uint64_t stamp) const noexcept {
+    space_ledger& space = *run.space;
+    const std::uint64_t born_thread = (space.allocation_count() + 1) << block::thread_bits | run.thread;
+    const auto kind = static_cast<buffer_kind>(part_.tag >> 8U);
+    // Asked before, so that both accounts have the block or neither.
+    if (!space.has_room_for(whole_.bytes) || !space.cores().allocate(part_.address, part_.bytes, cores_, kind, born_thread)) {
+      return false;
+    }
+    (void)run.allocate(whole_, stamp);
+    space.check_cores(part_.address, cores_, stamp);
+    return true;
+  }
+
+  void deallocate_circular_buffers(thread_state& run, std::uint64_t stamp) const noexcept {
+    for (const std::uint64_t address : run.space->cores().deallocate_circular_buffers(cores_)) {
+      const live_blocks::place entry = run.space->find(address);
+      if (entry) run.take_away(entry);  // else an event that no `event_sink` sends freed it as an ordinary block
+    }
+    run.space->mark_event(stamp);
+  }
+
+  event part_;   ///< as told: `bytes` on each core, the kind of buffer in `tag`
+  event whole_;  ///< as the space sees it
+  core_range cores_;
+  bool is_possible_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
+class operation_tree {
+ public:
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
+
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
+                                             label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  bool is_usable_ = false;
+  detail::page_array<node> nodes_;
+  detail::page_array<std::uint32_t> slots_;
 };
 
 }  // namespace memprof
@@ -3796,12 +4055,13 @@ class ledger {
     for (thread_state* thread : threads_) destroy(thread);
   }
 
-  /// Gives a memory space a capacity in bytes; 0: none. The first allocation that exceeds it is kept with who held the rest, and
-  /// events go on. False, and nothing changed, if the space has had events already or the system has no memory.
-  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity) noexcept {
+  /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
+  /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
+  /// the space has had events already or the system has no memory.
+  [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
     if (spaces_[space] != nullptr) return false;
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
-    limits_[space] = capacity;
+    limits_[space] = {capacity, is_per_core};
     return true;
   }
 
@@ -3815,7 +4075,7 @@ class ledger {
     }
     thread_state& run = *state;
     if (run.space != nullptr) {
-      if (run.moves != run.space->moves()) run.space_id = no_space;
+      if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
       run.prefetches = run.space->is_large();
     }
     for (const event* told = first; told != last; ++told) {
@@ -3826,10 +4086,10 @@ class ledger {
       if (told->stamp != 0) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
-          if (enter(run, told->space)) allocate(run, *told);
+          if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
           break;
         case event_kind::deallocate:
-          if (enter(run, told->space)) deallocate(run, *told);
+          if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
         default: apply_control(run, *told); break;
       }
@@ -3888,31 +4148,10 @@ class ledger {
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
-  /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
-  static constexpr std::uint32_t no_space = 256;
-
-  /// One thread: its open operations, and what its next event most likely needs. The pointers hold until a scope begins or ends
-  /// or the space's statistics move, so that a run goes on where the thread's last one stopped.
-  struct thread_state {
-    explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
-
-    std::uint32_t thread;
-    std::uint32_t space_id = no_space;
-    space_ledger* space = nullptr;
-    std::uint64_t moves = 0;
-    bool prefetches = false;
-    operation_stats* here = nullptr;
-    scope_usage* usage = nullptr;
-    std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
-    scope_stack scopes;
+  struct space_limit {
+    std::int64_t capacity;  ///< 0: none
+    bool is_per_core;
   };
-
-  /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
-  [[nodiscard]] static bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
-  [[nodiscard]] static std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
-  [[nodiscard]] static std::uint64_t with_category(std::uint64_t owner, std::uint16_t tag) noexcept {
-    return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
-  }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
@@ -3938,61 +4177,12 @@ class ledger {
     return true;
   }
 
-  [[gnu::always_inline]] void allocate(thread_state& run, const event& told) noexcept {
-    space_ledger& space = *run.space;
-    if (!space.has_room_for(told.bytes)) [[unlikely]] {
-      ++rejected_events_;
-      return;
-    }
-    live_blocks::insertion made = space.insert(told.address);
-    if (!made.is_new) [[unlikely]] {
-      if (made.entry == nullptr) {
-        space.untracked_allocations.add(told.bytes);
-        return;
-      }
-      space.replaced_allocations.add(made.entry->bytes);
-      release(run, space.find(told.address));
-      made = space.insert(told.address);
-    }
-    const std::uint64_t owner = is_category(told.tag) ? with_category(run.owner, told.tag) : run.owner;
-    space.add(made.entry, told, *run.here, owner, run.thread, stamp_);
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
-    run.here->allocated += bytes;
-    ++run.here->allocation_count;
-    run.usage->allocate(bytes);
-  }
-
-  [[gnu::always_inline]] void deallocate(thread_state& run, const event& told) noexcept {
-    space_ledger& space = *run.space;
-    const live_blocks::place entry = space.find(told.address);
-    if (!entry) [[unlikely]] {
-      space.unmatched_frees.add(told.bytes);
-      space.mark_event(stamp_);
-      return;
-    }
-    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
-      space.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
-    }
-    if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
-    release(run, entry);
-    space.mark_event(stamp_);
-  }
-
-  /// Takes a live block away on behalf of the run's operation.
-  [[gnu::always_inline]] void release(thread_state& run, const live_blocks::place& entry) noexcept {
-    const auto bytes = static_cast<std::int64_t>(entry->bytes);
-    run.space->remove(entry);
-    run.here->freed += bytes;
-    ++run.here->deallocation_count;
-    run.usage->deallocate(bytes);
-  }
-
   [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
         if (told.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space = told.space == any_space ? find_space_of(told.address) : spaces_[told.space]) {
+        } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
           space->annotate(told);
         } else {
           ++rejected_events_;
@@ -4008,66 +4198,16 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
-    switch (told.kind) {
-      case event_kind::allocate_on_cores: allocate_on_cores(run, told); break;
-      case event_kind::deallocate_on_cores: deallocate_on_cores(run, told); break;
-      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(run, told); break;
-      default: ++rejected_events_; break;
-    }
-  }
-
-  /// In the space as a whole a block on cores is an ordinary one, as large as its parts together.
-  void allocate_on_cores(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    const unsigned kind = told.tag >> 8U;
-    event whole = told;
-    whole.tag = told.tag & 0xFFU;
-    if (!cores.is_valid() || kind > static_cast<unsigned>(buffer_kind::circular_buffer) ||
-        __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
+    const event_on_cores change{told};
+    if (!change.is_possible()) {
       ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    // Asked before, so that both accounts have the block or neither.
-    if (!run.space->has_room_for(whole.bytes) ||
-        !run.space->cores().allocate(told.address, told.bytes, cores, static_cast<buffer_kind>(kind))) {
+    } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
-      return;
     }
-    allocate(run, whole);
-  }
-
-  void deallocate_on_cores(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    event whole = told;
-    if (!cores.is_valid() || __builtin_mul_overflow(told.bytes, cores.count(), &whole.bytes)) {
-      ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    run.space->cores().deallocate(told.address);
-    deallocate(run, whole);
-  }
-
-  void deallocate_circular_buffers(thread_state& run, const event& told) noexcept {
-    const core_range cores = core_range::unpacked(told.label);
-    if (!cores.is_valid()) {
-      ++rejected_events_;
-      return;
-    }
-    if (!enter(run, told.space)) return;
-    space_ledger& space = *run.space;
-    for (const std::uint64_t address : space.cores().deallocate_circular_buffers(cores)) {
-      const live_blocks::place entry = space.find(address);
-      if (!entry) continue;  // an event that no `event_sink` sends freed it as an ordinary block
-      if (entry->thread() != run.thread) space.cross_thread_frees.add(entry->bytes);
-      release(run, entry);
-    }
-    space.mark_event(stamp_);
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
     close_from(run, depth);
@@ -4078,7 +4218,7 @@ class ledger {
   }
 
   void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const auto depth = static_cast<std::uint32_t>(told.address);
     close_from(run, std::uint64_t{depth} + 1);
     if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
@@ -4097,7 +4237,7 @@ class ledger {
   }
 
   void close_innermost(thread_state& run) noexcept {
-    run.space_id = no_space;
+    run.space_id = thread_state::no_space;
     const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
     run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
@@ -4119,15 +4259,16 @@ class ledger {
     return threads_[thread] = make<thread_state>(thread);
   }
 
-  /// The space in which a block lives at `address`; else the first space, which will count the miss.
-  [[nodiscard]] space_ledger* find_space_of(std::uint64_t address) noexcept {
+  /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
+  /// that is `cpu`. Null if the system has no memory for it.
+  [[nodiscard]] space_ledger* space_of(std::uint64_t address) noexcept {
     space_ledger* first = nullptr;
     for (space_ledger* space : spaces_) {
       if (space == nullptr) continue;
       if (space->find(address)) return space;
       if (first == nullptr) first = space;
     }
-    return first;
+    return first == nullptr ? make_space(cpu_space) : first;
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
@@ -4137,7 +4278,7 @@ class ledger {
       destroy(space);
       return nullptr;
     }
-    if (id < limits_.size()) space->limit(limits_[id]);
+    if (id < limits_.size()) space->limit(limits_[id].capacity, limits_[id].is_per_core);
     return spaces_[id] = space;
   }
 
@@ -4164,7 +4305,7 @@ class ledger {
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;
-  detail::page_array<std::int64_t> limits_;  ///< by space; 0: none. Empty unless `limit` was called
+  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof
@@ -4286,6 +4427,7 @@ template <class Space>
   const std::size_t segment = space.first_segment() + overrun.segment;
   capacity_shortfall result;
   result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
+  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
   if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
   result.category = static_cast<category>(overrun.asked.category());
   // Events behind the last segment of a finished profile are in none.
@@ -4602,6 +4744,7 @@ class space_builder {
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
     result_.capacity = space_.capacity();
+    result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_overrun().has_happened()) {
       result_.first_shortfall =
           build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());
@@ -5064,9 +5207,6 @@ inline void check(const capture_options& options) {
   }
 }
 
-/// Whether the device limits the blocks of that space. What every core has for itself is no limit of what all have together.
-[[nodiscard]] inline bool is_limited(const device_space& space) noexcept { return space.capacity != 0 && !space.is_per_core; }
-
 using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
 
 /// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
@@ -5074,7 +5214,7 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
   device_space_ids ids{};
   for (std::size_t index = 0; index < device.space_count; ++index) {
-    if (is_limited(device.spaces[index])) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+    if (device.spaces[index].capacity != 0) ids[index] = id_of_space(shared, device.spaces[index].name.view());
   }
   return ids;
 }
@@ -5083,7 +5223,7 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
   for (std::size_t index = 0; index < device.space_count; ++index) {
     const device_space& space = device.spaces[index];
-    if (is_limited(space) && !events.limit(ids[index], space.capacity)) return false;
+    if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
   }
   return true;
 }
@@ -5940,8 +6080,9 @@ namespace memprof::detail {
 /// The first allocation that exceeded the space's capacity, and who held the rest.
 void append_shortfall(auto& text, const auto& source, const auto& space, const text_options& options) {
   const capacity_shortfall& full = space.first_shortfall;
-  text += on_one_line(space.name) + " would have been full: " + megabytes(full.requested) + " more were asked for, " +
-          after_begin(full.time_ns) + ",\n  " + segment_text(source, full.segment) + operation_text(full.operation);
+  text += on_one_line(space.name) + " would have been full" + (full.core.empty() ? "" : " on core " + on_one_line(full.core)) +
+          ": " + megabytes(full.requested) + " more were asked for, " + after_begin(full.time_ns) + ",\n  " +
+          segment_text(source, full.segment) + operation_text(full.operation);
   if (full.category != category::other) text += ", for category " + std::string{to_string(full.category)};
   text += ";\n  " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
           " too few.\n  " + remedy_text(full) + '\n';
@@ -5951,12 +6092,24 @@ void append_shortfall(auto& text, const auto& source, const auto& space, const t
   append_blocks(text, full.held, options.largest_blocks);
 }
 
+/// What was left of a capacity that was never exceeded.
+inline void append_room(std::string& text, const space_profile& space) {
+  const bool on_cores = space.capacity_is_per_core;
+  const std::string busiest = on_one_line(space.cores.peaks.busiest_core);
+  text += on_one_line(space.name) + " would not have been full: at its peak " +
+          megabytes(space.capacity - (on_cores ? space.cores.peaks.total : space.cumulative_peak)) + " were free of " +
+          megabytes(space.capacity);
+  if (on_cores) text += busiest.empty() ? " on each core" : " on core " + busiest;
+  text += '\n';
+}
+
 /// Whether the space's live bytes would have fitted; nothing if it has no capacity.
 void append_capacity(auto& text, const auto& source, const auto& space, const text_options& options) {
   if (space.capacity == 0) return;
   if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
-  text += on_one_line(space.name) + " would not have been full: at its peak " +
-          megabytes(space.capacity - space.cumulative_peak) + " were free of " + megabytes(space.capacity) + '\n';
+  if (!space.capacity_is_per_core || lies_on_cores(space)) return append_room(text, space);
+  text += "Whether " + on_one_line(space.name) + " would have been full is not known: each core has " +
+          megabytes(space.capacity) + ", but no block was told on cores\n";
 }
 
 }  // namespace memprof::detail

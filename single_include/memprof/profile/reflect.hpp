@@ -83,7 +83,7 @@ inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>
 
 template <>
 inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
-    {"requested", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
 
 template <>
 inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
@@ -104,11 +104,12 @@ inline constexpr auto field_names<core_profile> = std::to_array<std::string_view
 template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
     {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
-     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "first_shortfall", "segments", "timeline",
-     "anomalies", "cores"});
+     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "capacity_is_per_core", "first_shortfall",
+     "segments", "timeline", "anomalies", "cores"});
 
 template <>
-inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "first_shortfall", "cores"});
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
+                                                                                     "first_shortfall", "cores"});
 
 template <>
 inline constexpr auto field_names<operation_usage> =
