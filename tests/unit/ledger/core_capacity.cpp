@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -252,6 +253,19 @@ TEST_CASE("core capacity: without memory for who held the rest the profile says 
     CHECK(full.held.largest_blocks.empty());
     CHECK(full.remedy.empty());
   }
+}
+
+TEST_CASE("core capacity: if memory ends while holders are collected, none of them is told") {
+  told_cores told{{.timeline_points = 2, .largest_blocks = 1}};
+  for (std::uint64_t number = 1; number <= 300; ++number) told.buffer_of(std::to_string(number), 0x1000 * number, 1);
+  // A page for the largest block and two for the rows of the first 171 operations.
+  memprof::test::with_memory_left(3 * 4096, [&] { told.buffer(0xF000000, 800); });
+  const capacity_shortfall full = told.shortfall();
+  CHECK(!full.holders_known);
+  CHECK(full.held.bytes == 300);
+  CHECK(full.held.remaining_bytes == 300);
+  CHECK(full.held.by_operation.empty());
+  CHECK(full.held.largest_blocks.empty());
 }
 
 #endif

@@ -33,3 +33,11 @@ run(0 --logs limited.profile)
 expect("${output}" "  Device Memory:        1.00 MB (from the profile: cpu of small)")
 run(0 --logs limited.profile --device-memory 2MiB)
 expect("${output}" "  Device Memory:        2.00 MB\n" "the profile was captured for a capacity of 1048576 bytes")
+
+# The capacity of each core is not.
+string(JSON per_core SET "${limited}" spaces 0 capacity_is_per_core true)
+string(JSON per_core SET "${per_core}" spaces 0 first_shortfall requested 5)
+string(JSON per_core SET "${per_core}" spaces 0 first_shortfall core "\"3-1\"")
+file(WRITE ${SCRATCH}/per_core.profile "${per_core}")
+run(0 --logs per_core.profile)
+expect("${output}" "  Device Memory:        12,288.00 MB" "each core has 1048576 bytes of cpu" "an allocation of 5 bytes on core 3-1")
