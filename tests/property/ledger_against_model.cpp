@@ -252,7 +252,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       }
       const core_peaks& peaks = space.cores.peaks;
       segments_on_cores += space.cores.segments.size() > 2;
-      peaks_apart += peaks.total < peaks.circular_buffers + peaks.buffers && peaks.circular_buffers * peaks.buffers > 0;
+      peaks_apart += peaks.total < peaks.circular_buffers + peaks.buffers && peaks.circular_buffers > 0 && peaks.buffers > 0;
       elsewhere += !peaks.busiest_core.empty() && peaks.busiest_core != "0-0";
       for (const segment_usage& usage : space.segments) {
         const live_set& set = usage.live_at_peak;
