@@ -16,6 +16,11 @@ elseif(MEMPROF_VERIFY_HEADERS)
 endif()
 
 enable_testing()
+if(MEMPROF_TORCH)
+  # Only what needs libtorch: the rest is built by the other presets.
+  add_subdirectory(tests/torch)
+  return()
+endif()
 add_subdirectory(examples) # before the tests: some of them link the library of an example
 add_subdirectory(tests)
 if(MEMPROF_BENCHMARKS)

@@ -1,5 +1,6 @@
 # find_package(memprof)                   memprof::memprof
 # find_package(memprof COMPONENTS json)   and memprof::json
+# find_package(memprof COMPONENTS torch)  and memprof::torch
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Threads)
@@ -12,8 +13,14 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     find_dependency(Boost 1.75 CONFIG)
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
     set(memprof_json_FOUND TRUE)
+  elseif(component STREQUAL "torch")
+    include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch.cmake)
+    if(NOT memprof_torch_FOUND AND memprof_FIND_REQUIRED_torch)
+      set(memprof_FOUND FALSE)
+      set(memprof_NOT_FOUND_MESSAGE "${memprof_torch_NOT_FOUND_MESSAGE}")
+    endif()
   elseif(memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)
-    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json")
+    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, torch")
   endif()
 endforeach()

@@ -4,6 +4,12 @@ if(NOT MEMPROF_JSON)
   list(FILTER public_headers EXCLUDE REGEX "/(profile/(json[a-z_]*|reflect)|report/[a-z_]*json)\\.hpp$")
 endif()
 
+if(NOT MEMPROF_TORCH)
+  list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
+else()
+  list(FILTER public_headers INCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
+endif()
+
 add_library(memprof_headers INTERFACE)
 target_sources(memprof_headers INTERFACE
   FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
@@ -11,6 +17,9 @@ if(MEMPROF_JSON)
   target_link_libraries(memprof_headers INTERFACE memprof::json)
 else()
   target_link_libraries(memprof_headers INTERFACE memprof::memprof)
+endif()
+if(MEMPROF_TORCH)
+  target_link_libraries(memprof_headers INTERFACE memprof::torch)
 endif()
 set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 

@@ -12,6 +12,11 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp.
     owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^profile/json(_[a-z_]+)?[.]hpp$"
     owner["boost"] = "profile/reflect.hpp"; owner_pattern["boost"] = "^profile/reflect[.]hpp$"
+    split("torch ATen c10 caffe2", names, " ")
+    for (i in names) {
+      owner[names[i]] = "backend/torch.hpp"
+      owner_pattern[names[i]] = "^backend/torch(_[a-z_]+|/[a-z_]+)?[.]hpp$"
+    }
     # What makes every unit of a user slower.
     heavy["iostream"] = heavy["chrono"] = heavy["functional"] = heavy["thread"] = heavy["regex"] = 1
   }

@@ -15,6 +15,7 @@ valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 gnuplot       gnuplot                             gnuplot-nox
 valgrind      valgrind                            valgrind
+venv          python3                             python3-venv
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
 '

@@ -1,8 +1,17 @@
 #!/usr/bin/env bash
-# clang-tidy over every header of include/, in one unit so that the standard headers are parsed once.
+# clang-tidy over every header of include/, in one unit so that the standard headers are parsed once. Those on libtorch only
+# where Torch_DIR says where it is.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unit=$(mktemp --suffix=.cpp)
 trap 'rm -f "$unit"' EXIT
-(cd include && find memprof -name '*.hpp' | LC_ALL=C sort | sed 's|.*|#include <&>|') >"$unit"
-clang-tidy --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -Iinclude 2>/dev/null
+
+torch_includes=()
+without='^memprof/backend/torch'
+if [[ -n ${Torch_DIR:-} ]]; then
+  include=$(cd "$Torch_DIR/../../../include" && pwd)
+  torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")
+  without='^$'
+fi
+(cd include && find memprof -name '*.hpp' | grep -v "$without" | LC_ALL=C sort | sed 's|.*|#include <&>|') >"$unit"
+clang-tidy --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -Iinclude "${torch_includes[@]}" 2>/dev/null
