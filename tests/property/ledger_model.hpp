@@ -5,6 +5,7 @@
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
 #include <property/core_model.hpp>
+#include <property/reserved_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -49,6 +50,8 @@ class ledger_model {
       case event_kind::allocate_on_cores: allocate_on_cores(thread, told); break;
       case event_kind::deallocate_on_cores: deallocate_on_cores(thread, told); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, told); break;
+      case event_kind::reserve:
+      case event_kind::release: change_reserved(told); break;
       default: ++rejected_; break;
     }
   }
@@ -61,6 +64,7 @@ class ledger_model {
       space.segments.back().categories = categories_of(space, space.segments.back());
       space.segments.push_back(starting(space, stamp));
       space.cores.end_segment();
+      space.reserved.end_segment();
     }
   }
 
@@ -114,6 +118,7 @@ class ledger_model {
     std::vector<overrun> overruns;  // the first one, if there was any
     space_anomalies anomalies;
     core_model cores;
+    reserved_model reserved;
   };
   struct flow {
     std::int64_t net = 0, greatest = 0, self_net = 0, self_greatest = 0;
@@ -295,6 +300,19 @@ class ledger_model {
       release(thread, told.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
+  }
+
+  void change_reserved(const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    reserved_model& reserved = space_of(told.space).reserved;
+    if (told.kind == event_kind::release) {
+      reserved.release(told.address, told.bytes);
+    } else if (!reserved.reserve(told.address, told.bytes)) {
+      ++rejected_;
+    }
   }
 
   void release(std::uint32_t thread, unsigned id, std::uint64_t address) {

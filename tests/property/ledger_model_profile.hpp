@@ -182,6 +182,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;
   result.cores = space.cores.build(space.first_segment, segments.size());
+  result.reserved = space.reserved.build(space.first_segment, segments.size());
   return result;
 }
 

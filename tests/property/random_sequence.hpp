@@ -70,9 +70,10 @@ struct personality {
   std::uint64_t depth;        ///< deepest nesting
   unsigned on_cores = 0;      ///< of the allocations and frees
   std::uint64_t columns = 0;  ///< of a grid of cores; as many rows
+  unsigned reservations = 1;  ///< of what is neither a scope nor an annotation
 };
 
-inline constexpr std::array<personality, 11> personalities{{
+inline constexpr std::array<personality, 12> personalities{{
     {"training", 60, 300, 1, 1, 0, personality::size_range::training, true, 3, 25, 5, 0, 300, 4},
     {"random", 20, 200, 3, 2, 64, personality::size_range::training, false, 3, 15, 5, 1, 20, 3},
     {"collisions", 20, 150, 2, 3, 5, personality::size_range::few, false, 5, 15, 10, 2, 5, 3},
@@ -84,6 +85,7 @@ inline constexpr std::array<personality, 11> personalities{{
     {"cores", 40, 250, 2, 3, 0, personality::size_range::training, false, 4, 20, 3, 0, 10, 3, 90, 5},
     {"few cores", 20, 200, 1, 2, 6, personality::size_range::few, false, 8, 15, 3, 1, 6, 2, 95, 2},
     {"hostile cores", 20, 120, 3, 4, 8, personality::size_range::hostile, false, 8, 10, 5, 15, 4, 3, 80, 3},
+    {"caching", 40, 200, 2, 2, 24, personality::size_range::few, false, 8, 10, 3, 2, 10, 2, 0, 0, 70},
 }};
 
 inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
@@ -132,6 +134,8 @@ class sequence_generator {
       make_scope(told);
     } else if (random_.chance(kind_.annotations)) {
       make_annotation(told);
+    } else if (random_.chance(kind_.reservations)) {
+      make_reservation(told);
     } else if (random_.chance(kind_.on_cores)) {
       make_on_cores(told);
     } else if (random_.chance(48)) {
@@ -164,6 +168,14 @@ class sequence_generator {
     told.address = live[index].first;
     if (random_.chance(50)) told.bytes = live[index].second;
     live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  /// Ranges of a short row of places, so that they meet, overlap and are cut.
+  void make_reservation(event& told) {
+    told.kind = random_.chance(55) ? event_kind::reserve : event_kind::release;
+    told.address = random_.below(24) * 8;
+    told.bytes = random_.chance(70) ? random_.below(6) * 8 : random_size();
+    if (random_.chance(2)) told.address = ~std::uint64_t{0} - random_.below(16);
   }
 
   void make_on_cores(event& told) {
@@ -222,7 +234,7 @@ class sequence_generator {
   /// What no honest source sends, or what is left when others' events were dropped.
   void make_strange(event& told, std::uint32_t& thread) {
     switch (random_.below(kind_.on_cores == 0 ? 11 : 14)) {
-      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 10, 255})); break;
+      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 12, 255})); break;
       case 1: told.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
       case 2: told.kind = event_kind::thread_begin; break;
       case 3: told.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope

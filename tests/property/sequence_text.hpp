@@ -31,7 +31,9 @@ namespace memprof::property {
                                  "thread_begin",
                                  "allocate_on_cores",
                                  "deallocate_on_cores",
-                                 "deallocate_circular_buffers"};
+                                 "deallocate_circular_buffers",
+                                 "reserve",
+                                 "release"};
     const auto kind = static_cast<unsigned>(told.kind);
     out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
         << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
@@ -117,6 +119,13 @@ class profile_lines {
     write(where + " cores", space.cores.peaks);
     for (const core_peaks& peaks : space.cores.segments) write(where + " cores in a segment", peaks);
     for (const core_range_peaks& row : space.cores.ranges) write(where + " cores " + row.range, row.peaks);
+    line(where + " reserved peak, current", space.reserved.peak, space.reserved.current);
+    for (const reserved_usage& usage : space.reserved.segments) {
+      line(where + " reserved in a segment", usage.peak, usage.current);
+    }
+    for (const event_tally* tally : {&space.reserved.unmatched_releases, &space.reserved.replaced_reservations}) {
+      line(where + " reserved anomaly", tally->count, tally->bytes);
+    }
   }
 
   void write(const std::string& where, const core_peaks& peaks) {

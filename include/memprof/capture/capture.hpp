@@ -26,17 +26,17 @@ namespace detail {
 template <class... Backends>
 class attached_backends {
  public:
-  attached_backends() {
-    std::apply([this](auto&... source) { (this->attach(source), ...); }, sources_);
+  explicit attached_backends(const capture_options& options) {
+    std::apply([&](auto&... source) { (this->attach(source, options), ...); }, sources_);
   }
   attached_backends(const attached_backends&) = delete;
   attached_backends& operator=(const attached_backends&) = delete;
 
-  static void detach_and_delete(void* self) noexcept {
-    const nested_allocation hidden;
-    auto* const attached = static_cast<attached_backends*>(self);
-    std::apply([](auto&... source) { (source.detach(), ...); }, attached->sources_);
-    delete attached;
+  /// As a capture keeps them.
+  [[nodiscard]] static const backend_calls& calls() noexcept {
+    static constexpr bool any_describes = (can_describe<Backends> || ...);
+    static constexpr backend_calls calls{detach, any_describes ? describe : nullptr, destroy};
+    return calls;
   }
 
  private:
@@ -46,10 +46,15 @@ class attached_backends {
   };
 
   template <class Source>
-  void attach(Source& source) {
+  static constexpr bool can_describe = requires(const Source& source, profile& result) {
+    source.describe(result);
+  };
+
+  template <class Source>
+  void attach(Source& source, const capture_options& options) {
 #if defined(__cpp_exceptions)
     try {
-      source.attach(sink_);
+      attach_one(source, options);
     } catch (...) {
       while (attached_ > 0) {
         const undo& last = undo_[--attached_];
@@ -58,10 +63,33 @@ class attached_backends {
       throw;
     }
 #else
-    source.attach(sink_);
+    attach_one(source, options);
 #endif
     undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
   }
+
+  template <class Source>
+  void attach_one(Source& source, const capture_options& options) {
+    if constexpr (requires { source.attach(sink_, options); }) {
+      source.attach(sink_, options);
+    } else {
+      source.attach(sink_);
+    }
+  }
+
+  static void detach(void* self) noexcept {
+    std::apply([](auto&... source) { (source.detach(), ...); }, static_cast<attached_backends*>(self)->sources_);
+  }
+
+  static void describe(const void* self, profile& result) {
+    const auto describe_one = [&]<class Source>(const Source& source) {
+      if constexpr (can_describe<Source>) source.describe(result);
+    };
+    std::apply([&](const auto&... source) { (describe_one(source), ...); },
+               static_cast<const attached_backends*>(self)->sources_);
+  }
+
+  static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
 
   event_sink sink_;
   std::tuple<Backends...> sources_;
@@ -182,8 +210,9 @@ template <backend... Backends>
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
     const detail::nested_allocation hidden;
-    auto* const backends = new attached;  // if one of them throws, the guard ends the capture
-    if (!detail::keep_backends(number, backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
+    // If one of them throws, the guard ends the capture.
+    detail::kept_backends backends{new attached{options}, &attached::calls()};
+    const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
   }
   return guard;
 }

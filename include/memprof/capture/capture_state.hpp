@@ -12,8 +12,53 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace memprof::detail {
+
+/// What a capture does with its backends, of whatever types they are.
+struct backend_calls {
+  void (*detach)(void* backends) noexcept;
+  void (*describe)(const void* backends, profile& result);  ///< null if none of them has anything to add
+  void (*destroy)(void* backends) noexcept;
+};
+
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. Not to be destroyed under the
+/// registry's lock: backends may call us.
+class kept_backends {
+ public:
+  kept_backends() noexcept = default;
+  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  kept_backends(kept_backends&& other) noexcept
+      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+  kept_backends& operator=(kept_backends&& other) noexcept {
+    std::swap(backends_, other.backends_);
+    std::swap(calls_, other.calls_);
+    std::swap(is_attached_, other.is_attached_);
+    return *this;
+  }
+  ~kept_backends() {
+    if (backends_ == nullptr) return;
+    const nested_allocation hidden;
+    if (is_attached_) calls_->detach(backends_);
+    calls_->destroy(backends_);
+  }
+
+  /// What switches them off; null if they are off. Asked once, so that of two threads that end the capture only one does it.
+  [[nodiscard]] const backend_calls* take_attached() noexcept {
+    return backends_ != nullptr && std::exchange(is_attached_, false) ? calls_ : nullptr;
+  }
+  [[nodiscard]] void* get() const noexcept { return backends_; }
+
+  void describe(profile& result) const {
+    if (backends_ != nullptr && calls_->describe != nullptr) calls_->describe(backends_, result);
+  }
+
+ private:
+  void* backends_ = nullptr;
+  const backend_calls* calls_ = nullptr;
+  bool is_attached_ = true;
+};
 
 /// One capture: its ledger, and what is needed to say when things happened and what recording them cost. Used under the
 /// registry's lock.
@@ -42,8 +87,7 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   std::uint32_t other_registries = 0;  ///< libraries whose events are missing
   double record_ns = 0;
-  void (*detach_backends)(void*) noexcept = nullptr;
-  void* backends = nullptr;
+  kept_backends backends;
   ledger events;
 
   /// The drain's consumer.

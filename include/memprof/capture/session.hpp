@@ -88,13 +88,16 @@ inline void discard_old_events(registry& shared) noexcept {
   shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
-/// Destroys the last capture. Under the lock.
-inline void forget_capture(registry& shared) noexcept {
+/// Destroys the last capture, under the lock, and returns its backends, to be destroyed without it.
+[[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
+  kept_backends backends;
   if (capture_state* const state = state_of(shared)) {
+    backends = std::move(state->backends);
     state->~capture_state();
     unmap_pages(state, sizeof(capture_state));
   }
   shared.capture = nullptr;
+  return backends;
 }
 
 /// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
@@ -102,6 +105,7 @@ inline void forget_capture(registry& shared) noexcept {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
+  kept_backends of_last_capture;  // destroyed when the lock is free again
   const control_guard control;
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
@@ -115,7 +119,7 @@ inline void forget_capture(registry& shared) noexcept {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  forget_capture(shared);
+  of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
   watch_forks(shared);
@@ -129,7 +133,7 @@ inline void forget_capture(registry& shared) noexcept {
   auto* const state = new (pages) capture_state(options, shared);
   shared.capture = state;
   if (!limit_spaces(state->events, options.device, limited_spaces)) {
-    forget_capture(shared);
+    (void)forget_capture(shared);  // it has no backends yet
     raise("begin_capture: the system has no memory for the capacities of the device");
   }
   state->record_ns = measure_record_cost(shared);
@@ -157,30 +161,29 @@ inline void end_segment(std::string_view name) {
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
 }
 
-/// Lets capture `number` own its backends; false if another thread has ended it already.
-[[nodiscard]] inline bool keep_backends(std::uint32_t number, void* backends, void (*detach)(void*) noexcept) noexcept {
+/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+[[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
-  if (active_session() != number) return false;
-  capture_state& state = *state_of(abi_1::process_registry);
-  state.backends = backends;
-  state.detach_backends = detach;
-  return true;
+  if (active_session() != number) return backends;
+  state_of(abi_1::process_registry)->backends = std::move(backends);
+  return {};
 }
 
 /// Switches the backends of capture `number` off, if it is active and has any.
 inline void detach_backends_of(std::uint32_t number) noexcept {
-  void (*detach)(void*) noexcept = nullptr;
+  const backend_calls* attached = nullptr;
   void* backends = nullptr;
   {
     const control_guard control;
     if (active_session() != number) return;
-    capture_state& state = *state_of(abi_1::process_registry);
-    // Taken out, so that of two threads that end the capture only one switches them off.
-    detach = std::exchange(state.detach_backends, nullptr);
-    backends = state.backends;
+    kept_backends& kept = state_of(abi_1::process_registry)->backends;
+    attached = kept.take_attached();
+    backends = kept.get();
   }
+  if (attached == nullptr) return;
   // Not under the lock: they may call us.
-  if (detach != nullptr) detach(backends);
+  const nested_allocation hidden;
+  attached->detach(backends);
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
@@ -210,8 +213,9 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
+  kept_backends of_last_capture;  // destroyed when the lock is free again
   const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) forget_capture(shared);
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
 
 /// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
@@ -223,6 +227,7 @@ template <class State = capture_state>
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
   result = make_profile(shared, *state);
+  state->backends.describe(result);
   return true;
 }
 

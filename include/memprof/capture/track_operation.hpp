@@ -51,6 +51,10 @@ template <fixed_string Name>
   return id;
 }
 
+/// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
+/// there is none.
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_scope; }
+
 }  // namespace detail
 
 inline namespace enabled {
@@ -73,6 +77,8 @@ class [[nodiscard]] operation_scope {
     }
     name_ = find_name();
     depth_ = ++abi_1::this_thread.scope_depth;
+    outer_name_ = abi_1::this_thread.innermost_scope;
+    abi_1::this_thread.innermost_scope = name_;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
                               {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
   }
@@ -81,7 +87,10 @@ class [[nodiscard]] operation_scope {
   ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    abi_1::this_thread.scope_depth = depth_ - 1;
+    if (depth_ <= abi_1::this_thread.scope_depth) {  // else an outer one that ended before has ended this one too
+      abi_1::this_thread.scope_depth = depth_ - 1;
+      abi_1::this_thread.innermost_scope = outer_name_;
+    }
     // A scope that outlives its capture must not close one of the next.
     if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
@@ -92,6 +101,7 @@ class [[nodiscard]] operation_scope {
   std::uint32_t capture_;
   label name_ = 0;
   std::uint32_t depth_ = 0;
+  label outer_name_ = 0;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.

@@ -16,6 +16,8 @@ enum class event_kind : std::uint8_t {
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
+  reserve,                      ///< address, bytes, space: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space: it gave one back
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.

@@ -32,6 +32,7 @@ struct thread_context {
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
   std::uint32_t scope_depth = 0;                ///< operations open on this thread
+  label innermost_scope = 0;                    ///< name of the innermost one that the program itself named; 0: none
   bool has_exited = false;                      ///< its thread-local objects are gone
 };
 

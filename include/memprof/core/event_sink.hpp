@@ -47,6 +47,17 @@ class event_sink {
     detail::record_deallocation(space.id(), address, bytes);
   }
 
+  /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
+  /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
+  /// step for each range that is held.
+  void reserve(memory_space space, const void* address, std::size_t bytes) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::reserve, space.id(), 0});
+  }
+  /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
+  void release(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::release, space.id(), 0});
+  }
+
   /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
   /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
   ///
@@ -76,11 +87,20 @@ class event_sink {
   }
 };
 
-/// A source of events that a capture switches on and off: `attach` when it begins, `detach` when it ends.
+struct capture_options;
+
+/// A source of events that a capture switches on and off: `attach` when it begins, perhaps with the capture's options, `detach`
+/// when it ends. The object lives as long as the capture's profile can be read.
+///
+/// One that knows more than events can tell has `void describe(profile&) const` as well: it is called for every profile that is
+/// made, during the capture and after it, from any thread, under the profiler's lock. So it may use nothing of memprof that
+/// records or controls.
 template <class T>
-concept backend = std::default_initializable<T> && requires(T source, event_sink& sink) {
+concept backend = std::default_initializable<T> && requires(T source, event_sink& sink, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;
-  source.attach(sink);
+  requires requires { source.attach(sink); } || requires {
+    source.attach(sink, options);
+  };
   { source.detach() }
   noexcept;
 };

@@ -182,17 +182,26 @@ class ledger {
       case event_kind::thread_begin:
         while (!run.scopes.empty()) close_innermost(run);
         break;
-      default: apply_on_cores(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+      default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind == event_kind::reserve || told.kind == event_kind::release) return apply_reserved(run, told);
     const event_on_cores change{told};
     if (!change.is_possible()) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
+  }
+
+  void apply_reserved(thread_state& run, const event& told) noexcept {
+    if (!enter(run, told.space)) return;
+    reserved_ledger& held = run.space->reserved();
+    const bool is_applied =
+        told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
+    if (!is_applied) ++rejected_events_;
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {

@@ -9,7 +9,9 @@
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/reserved_ledger.hpp>
 #include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
 
@@ -26,18 +28,6 @@ struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-};
-
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
 };
 
 /// Everything the ledger knows of one memory space.
@@ -154,6 +144,9 @@ class space_ledger {
   /// What lies on each core, beside the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
   [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+  /// What an allocator holds of the space for all of it, beside the space's totals.
+  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -184,7 +177,8 @@ class space_ledger {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    return cores_.end_segment();
+    const bool is_reserved_kept = reserved_.end_segment();
+    return cores_.end_segment() && is_reserved_kept;
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -260,7 +254,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes();
+           cores_.bytes() + reserved_.bytes();
   }
 
   tally unmatched_frees;
@@ -374,6 +368,7 @@ class space_ledger {
   capacity_overrun overrun_;
   bool is_usable_ = false;
   core_ledger cores_;
+  reserved_ledger reserved_;
 };
 
 }  // namespace memprof

@@ -136,6 +136,24 @@ template <class Timeline>
   return result;
 }
 
+/// What a space's allocator held; `first_segment` is that of the space, `segment_count` the profile's.
+template <class Reserved>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, std::size_t first_segment, std::size_t segment_count) {
+  reserved_profile result;
+  if (!held.is_used()) return result;
+  result.peak = held.peak();
+  result.current = held.current();
+  result.segments = std::vector<reserved_usage>(segment_count);
+  for (std::size_t index = first_segment; index < segment_count; ++index) {
+    const std::size_t own_index = index - first_segment;
+    const reserved_record record = own_index < held.segments().size() ? held.segments()[own_index] : held.open_segment();
+    result.segments[index] = {record.peak, record.current};
+  }
+  result.unmatched_releases = to_event_tally(held.unmatched_releases);
+  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  return result;
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -165,6 +183,7 @@ class space_builder {
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
+    result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     return std::move(result_);
   }
 

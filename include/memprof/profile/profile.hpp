@@ -173,6 +173,26 @@ struct core_profile {
   bool operator==(const core_profile&) const = default;
 };
 
+/// What an allocator held of the device within one segment: at most, and at its end.
+struct reserved_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const reserved_usage&) const = default;
+};
+
+/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
+/// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
+struct reserved_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;              ///< at the end
+  std::vector<reserved_usage> segments;  ///< one for each of `profile::segments`
+  event_tally unmatched_releases;        ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;     ///< of addresses that were held already: the older range counts as given back
+
+  bool operator==(const reserved_profile&) const = default;
+};
+
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
 struct space_profile {
   std::string name;
@@ -192,7 +212,8 @@ struct space_profile {
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;  ///< what lay on single cores, if the space is that of cores
+  core_profile cores;         ///< what lay on single cores, if the space is that of cores
+  reserved_profile reserved;  ///< what its allocator held of the device, if that keeps freed memory for later
 
   bool operator==(const space_profile&) const = default;
 };
@@ -229,6 +250,29 @@ struct operation_profile {
   bool operator==(const operation_profile&) const = default;
 };
 
+/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
+struct pytorch_operation {
+  std::string name;                 ///< for example "aten::addmm"
+  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
+  std::int64_t count = 0;           ///< calls
+  std::int64_t cpu_time_ns = 0;     ///< inclusive
+  std::int64_t device_time_ns = 0;  ///< inclusive; 0 where there is no device
+  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
+  std::int64_t device_memory = 0;   ///< the same on the device
+
+  bool operator==(const pytorch_operation&) const = default;
+};
+
+/// An operation whose memory a simulated run only estimated.
+struct approximated_operation {
+  std::string name;
+  std::string cause;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
+
+  bool operator==(const approximated_operation&) const = default;
+};
+
 /// What the profiler itself cost.
 struct profiler_cost {
   std::int64_t events = 0;                          ///< recorded and applied
@@ -262,7 +306,9 @@ struct profile {
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
   std::vector<space_profile> spaces;
-  std::vector<operation_profile> operations;  ///< parents before children
+  std::vector<operation_profile> operations;           ///< parents before children
+  std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
+  std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
   event_anomalies anomalies;
   profiler_cost cost;
 

@@ -58,6 +58,10 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
         " that told another size than was allocated" + of(found.mismatched_sizes) + ": the allocated size counts");
     add(found.cross_thread_frees, "free", "frees",
         " by another thread than the one that allocated" + of(found.cross_thread_frees) + ": usual in pipelines");
+    add(space.reserved.unmatched_releases, "release", "releases",
+        " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
+    add(space.reserved.replaced_reservations, "reservation", "reservations",
+        " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {

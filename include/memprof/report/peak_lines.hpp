@@ -3,6 +3,7 @@
 #include <memprof/core/category.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/core_lines.hpp>
+#include <memprof/report/reserved_lines.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
 
@@ -104,10 +105,11 @@ void append_peak(auto& text, const auto& source, const auto& space, const text_o
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
-    return;
+    return append_reserved(text, space);
   }
   text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
           operation_text(space.peak_operation) + '\n';
+  append_reserved(text, space);
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);

@@ -7,6 +7,7 @@
 #include <memprof/report/segment_lines.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
+#include <memprof/report/torch_lines.hpp>
 
 #include <concepts>
 #include <string>
@@ -63,10 +64,12 @@ template <std::same_as<profile> Profile = profile>
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary && space.cumulative_peak == 0) continue;
+    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0) continue;
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }
+  detail::append_pytorch_operations(text, source.pytorch_operations, options);
+  detail::append_approximations(text, source.approximations, options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -70,4 +71,58 @@ TEST_CASE("backends: clear detaches those of the active capture") {
   auto capture = memprof::begin_capture<noting_backend<'a'>>();
   memprof::clear();
   CHECK(calls == "aA");
+}
+
+namespace {
+
+struct describing_backend {
+  static constexpr std::string_view name = "describing";
+  ~describing_backend() { calls += '~'; }
+  void attach(memprof::event_sink&, const memprof::capture_options& options) { device = options.device.name.view(); }
+  void detach() noexcept { calls += 'D'; }
+  void describe(memprof::profile& result) const { result.approximations.push_back({"aten::guess", std::string{device}, 2, 300}); }
+
+  std::string device;
+};
+
+}  // namespace
+
+TEST_CASE("backends: what one describes is in every profile, until the capture is forgotten") {
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>, describing_backend>({.device = {"imagined"}});
+  const std::vector<memprof::approximated_operation> described{{"aten::guess", "imagined", 2, 300}};
+  CHECK(capture.profile().approximations == described);
+  capture.end();
+  CHECK(calls == "aAD");
+  CHECK(capture.profile().approximations == described);
+  CHECK(memprof::current_profile().approximations == described);
+  memprof::clear();
+  CHECK(calls == "aAD~");
+}
+
+TEST_CASE("backends: those of the last capture are destroyed when the next begins") {
+  calls.clear();
+  memprof::begin_capture<describing_backend>().end();
+  CHECK(calls == "D");
+  auto next = memprof::begin_capture();
+  CHECK(calls == "D~");
+  CHECK(next.profile().approximations.empty());
+}
+
+TEST_CASE("backends: what an allocator reserves and gives back is told beside what is allocated") {
+  auto capture = memprof::begin_capture();
+  const memprof::event_sink sink;
+  const memprof::memory_space space{"cached"};
+  char segment[64];
+  sink.reserve(space, segment, 64);
+  sink.allocate(space, segment, 10);
+  capture.snapshot("HELD");
+  sink.deallocate(space, segment);
+  sink.release(space, segment);
+  capture.end();
+  const memprof::space_profile& cached = capture.profile().space("cached");
+  CHECK(cached.cumulative_peak == 10);
+  CHECK(cached.reserved.peak == 64);
+  CHECK(cached.reserved.current == 0);
+  CHECK(cached.reserved.segments == std::vector<memprof::reserved_usage>{{64, 64}, {64, 0}});
 }

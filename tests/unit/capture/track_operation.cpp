@@ -149,3 +149,25 @@ TEST_CASE("track_operation: a signal handler that interrupts the profiler does n
   CHECK(capture.profile().anomalies.reentrant_events == 3);
   CHECK_FALSE(capture.profile().exact);
 }
+
+TEST_CASE("track_operation: backends can ask for the innermost name that the program gave on this thread") {
+  const auto innermost = [] {
+    const memprof::label name = memprof::detail::innermost_scope();
+    return name == 0 ? std::string{} : std::string{memprof::abi_1::process_registry.labels->text(name)};
+  };
+  auto capture = memprof::begin_capture();
+  CHECK(innermost().empty());
+  {
+    const auto outer = memprof::track_operation<"outer">();
+    {
+      const auto inner = memprof::track_operation("inner");
+      CHECK(innermost() == "inner");
+      std::string on_another = "not asked";
+      std::thread{[&] { on_another = innermost(); }}.join();
+      CHECK(on_another.empty());
+    }
+    CHECK(innermost() == "outer");
+    capture.end();
+  }
+  CHECK(innermost().empty());
+}

@@ -45,6 +45,12 @@ class told_ledger {
   void free_circular_buffers(core_range cores = any_core, where at = {}) {
     tell({next_stamp(), 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, at.space, 0}, at.thread);
   }
+  void reserve(std::uint64_t address, std::uint64_t bytes, where at = {}) {
+    tell({next_stamp(), address, bytes, 0, event_kind::reserve, at.space, 0}, at.thread);
+  }
+  void release(std::uint64_t address, std::uint64_t bytes = 0, where at = {}) {
+    tell({next_stamp(), address, bytes, 0, event_kind::release, at.space, 0}, at.thread);
+  }
   void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
     tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);
   }

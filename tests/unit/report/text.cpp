@@ -269,3 +269,35 @@ TEST_CASE("text: megabytes of any bytes") {
   CHECK(megabytes(std::numeric_limits<std::int64_t>::max()) == "8796093022208.00 MB");
   CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
 }
+
+TEST_CASE("text: what an allocator reserved stands with the peak of its space") {
+  memprof::profile profile = training_step();
+  profile.spaces[0].reserved.peak = 20 * mib;
+  profile.spaces[0].reserved.current = 6 * mib;
+  CHECK(contains(explanation(profile),
+                 "in operation gpt/block_1/mlp\n  Reserved by its allocator: at most 20.00 MB (20971520 "
+                 "bytes), 12.00 MB more than was ever live, 6.00 MB at the end\n"));
+  profile.spaces[0].reserved.unmatched_releases = {2, mib};
+  CHECK(contains(explanation(profile), "  2 releases in cpu of memory that the capture never saw reserved (1.00 MB)\n"));
+  profile.spaces[0].reserved.replaced_reservations = {1, mib};
+  CHECK(contains(explanation(profile),
+                 "  1 reservation in cpu of memory that was reserved already (1.00 MB): the older one counts as released\n"));
+}
+
+TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
+  memprof::profile profile = training_step();
+  profile.pytorch_operations = {{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
+                                {"aten::relu", "", 1, 1'000, 0, -mib, mib}};
+  profile.approximations = {{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}};
+  CHECK(contains(explanation(profile),
+                 "PyTorch operators:\n"
+                 "      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n"
+                 "         16      85.250 ms         +3.00 MB         +0.00 MB  aten::addmm [8], [4, 2], [2, 8]\n"
+                 "          1       0.001 ms         -1.00 MB         +1.00 MB  aten::relu\n"
+                 "Estimated, not exact:\n"
+                 "  my::op: 1 call, 2.00 MB; no rule\n"
+                 "  my::other: 2 calls, 0.00 MB; no rule\n"));
+  const std::string short_text = explanation(profile, {.pytorch_operations = 1});
+  CHECK(contains(short_text, "aten::addmm [8], [4, 2], [2, 8]\n    (1 more operators or shapes)\n"));
+  CHECK(contains(short_text, "my::op: 1 call, 2.00 MB; no rule\n    (1 more operations)\n"));
+}
