@@ -155,6 +155,8 @@ enum class event_kind : std::uint8_t {
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
+  reserve,                      ///< address, bytes, space: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space: it gave one back
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -467,6 +469,7 @@ struct thread_context {
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
   std::uint32_t scope_depth = 0;                ///< operations open on this thread
+  label innermost_scope = 0;                    ///< name of the innermost one that the program itself named; 0: none
   bool has_exited = false;                      ///< its thread-local objects are gone
 };
 
@@ -1663,6 +1666,17 @@ class event_sink {
     detail::record_deallocation(space.id(), address, bytes);
   }
 
+  /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
+  /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
+  /// step for each range that is held.
+  void reserve(memory_space space, const void* address, std::size_t bytes) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::reserve, space.id(), 0});
+  }
+  /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
+  void release(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::release, space.id(), 0});
+  }
+
   /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
   /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
   ///
@@ -1692,11 +1706,20 @@ class event_sink {
   }
 };
 
-/// A source of events that a capture switches on and off: `attach` when it begins, `detach` when it ends.
+struct capture_options;
+
+/// A source of events that a capture switches on and off: `attach` when it begins, perhaps with the capture's options, `detach`
+/// when it ends. The object lives as long as the capture's profile can be read.
+///
+/// One that knows more than events can tell has `void describe(profile&) const` as well: it is called for every profile that is
+/// made, during the capture and after it, from any thread, under the profiler's lock. So it may use nothing of memprof that
+/// records or controls.
 template <class T>
-concept backend = std::default_initializable<T> && requires(T source, event_sink& sink) {
+concept backend = std::default_initializable<T> && requires(T source, event_sink& sink, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;
-  source.attach(sink);
+  requires requires { source.attach(sink); } || requires {
+    source.attach(sink, options);
+  };
   { source.detach() }
   noexcept;
 };
@@ -2265,6 +2288,26 @@ struct core_profile {
   bool operator==(const core_profile&) const = default;
 };
 
+/// What an allocator held of the device within one segment: at most, and at its end.
+struct reserved_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const reserved_usage&) const = default;
+};
+
+/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
+/// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
+struct reserved_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;              ///< at the end
+  std::vector<reserved_usage> segments;  ///< one for each of `profile::segments`
+  event_tally unmatched_releases;        ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;     ///< of addresses that were held already: the older range counts as given back
+
+  bool operator==(const reserved_profile&) const = default;
+};
+
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
 struct space_profile {
   std::string name;
@@ -2284,7 +2327,8 @@ struct space_profile {
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;  ///< what lay on single cores, if the space is that of cores
+  core_profile cores;         ///< what lay on single cores, if the space is that of cores
+  reserved_profile reserved;  ///< what its allocator held of the device, if that keeps freed memory for later
 
   bool operator==(const space_profile&) const = default;
 };
@@ -2321,6 +2365,29 @@ struct operation_profile {
   bool operator==(const operation_profile&) const = default;
 };
 
+/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
+struct pytorch_operation {
+  std::string name;                 ///< for example "aten::addmm"
+  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
+  std::int64_t count = 0;           ///< calls
+  std::int64_t cpu_time_ns = 0;     ///< inclusive
+  std::int64_t device_time_ns = 0;  ///< inclusive; 0 where there is no device
+  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
+  std::int64_t device_memory = 0;   ///< the same on the device
+
+  bool operator==(const pytorch_operation&) const = default;
+};
+
+/// An operation whose memory a simulated run only estimated.
+struct approximated_operation {
+  std::string name;
+  std::string cause;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
+
+  bool operator==(const approximated_operation&) const = default;
+};
+
 /// What the profiler itself cost.
 struct profiler_cost {
   std::int64_t events = 0;                          ///< recorded and applied
@@ -2354,7 +2421,9 @@ struct profile {
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
   std::vector<space_profile> spaces;
-  std::vector<operation_profile> operations;  ///< parents before children
+  std::vector<operation_profile> operations;           ///< parents before children
+  std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
+  std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
   event_anomalies anomalies;
   profiler_cost cost;
 
@@ -3221,6 +3290,151 @@ struct operation_stats {
 
 }  // namespace memprof
 
+// ---- <memprof/ledger/reserved_ledger.hpp>
+// ---- <memprof/ledger/tally.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace memprof {
+
+/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
+struct reserved_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
+
+/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
+/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
+/// thousand at most.
+class reserved_ledger {
+ public:
+  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
+  /// address, or the totals or the system have no room for it.
+  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t end = address + bytes;
+    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
+    is_used_ = true;
+    const std::uint64_t replaced = erase(address, end);
+    if (replaced != 0) replaced_reservations.add(replaced);
+    insert(first_behind(address), {address, end});
+    current_ += static_cast<std::int64_t>(bytes);
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
+    return true;
+  }
+
+  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
+  /// False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    is_used_ = true;
+    if (bytes == 0) bytes = bytes_from(address);
+    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
+    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
+    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
+    return true;
+  }
+
+  /// False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    const bool is_kept = segments_.push_back(open_segment());
+    segment_peak_ = current_;
+    return is_kept;
+  }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes(); }
+
+  tally unmatched_releases;
+  tally replaced_reservations;
+
+ private:
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  /// The first range that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+  }
+
+  /// The size of the range that begins at `address`, or 0.
+  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
+    const std::size_t index = first_behind(address);
+    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
+  }
+
+  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
+  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
+    std::uint64_t erased = 0;
+    const std::size_t first = first_behind(begin);
+    std::size_t last = first;
+    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
+      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
+    }
+    if (first == last) return 0;
+    const range left{ranges_[first].begin, begin};
+    const range right{end, ranges_[last - 1].end};
+    remove(first, last);
+    if (right.begin < right.end) insert(first, right);
+    if (left.begin < left.end) insert(first, left);
+    current_ -= static_cast<std::int64_t>(erased);
+    return erased;
+  }
+
+  void insert(std::size_t index, const range& added) noexcept {
+    (void)ranges_.push_back(added);  // its callers have made room
+    range* const place = ranges_.data() + index;
+    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
+    *place = added;
+  }
+
+  void remove(std::size_t first, std::size_t last) noexcept {
+    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
+    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
+  }
+
+  detail::page_array<range> ranges_;  ///< disjoint, by address
+  detail::page_array<reserved_record> segments_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+  bool is_used_ = false;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/ledger/timeline.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -3305,18 +3519,6 @@ struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-};
-
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
 };
 
 /// Everything the ledger knows of one memory space.
@@ -3433,6 +3635,9 @@ class space_ledger {
   /// What lies on each core, beside the space's totals.
   [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
   [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+  /// What an allocator holds of the space for all of it, beside the space's totals.
+  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -3463,7 +3668,8 @@ class space_ledger {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    return cores_.end_segment();
+    const bool is_reserved_kept = reserved_.end_segment();
+    return cores_.end_segment() && is_reserved_kept;
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -3539,7 +3745,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes();
+           cores_.bytes() + reserved_.bytes();
   }
 
   tally unmatched_frees;
@@ -3653,6 +3859,7 @@ class space_ledger {
   capacity_overrun overrun_;
   bool is_usable_ = false;
   core_ledger cores_;
+  reserved_ledger reserved_;
 };
 
 }  // namespace memprof
@@ -4193,17 +4400,26 @@ class ledger {
       case event_kind::thread_begin:
         while (!run.scopes.empty()) close_innermost(run);
         break;
-      default: apply_on_cores(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+      default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_on_cores(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind == event_kind::reserve || told.kind == event_kind::release) return apply_reserved(run, told);
     const event_on_cores change{told};
     if (!change.is_possible()) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
+  }
+
+  void apply_reserved(thread_state& run, const event& told) noexcept {
+    if (!enter(run, told.space)) return;
+    reserved_ledger& held = run.space->reserved();
+    const bool is_applied =
+        told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
+    if (!is_applied) ++rejected_events_;
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {
@@ -4725,6 +4941,24 @@ template <class Timeline>
   return result;
 }
 
+/// What a space's allocator held; `first_segment` is that of the space, `segment_count` the profile's.
+template <class Reserved>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, std::size_t first_segment, std::size_t segment_count) {
+  reserved_profile result;
+  if (!held.is_used()) return result;
+  result.peak = held.peak();
+  result.current = held.current();
+  result.segments = std::vector<reserved_usage>(segment_count);
+  for (std::size_t index = first_segment; index < segment_count; ++index) {
+    const std::size_t own_index = index - first_segment;
+    const reserved_record record = own_index < held.segments().size() ? held.segments()[own_index] : held.open_segment();
+    result.segments[index] = {record.peak, record.current};
+  }
+  result.unmatched_releases = to_event_tally(held.unmatched_releases);
+  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  return result;
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -4754,6 +4988,7 @@ class space_builder {
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
+    result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     return std::move(result_);
   }
 
@@ -4847,8 +5082,53 @@ template <class Ledger>
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 namespace memprof::detail {
+
+/// What a capture does with its backends, of whatever types they are.
+struct backend_calls {
+  void (*detach)(void* backends) noexcept;
+  void (*describe)(const void* backends, profile& result);  ///< null if none of them has anything to add
+  void (*destroy)(void* backends) noexcept;
+};
+
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. Not to be destroyed under the
+/// registry's lock: backends may call us.
+class kept_backends {
+ public:
+  kept_backends() noexcept = default;
+  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  kept_backends(kept_backends&& other) noexcept
+      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+  kept_backends& operator=(kept_backends&& other) noexcept {
+    std::swap(backends_, other.backends_);
+    std::swap(calls_, other.calls_);
+    std::swap(is_attached_, other.is_attached_);
+    return *this;
+  }
+  ~kept_backends() {
+    if (backends_ == nullptr) return;
+    const nested_allocation hidden;
+    if (is_attached_) calls_->detach(backends_);
+    calls_->destroy(backends_);
+  }
+
+  /// What switches them off; null if they are off. Asked once, so that of two threads that end the capture only one does it.
+  [[nodiscard]] const backend_calls* take_attached() noexcept {
+    return backends_ != nullptr && std::exchange(is_attached_, false) ? calls_ : nullptr;
+  }
+  [[nodiscard]] void* get() const noexcept { return backends_; }
+
+  void describe(profile& result) const {
+    if (backends_ != nullptr && calls_->describe != nullptr) calls_->describe(backends_, result);
+  }
+
+ private:
+  void* backends_ = nullptr;
+  const backend_calls* calls_ = nullptr;
+  bool is_attached_ = true;
+};
 
 /// One capture: its ledger, and what is needed to say when things happened and what recording them cost. Used under the
 /// registry's lock.
@@ -4877,8 +5157,7 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   std::uint32_t other_registries = 0;  ///< libraries whose events are missing
   double record_ns = 0;
-  void (*detach_backends)(void*) noexcept = nullptr;
-  void* backends = nullptr;
+  kept_backends backends;
   ledger events;
 
   /// The drain's consumer.
@@ -5238,13 +5517,16 @@ inline void discard_old_events(registry& shared) noexcept {
   shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
-/// Destroys the last capture. Under the lock.
-inline void forget_capture(registry& shared) noexcept {
+/// Destroys the last capture, under the lock, and returns its backends, to be destroyed without it.
+[[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
+  kept_backends backends;
   if (capture_state* const state = state_of(shared)) {
+    backends = std::move(state->backends);
     state->~capture_state();
     unmap_pages(state, sizeof(capture_state));
   }
   shared.capture = nullptr;
+  return backends;
 }
 
 /// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
@@ -5252,6 +5534,7 @@ inline void forget_capture(registry& shared) noexcept {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
+  kept_backends of_last_capture;  // destroyed when the lock is free again
   const control_guard control;
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
@@ -5265,7 +5548,7 @@ inline void forget_capture(registry& shared) noexcept {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  forget_capture(shared);
+  of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
   watch_forks(shared);
@@ -5279,7 +5562,7 @@ inline void forget_capture(registry& shared) noexcept {
   auto* const state = new (pages) capture_state(options, shared);
   shared.capture = state;
   if (!limit_spaces(state->events, options.device, limited_spaces)) {
-    forget_capture(shared);
+    (void)forget_capture(shared);  // it has no backends yet
     raise("begin_capture: the system has no memory for the capacities of the device");
   }
   state->record_ns = measure_record_cost(shared);
@@ -5307,30 +5590,29 @@ inline void end_segment(std::string_view name) {
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
 }
 
-/// Lets capture `number` own its backends; false if another thread has ended it already.
-[[nodiscard]] inline bool keep_backends(std::uint32_t number, void* backends, void (*detach)(void*) noexcept) noexcept {
+/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+[[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
-  if (active_session() != number) return false;
-  capture_state& state = *state_of(abi_1::process_registry);
-  state.backends = backends;
-  state.detach_backends = detach;
-  return true;
+  if (active_session() != number) return backends;
+  state_of(abi_1::process_registry)->backends = std::move(backends);
+  return {};
 }
 
 /// Switches the backends of capture `number` off, if it is active and has any.
 inline void detach_backends_of(std::uint32_t number) noexcept {
-  void (*detach)(void*) noexcept = nullptr;
+  const backend_calls* attached = nullptr;
   void* backends = nullptr;
   {
     const control_guard control;
     if (active_session() != number) return;
-    capture_state& state = *state_of(abi_1::process_registry);
-    // Taken out, so that of two threads that end the capture only one switches them off.
-    detach = std::exchange(state.detach_backends, nullptr);
-    backends = state.backends;
+    kept_backends& kept = state_of(abi_1::process_registry)->backends;
+    attached = kept.take_attached();
+    backends = kept.get();
   }
+  if (attached == nullptr) return;
   // Not under the lock: they may call us.
-  if (detach != nullptr) detach(backends);
+  const nested_allocation hidden;
+  attached->detach(backends);
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
@@ -5360,8 +5642,9 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
+  kept_backends of_last_capture;  // destroyed when the lock is free again
   const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) forget_capture(shared);
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
 
 /// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
@@ -5373,6 +5656,7 @@ template <class State = capture_state>
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
   result = make_profile(shared, *state);
+  state->backends.describe(result);
   return true;
 }
 
@@ -5395,17 +5679,17 @@ namespace detail {
 template <class... Backends>
 class attached_backends {
  public:
-  attached_backends() {
-    std::apply([this](auto&... source) { (this->attach(source), ...); }, sources_);
+  explicit attached_backends(const capture_options& options) {
+    std::apply([&](auto&... source) { (this->attach(source, options), ...); }, sources_);
   }
   attached_backends(const attached_backends&) = delete;
   attached_backends& operator=(const attached_backends&) = delete;
 
-  static void detach_and_delete(void* self) noexcept {
-    const nested_allocation hidden;
-    auto* const attached = static_cast<attached_backends*>(self);
-    std::apply([](auto&... source) { (source.detach(), ...); }, attached->sources_);
-    delete attached;
+  /// As a capture keeps them.
+  [[nodiscard]] static const backend_calls& calls() noexcept {
+    static constexpr bool any_describes = (can_describe<Backends> || ...);
+    static constexpr backend_calls calls{detach, any_describes ? describe : nullptr, destroy};
+    return calls;
   }
 
  private:
@@ -5415,10 +5699,15 @@ class attached_backends {
   };
 
   template <class Source>
-  void attach(Source& source) {
+  static constexpr bool can_describe = requires(const Source& source, profile& result) {
+    source.describe(result);
+  };
+
+  template <class Source>
+  void attach(Source& source, const capture_options& options) {
 #if defined(__cpp_exceptions)
     try {
-      source.attach(sink_);
+      attach_one(source, options);
     } catch (...) {
       while (attached_ > 0) {
         const undo& last = undo_[--attached_];
@@ -5427,10 +5716,33 @@ class attached_backends {
       throw;
     }
 #else
-    source.attach(sink_);
+    attach_one(source, options);
 #endif
     undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
   }
+
+  template <class Source>
+  void attach_one(Source& source, const capture_options& options) {
+    if constexpr (requires { source.attach(sink_, options); }) {
+      source.attach(sink_, options);
+    } else {
+      source.attach(sink_);
+    }
+  }
+
+  static void detach(void* self) noexcept {
+    std::apply([](auto&... source) { (source.detach(), ...); }, static_cast<attached_backends*>(self)->sources_);
+  }
+
+  static void describe(const void* self, profile& result) {
+    const auto describe_one = [&]<class Source>(const Source& source) {
+      if constexpr (can_describe<Source>) source.describe(result);
+    };
+    std::apply([&](const auto&... source) { (describe_one(source), ...); },
+               static_cast<const attached_backends*>(self)->sources_);
+  }
+
+  static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
 
   event_sink sink_;
   std::tuple<Backends...> sources_;
@@ -5551,8 +5863,9 @@ template <backend... Backends>
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
     const detail::nested_allocation hidden;
-    auto* const backends = new attached;  // if one of them throws, the guard ends the capture
-    if (!detail::keep_backends(number, backends, attached::detach_and_delete)) attached::detach_and_delete(backends);
+    // If one of them throws, the guard ends the capture.
+    detail::kept_backends backends{new attached{options}, &attached::calls()};
+    const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
   }
   return guard;
 }
@@ -5655,6 +5968,10 @@ template <fixed_string Name>
   return id;
 }
 
+/// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
+/// there is none.
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_scope; }
+
 }  // namespace detail
 
 inline namespace enabled {
@@ -5677,6 +5994,8 @@ class [[nodiscard]] operation_scope {
     }
     name_ = find_name();
     depth_ = ++abi_1::this_thread.scope_depth;
+    outer_name_ = abi_1::this_thread.innermost_scope;
+    abi_1::this_thread.innermost_scope = name_;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
                               {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
   }
@@ -5685,7 +6004,10 @@ class [[nodiscard]] operation_scope {
   ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    abi_1::this_thread.scope_depth = depth_ - 1;
+    if (depth_ <= abi_1::this_thread.scope_depth) {  // else an outer one that ended before has ended this one too
+      abi_1::this_thread.scope_depth = depth_ - 1;
+      abi_1::this_thread.innermost_scope = outer_name_;
+    }
     // A scope that outlives its capture must not close one of the next.
     if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
     detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
@@ -5696,6 +6018,7 @@ class [[nodiscard]] operation_scope {
   std::uint32_t capture_;
   label name_ = 0;
   std::uint32_t depth_ = 0;
+  label outer_name_ = 0;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
@@ -5847,6 +6170,10 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
         " that told another size than was allocated" + of(found.mismatched_sizes) + ": the allocated size counts");
     add(found.cross_thread_frees, "free", "frees",
         " by another thread than the one that allocated" + of(found.cross_thread_frees) + ": usual in pipelines");
+    add(space.reserved.unmatched_releases, "release", "releases",
+        " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
+    add(space.reserved.replaced_reservations, "reservation", "reservations",
+        " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
@@ -5923,6 +6250,27 @@ void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/report/reserved_lines.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The part of the text report about what an allocator held of the device beyond what the program had allocated of it.
+
+namespace memprof::detail {
+
+/// Nothing if no allocator told.
+void append_reserved(auto& text, const auto& space) {
+  const reserved_profile& held = space.reserved;
+  if (held.peak == 0) return;
+  text += "  Reserved by its allocator: at most " + megabytes(held.peak) + " (" + counted(held.peak, "byte", "bytes") + "), " +
+          megabytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) + " more than was ever live, " +
+          megabytes(held.current) + " at the end\n";
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/report/text_options.hpp>
 #include <cstddef>
 #include <string_view>
@@ -5934,10 +6282,11 @@ struct text_options {
   /// The memory space whose lines say "DRAM", as the logs of tt-train do. Empty: the space "dram" if there is one, else the first
   /// that is not "cpu", else "cpu".
   std::string_view primary_space = {};
-  std::size_t max_segments = 0;    ///< lines for the first segments only; 0 is no limit
-  std::size_t owners = 5;          ///< operations named at a peak
-  std::size_t largest_blocks = 5;  ///< blocks named at a peak
-  std::size_t core_ranges = 5;     ///< rectangles of cores named for a space whose blocks lie on cores
+  std::size_t max_segments = 0;         ///< lines for the first segments only; 0 is no limit
+  std::size_t owners = 5;               ///< operations named at a peak
+  std::size_t largest_blocks = 5;       ///< blocks named at a peak
+  std::size_t core_ranges = 5;          ///< rectangles of cores named for a space whose blocks lie on cores
+  std::size_t pytorch_operations = 10;  ///< rows of each table about PyTorch's operators
 };
 
 }  // namespace memprof
@@ -6041,10 +6390,11 @@ void append_peak(auto& text, const auto& source, const auto& space, const text_o
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
-    return;
+    return append_reserved(text, space);
   }
   text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
           operation_text(space.peak_operation) + '\n';
+  append_reserved(text, space);
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);
@@ -6193,6 +6543,55 @@ void append_segments(auto& text, const auto& source, const space_profile* primar
 
 }  // namespace memprof::detail
 
+// ---- <memprof/report/torch_lines.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated.
+
+namespace memprof::detail {
+
+/// A row that says how many were left out of a table.
+void append_further(auto& text, std::size_t all, std::size_t shown, const char* what) {
+  if (shown < all) text += "    (" + std::to_string(all - shown) + " more " + what + ")\n";
+}
+
+/// The first operators of the profile, which are those that it puts first.
+void append_pytorch_operations(auto& text, const auto& operations, const text_options& options) {
+  if (operations.empty()) return;
+  const std::size_t shown = std::min(options.pytorch_operations, operations.size());
+  text += "PyTorch operators:\n      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    constexpr std::size_t width = 15;
+    constexpr double ns_per_ms = 1e6;
+    const pytorch_operation& row = operations[index];
+    text += right_aligned(std::to_string(row.count), width - 4) +
+            right_aligned(decimal(static_cast<double>(row.cpu_time_ns) / ns_per_ms, 3) + " ms", width) +
+            right_aligned(signed_megabytes(row.cpu_memory), width + 2) +
+            right_aligned(signed_megabytes(row.device_memory), width + 2) + "  " + on_one_line(row.name) +
+            (row.input_shapes.empty() ? "" : " " + on_one_line(row.input_shapes)) + '\n';
+  }
+  append_further(text, operations.size(), shown, "operators or shapes");
+}
+
+/// What was estimated, so that nobody takes it for exact.
+void append_approximations(auto& text, const auto& approximations, const text_options& options) {
+  if (approximations.empty()) return;
+  const std::size_t shown = std::min(options.pytorch_operations, approximations.size());
+  text += "Estimated, not exact:\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    const approximated_operation& row = approximations[index];
+    text += "  " + on_one_line(row.name) + ": " + counted(row.count, "call", "calls") + ", " + megabytes(row.bytes) + "; " +
+            on_one_line(row.cause) + '\n';
+  }
+  append_further(text, approximations.size(), shown, "operations");
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/report/text.hpp>
 #include <concepts>
 #include <string>
@@ -6249,10 +6648,12 @@ template <std::same_as<profile> Profile = profile>
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary && space.cumulative_peak == 0) continue;
+    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0) continue;
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }
+  detail::append_pytorch_operations(text, source.pytorch_operations, options);
+  detail::append_approximations(text, source.approximations, options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

@@ -158,6 +158,7 @@ inline void check_references(const profile& read, const json_place& root) {
     if (!space.cores.segments.empty() || !space.cores.ranges.empty()) {
       check_count(space.cores.segments.size(), cores["segments"]);
     }
+    if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
     const json_place shortfall = place["first_shortfall"];
     check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);

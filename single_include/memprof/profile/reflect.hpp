@@ -102,14 +102,21 @@ template <>
 inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges"});
 
 template <>
+inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<reserved_profile> =
+    std::to_array<std::string_view>({"peak", "current", "segments", "unmatched_releases", "replaced_reservations"});
+
+template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
     {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
      "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "capacity_is_per_core", "first_shortfall",
-     "segments", "timeline", "anomalies", "cores"});
+     "segments", "timeline", "anomalies", "cores", "reserved"});
 
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
-                                                                                     "first_shortfall", "cores"});
+                                                                                     "first_shortfall", "cores", "reserved"});
 
 template <>
 inline constexpr auto field_names<operation_usage> =
@@ -121,6 +128,14 @@ inline constexpr auto field_names<operation_profile> = std::to_array<std::string
                                                                                         "usage"});
 
 template <>
+inline constexpr auto field_names<pytorch_operation> = std::to_array<std::string_view>({"name", "input_shapes", "count",
+                                                                                        "cpu_time_ns", "device_time_ns",
+                                                                                        "cpu_memory", "device_memory"});
+
+template <>
+inline constexpr auto field_names<approximated_operation> = std::to_array<std::string_view>({"name", "cause", "count", "bytes"});
+
+template <>
 inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
                                                                                     "memory_bytes_at_million_events",
                                                                                     "record_ns_per_event", "drain_ns_per_event"});
@@ -130,13 +145,12 @@ inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_v
                                                                                       "rejected_events", "unbalanced_scopes"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
-                                                                              "complete", "begin_unix_ns", "duration_ns",
-                                                                              "segments", "spaces", "operations", "anomalies",
-                                                                              "cost"});
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
+    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
+     "pytorch_operations", "approximations", "anomalies", "cost"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device"});
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>
@@ -150,7 +164,8 @@ struct type_list {
 /// Every struct of a profile.
 using profile_structs = type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline,
                                   event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile,
-                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+                                  reserved_usage, reserved_profile, space_profile, operation_usage, operation_profile,
+                                  pytorch_operation, approximated_operation, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 
