@@ -3,6 +3,7 @@
 #include <memprof/capture/options.hpp>
 #include <memprof/core/clock.hpp>
 #include <memprof/core/drain.hpp>
+#include <memprof/core/event_log.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 #include <memprof/core/short_name.hpp>
@@ -70,6 +71,7 @@ struct capture_state {
         begin_ns(monotonic_ns()),
         begin_stamp(shared.stamps.next()),
         begin_drains(shared.drains),
+        log(options.log),
         events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
 
   run_mode mode;
@@ -87,11 +89,15 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   std::uint32_t other_registries = 0;  ///< libraries whose events are missing
   double record_ns = 0;
+  event_log* log;  ///< null: events are not kept
   kept_backends backends;
   ledger events;
 
   /// The drain's consumer.
-  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept { events.apply(first, last, ring_id); }
+  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
+    events.apply(first, last, ring_id);
+    if (log != nullptr) log->append(first, last, ring_id);
+  }
 };
 
 inline constexpr std::uint64_t million = 1'000'000;
