@@ -1,0 +1,85 @@
+// A source of events of one's own: a fixed pool of buffers, as data loaders have them, tells memprof when a buffer is taken and
+// given back. This is all that a backend is; everything about peaks, owners and reports is memprof's.
+#include <memprof/memprof.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string_view>
+
+namespace {
+
+/// Eight buffers of 1 MiB, each either free or taken.
+class buffer_pool {
+ public:
+  static constexpr std::size_t buffer_bytes = 1 << 20;
+
+  /// Who wants to know; null while nobody does.
+  struct observer {
+    memprof::event_sink sink;
+    memprof::memory_space space{"buffers"};
+  };
+  observer* watched_by = nullptr;
+
+  [[nodiscard]] std::byte* take() {
+    for (buffer& each : buffers_) {
+      if (each.is_taken) continue;
+      each.is_taken = true;
+      if (watched_by != nullptr) watched_by->sink.allocate(watched_by->space, each.bytes.data(), buffer_bytes);  // after it
+      return each.bytes.data();
+    }
+    return nullptr;
+  }
+
+  void give_back(const std::byte* taken) {
+    for (buffer& each : buffers_) {
+      if (each.bytes.data() != taken) continue;
+      if (watched_by != nullptr) watched_by->sink.deallocate(watched_by->space, taken, buffer_bytes);  // before it
+      each.is_taken = false;
+    }
+  }
+
+ private:
+  struct buffer {
+    bool is_taken = false;
+    std::array<std::byte, buffer_bytes> bytes{};
+  };
+  std::array<buffer, 8> buffers_;
+};
+
+buffer_pool pool;
+
+/// Models memprof::backend: a capture switches it on when it begins and off when it ends.
+struct buffer_pool_backend {
+  static constexpr std::string_view name = "buffer_pool";
+
+  void attach(memprof::event_sink& sink) {
+    observer.sink = sink;
+    pool.watched_by = &observer;
+  }
+  void detach() noexcept { pool.watched_by = nullptr; }
+
+  buffer_pool::observer observer{};
+};
+
+static_assert(memprof::backend<buffer_pool_backend>);
+
+}  // namespace
+
+int main() {
+  auto capture = memprof::begin_capture<buffer_pool_backend>();
+  std::byte* batch = nullptr;
+  {
+    const auto loading = memprof::track_operation<"load_batch">();
+    std::byte* const raw = pool.take();
+    batch = pool.take();
+    pool.give_back(raw);
+  }
+  memprof::snapshot("LOAD");
+  pool.give_back(batch);
+  capture.end();
+  memprof::print_memory_usage();
+  const bool is_right = capture.profile().space("buffers").cumulative_peak == 2 * buffer_pool::buffer_bytes;
+  if (!is_right) std::fputs("the peak is not two buffers\n", stderr);
+  return is_right ? 0 : 1;
+}
