@@ -30,6 +30,13 @@ foreach(folder IN ITEMS integration property)
   endforeach()
 endforeach()
 
+# The prototype of the caching allocator's model is not part of the project; its test is skipped where it is not there.
+set(prototypes ${PROJECT_SOURCE_DIR}/../shared/prototypes/cuda)
+if(EXISTS ${prototypes}/cca_sim.hpp)
+  target_include_directories(memprof_property_caching_allocator_prototype SYSTEM PRIVATE ${prototypes})
+  target_compile_definitions(memprof_property_caching_allocator_prototype PRIVATE MEMPROF_CACHING_ALLOCATOR_PROTOTYPE)
+endif()
+
 foreach(folder IN ITEMS dso process_life dhat)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
     add_subdirectory(${folder})

@@ -2,6 +2,7 @@
 #include <memprof/profile/build.hpp>
 #include <property/ledger_model_profile.hpp>
 #include <property/random_sequence.hpp>
+#include <property/sequence_settings.hpp>
 #include <property/sequence_text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -10,7 +11,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <new>
 #include <string>
@@ -76,13 +76,6 @@ class name_tables {
   static const name_tables tables;
   return tables;
 }
-
-[[nodiscard]] std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
-}
-[[nodiscard]] std::uint64_t sequence_count() { return from_environment("MEMPROF_PROPERTY_SEQUENCES", 10'000); }
-[[nodiscard]] std::uint64_t base_seed() { return from_environment("MEMPROF_PROPERTY_SEED", 20'260'801); }
 
 /// Feeds steps [first, last), the events of one thread in runs of at most `longest_run`.
 void feed(ledger& fed, const std::vector<step>& steps, std::size_t first, std::size_t last, std::size_t longest_run) {

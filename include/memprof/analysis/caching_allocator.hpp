@@ -194,7 +194,8 @@ class caching_allocator {
 
   [[nodiscard]] cached_block* reserve(block_pool& pool, std::uint64_t stream, std::int64_t size) {
     const std::int64_t segment = detail::segment_size(device_.options(), size);
-    if (!device_.allows(segment)) return nullptr;
+    // PyTorch compares with the fraction before it knows how few pages an expandable segment would need.
+    if (device_.options().has_fraction() && !device_.allows(segment)) return nullptr;
     if (device_.options().expandable_segments) return detail::allocate_expandable(device_, pool, stream, size);
     return device_.allocate_segment(pool, stream, segment);
   }

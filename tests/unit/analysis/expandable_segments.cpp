@@ -152,3 +152,11 @@ TEST_CASE("expandable segments: per_process_memory_fraction counts a request as 
   CHECK(allocator.allocate(megabytes(12)) == nullptr);  // 12 MiB more would be too much, though 10 of them are cached
   CHECK(allocator.allocate(megabytes(10)) != nullptr);
 }
+
+TEST_CASE("expandable segments: without a fraction a request fails only if its pages do not fit") {
+  caching_allocator allocator{{.capacity = 65 * mib, .expandable_segments = true}};
+  CHECK(allocator.allocate(megabytes(16)) != nullptr);
+  CHECK(allocator.allocate(megabytes(8)) != nullptr);   // of 40 MiB
+  CHECK(allocator.allocate(megabytes(27)) != nullptr);  // 16 are cached and 20 more suffice: a segment of 28 would be too much
+  CHECK(allocator.stats().num_alloc_retries == 0);
+}
