@@ -21,6 +21,20 @@ namespace {
 using namespace memprof;
 using namespace memprof::property;
 
+/// The prototype leaves its blocks to the end of the program.
+struct prototype : ccasim::Sim {
+  using ccasim::Sim::Sim;
+  prototype(const prototype&) = delete;
+  prototype& operator=(const prototype&) = delete;
+  ~prototype() {
+    for (const auto& [id, block] : live) delete block;
+    for (int pool = 0; pool < 2; ++pool) {
+      for (const ccasim::Block* const block : free_[pool]) delete block;
+      for (const ccasim::Block* const block : unmapped_[pool]) delete block;
+    }
+  }
+};
+
 [[nodiscard]] ccasim::Config config_of(const caching_allocator_options& options) {
   ccasim::Config config;
   if (options.max_split_size != caching_allocator_options::unlimited) {
@@ -34,7 +48,7 @@ using namespace memprof::property;
 }
 
 /// Whether the two tell the same numbers.
-[[nodiscard]] bool are_equal(const caching_allocator_stats& stats, const ccasim::Sim& other) {
+[[nodiscard]] bool are_equal(const caching_allocator_stats& stats, const prototype& other) {
   const auto is = [](std::int64_t ours, std::uint64_t theirs) { return static_cast<std::uint64_t>(ours) == theirs; };
   return is(stats.requested_bytes.current, other.requested) && is(stats.requested_bytes.peak, other.peak_requested) &&
          is(stats.allocated_bytes.current, other.allocated) && is(stats.allocated_bytes.peak, other.peak_allocated) &&
@@ -45,7 +59,7 @@ using namespace memprof::property;
 /// The first request at which they differ; empty if there is none.
 [[nodiscard]] std::string first_difference(const request_sequence& sequence) {
   caching_allocator ours{sequence.options};
-  ccasim::Sim theirs{config_of(sequence.options)};
+  prototype theirs{config_of(sequence.options)};
   std::vector<const cached_block*> blocks(sequence.allocations);
   for (std::size_t index = 0; index < sequence.requests.size(); ++index) {
     const request& asked = sequence.requests[index];

@@ -48,7 +48,7 @@ inline void check(const caching_allocator_options& options) {
 ///
 /// Follows c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6 to 2.14; docs/caching_allocator.md has the rules and what is left
 /// out. Not synchronised. It allocates from the heap: a backend calls it where its own hooks do not see that. A request or a free
-/// costs some hundred nanoseconds, and a retry a pass over the cached blocks.
+/// costs some ten to hundred nanoseconds, and a retry a pass over the cached blocks.
 class caching_allocator {
  public:
   /// A pool of its own for the memory of a CUDA graph or a `torch.cuda.MemPool`; 0 is the one that all others use.

@@ -37,6 +37,7 @@ struct failed_allocation {
 
 /// Whether a sequence fits, and what it needs.
 struct memory_fit {
+  std::int64_t capacity = 0;                       ///< bytes that it was compared with; 0: no limit
   std::optional<failed_allocation> first_failure;  ///< a program ends there, unless it catches the error
   caching_allocator_stats stats;                   ///< of the steps before `first_failure`, of all if there is none
   caching_allocator_stats unlimited_stats;         ///< as if the device had no limit: what it would have needed
@@ -81,29 +82,35 @@ namespace detail {
   return largest;
 }
 
-[[nodiscard]] inline failed_allocation failure_at(const allocation_step& step, const caching_allocator& allocator) {
+}  // namespace detail
+
+/// What there was when the allocator's last request, for so many bytes, failed: for those who ask it while a program runs.
+/// `event` and `operation` are left to them. Costs a pass over the blocks.
+[[nodiscard]] inline failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes) {
   failed_allocation failure;
-  failure.event = step.event;
-  failure.operation = step.operation;
-  failure.requested = static_cast<std::int64_t>(step.bytes < largest_request ? step.bytes : largest_request);
+  failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
   failure.allowed = allocator.options().allowed();
   failure.reserved = allocator.stats().reserved_bytes.current;
   failure.allocated = allocator.stats().allocated_bytes.current;
-  const bool is_small = block_size(allocator.options(), failure.requested) <= largest_small_block;
-  failure.largest_cached = largest_cached_block(allocator, is_small);
+  const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
+  failure.largest_cached = detail::largest_cached_block(allocator, is_small);
   return failure;
 }
 
-}  // namespace detail
-
-/// Whether the steps fit into `options.capacity`, all on one stream. Costs some hundred nanoseconds a step, twice that if they
-/// do not fit. Raises an error if the options are impossible.
+/// Whether the steps fit into `options.capacity`, all on one stream. Costs some ten to hundred nanoseconds a step, twice that if
+/// they do not fit. Raises an error if the options are impossible.
 [[nodiscard]] inline memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
   memory_fit result;
   caching_allocator allocator{options};
   const std::size_t done = detail::replay(sequence, allocator);
   result.stats = result.unlimited_stats = allocator.stats();
-  if (done != sequence.steps().size()) result.first_failure = detail::failure_at(sequence.steps()[done], allocator);
+  result.capacity = options.capacity;
+  if (done != sequence.steps().size()) {
+    const allocation_step& failed = sequence.steps()[done];
+    result.first_failure = failure_of(allocator, failed.bytes);
+    result.first_failure->event = failed.event;
+    result.first_failure->operation = failed.operation;
+  }
   // Unless memory was given back early, a limit made no difference.
   if (result.fits() && result.stats.num_device_free == 0) return result;
   caching_allocator unlimited{detail::with_capacity(options, 0)};

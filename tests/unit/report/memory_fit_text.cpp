@@ -1,0 +1,57 @@
+#include <memprof/report/memory_fit_text.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <string>
+
+using memprof::memory_fit;
+using memprof::to_text;
+
+namespace {
+
+constexpr std::int64_t mib = 1 << 20;
+
+memory_fit needing(std::int64_t reserved, std::int64_t allocated, std::int64_t requested) {
+  memory_fit fit;
+  fit.stats.reserved_bytes.peak = reserved;
+  fit.stats.allocated_bytes.peak = allocated;
+  fit.stats.requested_bytes.peak = requested;
+  fit.unlimited_stats = fit.stats;
+  return fit;
+}
+
+}  // namespace
+
+TEST_CASE("memory fit text: what fits is told with what it needs") {
+  memory_fit fit = needing(110 * mib, 100 * mib, 99 * mib);
+  CHECK(to_text(fit) == "It needs 110.00 MB, of which 100.00 MB are allocated at once for the 99.00 MB that are asked for.\n");
+  fit.capacity = 200 * mib;
+  CHECK(to_text(fit) ==
+        "It fits into 200.00 MB: it reserves at most 110.00 MB, of which 100.00 MB are allocated at once for the "
+        "99.00 MB that are asked for.\n");
+}
+
+TEST_CASE("memory fit text: what does not fit is told with the operation, the room there was and what was fragmented") {
+  memory_fit fit = needing(110 * mib, 89 * mib, 88 * mib);
+  fit.capacity = 100 * mib;
+  fit.first_failure = {.event = 7,
+                       .operation = 1,
+                       .requested = 25 * mib,
+                       .allowed = 100 * mib,
+                       .reserved = 80 * mib,
+                       .allocated = 64 * mib,
+                       .largest_cached = 15 * mib};
+  CHECK(to_text(fit, "forward/scores") ==
+        "It does not fit into 100.00 MB: 25.00 MB more are asked for in operation forward/scores (event 7).\n"
+        "  20.00 MB are free and 80.00 MB reserved, of which 64.00 MB are allocated and 16.00 MB cached, in pieces of at most "
+        "15.00 MB for such requests.\n"
+        "  Without fragmentation it would fit: expandable segments may help, unless they are on.\n"
+        "  Without a limit it would reserve at most 110.00 MB, of which 89.00 MB are allocated at once for the 88.00 MB that are "
+        "asked for.\n");
+  fit.first_failure->requested = 37 * mib;
+  CHECK(to_text(fit).find("outside every operation (event 7)") != std::string::npos);
+  CHECK(to_text(fit).find("fragmentation") == std::string::npos);
+  fit.first_failure->allocated = 80 * mib;
+  CHECK(to_text(fit).find("of which 80.00 MB are allocated.\n") != std::string::npos);
+}
