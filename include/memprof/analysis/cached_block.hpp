@@ -1,6 +1,5 @@
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -20,7 +19,10 @@ struct free_block_key {
   std::int64_t bytes;
   std::uint64_t address;
 
-  auto operator<=>(const free_block_key&) const = default;
+  [[nodiscard]] bool operator<(const free_block_key& other) const noexcept {
+    if (stream != other.stream) return stream < other.stream;
+    return bytes != other.bytes ? bytes < other.bytes : address < other.address;
+  }
 };
 
 using free_block_map = std::map<free_block_key, cached_block*>;

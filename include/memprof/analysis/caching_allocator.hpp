@@ -63,7 +63,8 @@ class caching_allocator {
   caching_allocator& operator=(const caching_allocator&) = delete;
 
   /// A block for `bytes`, of which only work on `stream` knows at first; null, and nothing is allocated, if the device is full.
-  /// PyTorch itself never asks for 0 bytes; here they take the smallest block. More than 2^60 bytes count as 2^60.
+  /// `pool` is 0 or one that `make_pool` returned. PyTorch itself never asks for 0 bytes; here they take the smallest block. More
+  /// than 2^60 bytes count as 2^60.
   [[nodiscard]] const cached_block* allocate(std::uint64_t bytes, std::uint64_t stream = 0, pool_id pool = 0) {
     const auto requested = static_cast<std::int64_t>(std::min(bytes, detail::largest_request));
     const std::int64_t size = detail::block_size(device_.options(), requested);

@@ -5,10 +5,13 @@
 #include <memprof/analysis/caching_allocator.hpp>
 #include <memprof/analysis/caching_allocator_options.hpp>
 #include <memprof/analysis/caching_allocator_stats.hpp>
+#include <memprof/core/label.hpp>
+#include <memprof/profile/build.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// @file
@@ -95,6 +98,13 @@ namespace detail {
   const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
   failure.largest_cached = detail::largest_cached_block(allocator, is_small);
   return failure;
+}
+
+/// The path of an operation of the sequence, as in a profile; empty for 0. `labels` are those that the events were told with.
+/// Costs a pass over all operations.
+[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation,
+                                                const label_table& labels) {
+  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), labels)[operation];
 }
 
 /// Whether the steps fit into `options.capacity`, all on one stream. Costs some ten to hundred nanoseconds a step, twice that if

@@ -81,6 +81,17 @@ TEST_CASE("memory fit: the first request that fails is told with what was there 
   CHECK(fit.unlimited_stats.requested_bytes.peak == 89 * mib);
 }
 
+TEST_CASE("memory fit: an operation has the path it has in a profile") {
+  memprof::label_table labels;
+  const memprof::label forward = labels.intern("forward");
+  const memprof::label scores = labels.intern("scores");
+  program steps;
+  steps.begin(forward).begin(scores).allocate(1, 4 * mib);
+  const memory_fit fit = fit_memory(steps.sequence(), {.capacity = mib});
+  CHECK(memprof::operation_path(steps.sequence(), fit.first_failure->operation, labels) == "forward/scores");
+  CHECK(memprof::operation_path(steps.sequence(), 0, labels).empty());
+}
+
 TEST_CASE("memory fit: the largest cached block is one that the request could have been given") {
   program steps;
   steps.allocate(1, 2 * mib).allocate(2, mib).allocate(3, 800'000);
