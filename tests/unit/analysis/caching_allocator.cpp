@@ -1,7 +1,9 @@
 #include <memprof/analysis/caching_allocator.hpp>
+#include <memprof/ledger/ledger.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -424,6 +426,26 @@ TEST_CASE("caching allocator: every segment is told when it is reserved and when
                                                                      {segment_action::release, 30 * mib}});
   CHECK(addresses.front() == address);
   CHECK(addresses.back() == address);
+}
+
+TEST_CASE("caching allocator: told as events, its segments are what the ledger finds reserved") {
+  for (const bool is_expandable : {false, true}) {
+    memprof::ledger ledger;
+    const auto tell = [&](segment_action action, std::uint64_t address, std::int64_t bytes) {
+      const auto kind = action == segment_action::reserve ? memprof::event_kind::reserve : memprof::event_kind::release;
+      const memprof::event told{0, address, static_cast<std::uint64_t>(bytes), 0, kind, 0, 0};
+      ledger.apply(&told, &told + 1, 0);
+    };
+    caching_allocator allocator{{.capacity = 200 * mib, .expandable_segments = is_expandable}, tell};
+    std::vector<const cached_block*> blocks;
+    for (const int size : {3, 60, 25, 8, 40, 1}) blocks.push_back(allocator.allocate(megabytes(size)));
+    for (const std::size_t freed : {1, 3, 4}) allocator.deallocate(blocks[freed]);
+    CHECK(allocator.allocate(megabytes(120)) != nullptr);
+    CHECK(allocator.stats().num_device_free > 0);
+    CHECK(ledger.space(0)->reserved().current() == allocator.stats().reserved_bytes.current);
+    CHECK(ledger.space(0)->reserved().peak() == allocator.stats().reserved_bytes.peak);
+    CHECK(ledger.space(0)->reserved().unmatched_releases.count == 0);
+  }
 }
 
 TEST_CASE("caching allocator: options that cannot be are refused with the rule") {
