@@ -1,0 +1,130 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <utility>
+
+/// @file
+/// The blocks of a caching allocator and the pools of those that are free.
+
+namespace memprof {
+
+struct cached_block;
+
+/// The order in which the best fit is looked for: on the same stream, the smallest, of equal ones the lowest.
+struct free_block_key {
+  std::uint64_t stream;
+  std::int64_t bytes;
+  std::uint64_t address;
+
+  [[nodiscard]] bool operator<(const free_block_key& other) const noexcept {
+    if (stream != other.stream) return stream < other.stream;
+    return bytes != other.bytes ? bytes < other.bytes : address < other.address;
+  }
+};
+
+using free_block_map = std::map<free_block_key, cached_block*>;
+
+class block_pool;
+
+/// A stretch of a segment. Blocks of a segment are linked in the order of their addresses and leave no gap.
+struct cached_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::int64_t requested = 0;  ///< what the caller asked for, while it is allocated
+  std::uint64_t stream = 0;
+  block_pool* pool = nullptr;
+  cached_block* previous = nullptr;
+  cached_block* next = nullptr;
+  free_block_map::iterator position{};  ///< while it is in its pool
+  std::int64_t free_since = 0;          ///< how often its pool had been searched when it became free
+  std::uint64_t expandable_base = 0;    ///< where its expandable segment begins; 0: its segment has a fixed size
+  bool is_allocated = false;
+  bool awaits_streams = false;  ///< another stream uses it, so that it is not free at once when it is deallocated
+  bool is_mapped = true;        ///< memory stands behind its addresses
+
+  [[nodiscard]] bool is_expandable() const noexcept { return expandable_base != 0; }
+  /// Whether it is only a part of its segment.
+  [[nodiscard]] bool is_split() const noexcept { return previous != nullptr || next != nullptr; }
+  /// Whether it cannot be given to a request: allocated, or freed while another stream may still use it.
+  [[nodiscard]] bool is_active() const noexcept { return is_allocated || awaits_streams; }
+};
+
+/// The free blocks of one size class, of all streams. Adding and removing costs the logarithm of their number, and no allocation
+/// as long as one follows the other.
+class block_pool {
+ public:
+  explicit block_pool(bool is_small) : is_small_(is_small) {}
+  block_pool(const block_pool&) = delete;
+  block_pool& operator=(const block_pool&) = delete;
+
+  [[nodiscard]] bool is_small() const noexcept { return is_small_; }
+  [[nodiscard]] const free_block_map& free() const noexcept { return free_; }
+  /// Those behind which no memory stands, by stream and address.
+  [[nodiscard]] const free_block_map& unmapped() const noexcept { return unmapped_; }
+
+  void add(cached_block& block) {
+    free_block_map& blocks = block.is_mapped ? free_ : unmapped_;
+    block.free_since = searches_;
+    if (spare_.empty()) {
+      block.position = blocks.emplace(key_of(block), &block).first;
+      return;
+    }
+    spare_.key() = key_of(block);
+    spare_.mapped() = &block;
+    block.position = blocks.insert(std::move(spare_)).position;
+  }
+
+  void remove(const cached_block& block) { spare_ = (block.is_mapped ? free_ : unmapped_).extract(block.position); }
+
+  void count_search() noexcept { ++searches_; }
+  /// How often the pool was searched since the block became free.
+  [[nodiscard]] std::int64_t age(const cached_block& block) const noexcept { return searches_ - block.free_since; }
+
+ private:
+  [[nodiscard]] static free_block_key key_of(const cached_block& block) noexcept {
+    return {block.stream, block.is_mapped ? block.bytes : 0, block.address};
+  }
+
+  bool is_small_;
+  std::int64_t searches_ = 0;
+  free_block_map free_;
+  free_block_map unmapped_;
+  free_block_map::node_type spare_;  // of the block that was removed last
+};
+
+/// Where blocks live: at addresses that do not change, used again and again.
+class block_store {
+ public:
+  [[nodiscard]] cached_block& take() {
+    if (unused_ == nullptr) return blocks_.emplace_back();
+    cached_block& taken = *unused_;
+    unused_ = taken.next;
+    taken = {};
+    return taken;
+  }
+
+  void give_back(cached_block& block) noexcept {
+    block.pool = nullptr;
+    block.next = unused_;
+    unused_ = &block;
+  }
+
+  /// Calls `visit(const cached_block&)` for every block, in no order.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (const cached_block& block : blocks_) {
+      if (block.pool != nullptr) visit(block);
+    }
+  }
+
+ private:
+  std::deque<cached_block> blocks_;
+  cached_block* unused_ = nullptr;
+};
+
+}  // namespace memprof

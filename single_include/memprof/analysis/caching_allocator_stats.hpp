@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <cstdint>
+
+namespace memprof {
+
+/// A value that goes up and down, and the greatest it has been.
+struct allocator_stat {
+  std::int64_t current = 0;
+  std::int64_t peak = 0;
+
+  constexpr void increase(std::int64_t amount) noexcept {
+    current += amount;
+    if (current > peak) peak = current;
+  }
+  constexpr void decrease(std::int64_t amount) noexcept { current -= amount; }
+  constexpr void reset_peak() noexcept { peak = current; }
+
+  bool operator==(const allocator_stat&) const = default;
+};
+
+/// What `torch.cuda.memory_stats()` and `getDeviceStats` tell of a device, under their names. Bytes, and numbers of calls.
+struct caching_allocator_stats {
+  allocator_stat requested_bytes;       ///< what was asked for
+  allocator_stat allocated_bytes;       ///< the blocks for it, with what rounding and blocks that are not split add
+  allocator_stat active_bytes;          ///< those, and freed blocks that another stream may still use
+  allocator_stat reserved_bytes;        ///< taken from the device
+  allocator_stat inactive_split_bytes;  ///< free, but not to be given back: a part of a segment in use (expandable ones left out)
+  std::int64_t num_device_alloc = 0;    ///< segments or runs of pages taken from the device
+  std::int64_t num_device_free = 0;     ///< segments or runs of pages given back
+  std::int64_t num_alloc_retries = 0;   ///< how often all cached blocks were given back because the device was full
+  std::int64_t num_ooms = 0;            ///< requests that failed
+
+  constexpr void reset_peaks() noexcept {
+    requested_bytes.reset_peak();
+    allocated_bytes.reset_peak();
+    active_bytes.reset_peak();
+    reserved_bytes.reset_peak();
+    inactive_split_bytes.reset_peak();
+  }
+
+  bool operator==(const caching_allocator_stats&) const = default;
+};
+
+}  // namespace memprof

@@ -1,0 +1,170 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/analysis/allocation_sequence.hpp>
+#include <memprof/analysis/cached_block.hpp>
+#include <memprof/analysis/caching_allocator.hpp>
+#include <memprof/analysis/caching_allocator_options.hpp>
+#include <memprof/analysis/caching_allocator_stats.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+/// @file
+/// Does it fit, and if not, at which operation does it fail: the steps of a capture through the model of the caching allocator.
+
+namespace memprof {
+
+/// The request that the allocator could not serve, and what was there at that moment, after it had given back what it could.
+/// Bytes.
+struct failed_allocation {
+  std::uint64_t event = 0;          ///< which of all events asked for it, from 0
+  std::uint32_t operation = 0;      ///< that asked: a node of `allocation_sequence::operations`
+  std::int64_t requested = 0;       ///< what was asked for
+  std::int64_t allowed = 0;         ///< what may be reserved
+  std::int64_t reserved = 0;        ///< what is
+  std::int64_t allocated = 0;       ///< blocks in use, with what rounding adds
+  std::int64_t largest_cached = 0;  ///< of the free blocks that requests of its size class are served from
+
+  /// What could still have been reserved.
+  [[nodiscard]] std::int64_t free() const noexcept { return allowed - reserved; }
+  /// Reserved, but in no block in use: it lies in pieces, none of which the request fits into.
+  [[nodiscard]] std::int64_t fragmented() const noexcept { return reserved - allocated; }
+
+  bool operator==(const failed_allocation&) const = default;
+};
+
+/// Whether a sequence fits, and what it needs.
+struct memory_fit {
+  std::int64_t capacity = 0;                       ///< bytes that it was compared with; 0: no limit
+  std::optional<failed_allocation> first_failure;  ///< a program ends there, unless it catches the error
+  caching_allocator_stats stats;                   ///< of the steps before `first_failure`, of all if there is none
+  caching_allocator_stats unlimited_stats;         ///< as if the device had no limit: what it would have needed
+
+  [[nodiscard]] bool fits() const noexcept { return !first_failure; }
+};
+
+namespace detail {
+
+/// Takes steps until one fails. Returns its index, or their number.
+[[nodiscard]] inline std::size_t replay(const allocation_sequence& sequence, caching_allocator& allocator) {
+  std::vector<const cached_block*> blocks(sequence.block_count());
+  const std::vector<allocation_step>& steps = sequence.steps();
+  for (std::size_t index = 0; index < steps.size(); ++index) {
+    const cached_block*& block = blocks[steps[index].block];
+    if (steps[index].bytes == 0) {
+      allocator.deallocate(block);
+      continue;
+    }
+    block = allocator.allocate(steps[index].bytes);
+    if (block == nullptr) return index;
+  }
+  return steps.size();
+}
+
+[[nodiscard]] inline caching_allocator_options with_capacity(caching_allocator_options options, std::int64_t capacity) noexcept {
+  options.capacity = capacity;
+  return options;
+}
+
+[[nodiscard]] inline bool fits_into(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  caching_allocator allocator{options};
+  return replay(sequence, allocator) == sequence.steps().size();
+}
+
+[[nodiscard]] inline std::int64_t largest_cached_block(const caching_allocator& allocator, bool is_small) {
+  std::int64_t largest = 0;
+  allocator.for_each_block([&](const cached_block& block) {
+    const bool is_candidate = block.is_mapped && !block.is_active() && block.pool->is_small() == is_small;
+    if (is_candidate && block.bytes > largest) largest = block.bytes;
+  });
+  return largest;
+}
+
+}  // namespace detail
+
+/// What there was when the allocator's last request, for so many bytes, failed: for those who ask it while a program runs.
+/// `event` and `operation` are left to them. Costs a pass over the blocks.
+[[nodiscard]] inline failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes) {
+  failed_allocation failure;
+  failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
+  failure.allowed = allocator.options().allowed();
+  failure.reserved = allocator.stats().reserved_bytes.current;
+  failure.allocated = allocator.stats().allocated_bytes.current;
+  const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
+  failure.largest_cached = detail::largest_cached_block(allocator, is_small);
+  return failure;
+}
+
+/// The path of an operation of the sequence, as in a profile; empty for 0. `labels` are those that the events were told with.
+/// Costs a pass over all operations.
+[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation,
+                                                const label_table& labels) {
+  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), labels)[operation];
+}
+
+/// The same for events that this process recorded. Takes the profiler's lock.
+[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
+  registry& shared = abi_1::process_registry;
+  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+  const detail::lock_guard lock{shared.lock};
+  return shared.labels == nullptr ? std::string{} : operation_path(sequence, operation, *shared.labels);
+}
+
+/// Whether the steps fit into `options.capacity`, all on one stream. Costs some ten to hundred nanoseconds a step, twice that if
+/// they do not fit. Raises an error if the options are impossible.
+[[nodiscard]] inline memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  memory_fit result;
+  caching_allocator allocator{options};
+  const std::size_t done = detail::replay(sequence, allocator);
+  result.stats = result.unlimited_stats = allocator.stats();
+  result.capacity = options.capacity;
+  if (done != sequence.steps().size()) {
+    const allocation_step& failed = sequence.steps()[done];
+    result.first_failure = failure_of(allocator, failed.bytes);
+    result.first_failure->event = failed.event;
+    result.first_failure->operation = failed.operation;
+  }
+  // Unless memory was given back early, a limit made no difference.
+  if (result.fits() && result.stats.num_device_free == 0) return result;
+  caching_allocator unlimited{detail::with_capacity(options, 0)};
+  (void)detail::replay(sequence, unlimited);
+  result.unlimited_stats = unlimited.stats();
+  return result;
+}
+
+/// A capacity into which the steps fit while they do not into 2 MiB less, found by bisection: a multiple of 2 MiB. Nothing if no
+/// capacity suffices, and 0 if there are no steps. `options.capacity` does not matter. Costs up to some twenty replays.
+///
+/// With a caching allocator more memory is not always better: which blocks are given back, and so how the rest is divided,
+/// depends on when the device is first full. There may be smaller capacities that suffice, and larger ones that do not.
+[[nodiscard]] inline std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequence,
+                                                                   const caching_allocator_options& options) {
+  if (sequence.steps().empty()) return 0;
+  constexpr std::int64_t step = detail::small_segment_size;  // segments and pages are multiples of it, unless the options forbid
+  constexpr std::int64_t most = (std::int64_t{1} << 61) / step;
+  const memory_fit needed = fit_memory(sequence, detail::with_capacity(options, 0));
+  if (!needed.fits()) return std::nullopt;
+  const auto fits_steps = [&](std::int64_t count) {
+    return detail::fits_into(sequence, detail::with_capacity(options, count * step));
+  };
+  // Less than what is asked for at once cannot do; what is reserved without a limit mostly does.
+  std::int64_t too_few = (needed.stats.requested_bytes.peak - 1) / step;
+  std::int64_t enough = detail::rounded_up(needed.stats.reserved_bytes.peak, step) / step;
+  while (!fits_steps(enough)) {
+    if (enough > most / 2) return std::nullopt;
+    too_few = enough;
+    enough *= 2;
+  }
+  while (enough - too_few > 1) {
+    const std::int64_t middle = too_few + (enough - too_few) / 2;
+    (fits_steps(middle) ? enough : too_few) = middle;
+  }
+  return enough * step;
+}
+
+}  // namespace memprof

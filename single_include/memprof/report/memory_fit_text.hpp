@@ -1,0 +1,48 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/analysis/memory_fit.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The answer to "does it fit" in a few lines.
+
+namespace memprof {
+
+namespace detail {
+
+[[nodiscard]] inline std::string needed_text(const caching_allocator_stats& stats) {
+  return megabytes(stats.reserved_bytes.peak) + ", of which " + megabytes(stats.allocated_bytes.peak) +
+         " are allocated at once for the " + megabytes(stats.requested_bytes.peak) + " that are asked for";
+}
+
+[[nodiscard]] inline std::string failure_text(const failed_allocation& failure, std::string_view operation) {
+  std::string text = megabytes(failure.requested) + " more are asked for " + operation_text(operation) + " (event " +
+                     std::to_string(failure.event) + ").\n  " + megabytes(failure.free()) + " are free and " +
+                     megabytes(failure.reserved) + " reserved, of which " + megabytes(failure.allocated) + " are allocated";
+  text += failure.fragmented() == 0 ? std::string{".\n"}
+                                    : " and " + megabytes(failure.fragmented()) + " cached, in pieces of at most " +
+                                          megabytes(failure.largest_cached) + " for such requests.\n";
+  if (failure.requested <= failure.free() + failure.fragmented()) {
+    text += "  Without fragmentation it would fit: expandable segments may help, unless they are on.\n";
+  }
+  return text;
+}
+
+}  // namespace detail
+
+/// Whether it fits and what it needs, in MB of 2^20 bytes. `operation` is the path of the one that `first_failure` names; empty
+/// if none was open.
+[[nodiscard]] inline std::string to_text(const memory_fit& fit, std::string_view operation = {}) {
+  if (fit.capacity == 0) return "It needs " + detail::needed_text(fit.stats) + ".\n";
+  const std::string capacity = detail::megabytes(fit.capacity);
+  if (fit.fits()) return "It fits into " + capacity + ": it reserves at most " + detail::needed_text(fit.stats) + ".\n";
+  return "It does not fit into " + capacity + ": " + detail::failure_text(*fit.first_failure, operation) +
+         "  Without a limit it would reserve at most " + detail::needed_text(fit.unlimited_stats) + ".\n";
+}
+
+}  // namespace memprof
