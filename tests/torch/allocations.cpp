@@ -164,7 +164,9 @@ TEST_CASE("torch allocations: raw blocks and lazy copies are what they are witho
   void* const raw = allocator->raw_allocate(100);
   CHECK(live_bytes_now(capture) == 100);
   allocator->raw_deallocate(raw);
+  allocator->raw_deallocate(allocator->raw_allocate(0));
   CHECK(live_bytes_now(capture) == 0);
+  CHECK(capture.profile().space("cpu").anomalies == memprof::space_anomalies{});
 
   at::Tensor original = at::ones({25});
   at::Tensor copy = at::_lazy_clone(original);

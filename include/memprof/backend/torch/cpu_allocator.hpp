@@ -147,7 +147,8 @@ class torch_cpu_allocator final : public c10::Allocator {
   }
 
   static void delete_block(void* address) {
-    if (is_recording_.load(std::memory_order_relaxed)) record_tensor_deallocation(address);
+    // oneDNN frees its empty scratchpads too.
+    if (address != nullptr && is_recording_.load(std::memory_order_relaxed)) record_tensor_deallocation(address);
     const nested_allocation nested;
     upstream_deleter_.load(std::memory_order_relaxed)(address);
   }

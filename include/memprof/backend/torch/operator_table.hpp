@@ -22,6 +22,7 @@ struct operator_key {
   /// What stands before an input's sizes: how many there are, or one of these.
   static constexpr std::int64_t no_tensor = -1;    ///< a number, a flag, nothing
   static constexpr std::int64_t tensor_list = -2;  ///< the number of tensors follows, then each as by itself
+  static constexpr std::int64_t unknown = -3;      ///< stands alone: the inputs could not be read
 
   label name = 0;
   std::vector<std::int64_t> inputs;
@@ -49,6 +50,10 @@ class shape_text {
   void append_input() {
     const std::int64_t kind = inputs_[next_++];
     if (kind == operator_key::no_tensor) return;
+    if (kind == operator_key::unknown) {
+      text_ += "(unknown: the program is compiled without NDEBUG)";
+      return;
+    }
     if (!text_.empty() && text_.back() != '[') text_ += ", ";
     if (kind != operator_key::tensor_list) return append_sizes(kind);
     text_ += '[';

@@ -86,6 +86,33 @@ inline void append_input(std::vector<std::int64_t>& numbers, const c10::IValue& 
   }
 }
 
+// libtorch's headers let `RecordFunction::inputs` check a member of their own if NDEBUG is not defined, and the libraries, which
+// are built with it, never set that member. So a unit without NDEBUG must not ask. The two stand in differently named namespaces:
+// the linker would otherwise keep one for all units of a program.
+#if defined(NDEBUG)
+
+inline namespace with_inputs {
+
+[[nodiscard]] inline std::vector<std::int64_t> shapes_of_inputs(const at::RecordFunction& function) {
+  std::vector<std::int64_t> numbers;
+  constexpr std::size_t usual_numbers = 24;
+  numbers.reserve(usual_numbers);
+  for (const c10::IValue& input : function.inputs()) append_input(numbers, input);
+  return numbers;
+}
+
+}  // namespace with_inputs
+
+#else
+
+inline namespace without_inputs {
+
+[[nodiscard]] inline std::vector<std::int64_t> shapes_of_inputs(const at::RecordFunction&) { return {operator_key::unknown}; }
+
+}  // namespace without_inputs
+
+#endif
+
 /// Counts the operators of all threads while at least one guard wants it.
 class operator_counter {
  public:
@@ -115,10 +142,7 @@ class operator_counter {
     const std::uint32_t capture = active_session();
     if (capture == 0 || !is_outside(abi_1::this_thread)) return nullptr;
     const nested_allocation hidden;
-    operator_key key{operator_label(this_torch_thread, function.name()), {}};
-    constexpr std::size_t usual_numbers = 24;
-    key.inputs.reserve(usual_numbers);
-    for (const c10::IValue& input : function.inputs()) append_input(key.inputs, input);
+    operator_key key{operator_label(this_torch_thread, function.name()), shapes_of_inputs(function)};
     return std::make_unique<pytorch_operator_context>(capture, std::move(key));
   }
 
@@ -163,8 +187,10 @@ class [[nodiscard]] pytorch_ops_guard {
 /// calls, time, and the bytes they allocated less those they freed, without operators within. `profile::pytorch_operations` has
 /// them, if the capture has `torch_backend` or `torch_allocations`.
 ///
-/// Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: about a microsecond for each operator, and a look-up
-/// in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by several threads.
+/// Shapes are told by programs that are compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
+/// them to anybody. Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: about a microsecond for each
+/// operator, and a look-up in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by
+/// several threads.
 [[nodiscard]] inline pytorch_ops_guard track_pytorch_ops() { return {}; }
 
 }  // namespace enabled

@@ -1,0 +1,130 @@
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+#include <thread>
+
+namespace {
+
+memprof::capture_guard begin() { return memprof::begin_capture<memprof::torch_backend>(); }
+
+const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
+  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+    if (row.name == name && row.input_shapes == shapes) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("pytorch operations: calls are counted by name and shapes, with their bytes") {
+  const at::Tensor bias = at::ones({4});
+  const at::Tensor input = at::ones({2, 8});
+  const at::Tensor weight = at::ones({8, 4});
+  auto capture = begin();
+  at::Tensor kept;
+  {
+    auto ops = memprof::track_pytorch_ops();
+    for (int count = 0; count < 3; ++count) kept = at::addmm(bias, input, weight);
+    at::cat({input, input});
+    at::sum(input);
+  }
+  const at::Tensor unseen = at::addmm(bias, input, weight);
+  capture.end();
+  const memprof::profile& profile = capture.profile();
+  const memprof::pytorch_operation* const addmm = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
+  REQUIRE(addmm != nullptr);
+  CHECK(addmm->count == 3);
+  CHECK(addmm->cpu_memory == 3 * 2 * 4 * 4);
+  CHECK(addmm->cpu_time_ns > 0);
+  CHECK(addmm->device_time_ns == 0);
+  CHECK(addmm->device_memory == 0);
+  const memprof::pytorch_operation* const cat = find(profile, "aten::cat", "[[2, 8], [2, 8]]");
+  REQUIRE(cat != nullptr);
+  CHECK(cat->cpu_memory == 2 * 2 * 8 * 4);
+  CHECK(find(profile, "aten::sum", "[2, 8]") != nullptr);
+}
+
+TEST_CASE("pytorch operations: bytes are those of the operator itself, times include the operators within") {
+  const at::Tensor input = at::ones({2, 8});
+  const at::Tensor weight = torch::ones({4, 8}, torch::requires_grad());
+  const at::Tensor bias = torch::ones({4}, torch::requires_grad());
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  const at::Tensor output = at::linear(input, weight, bias);
+  const memprof::profile& profile = capture.profile();
+  const memprof::pytorch_operation* const outer = find(profile, "aten::linear", "[2, 8], [4, 8], [4]");
+  const memprof::pytorch_operation* const inner = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
+  REQUIRE(outer != nullptr);
+  REQUIRE(inner != nullptr);
+  CHECK(outer->cpu_memory == 0);
+  CHECK(inner->cpu_memory == 2 * 4 * 4);
+  CHECK(outer->cpu_time_ns >= inner->cpu_time_ns);
+  CHECK(&profile.pytorch_operations.front() == inner);  // the one that allocated most comes first
+}
+
+TEST_CASE("pytorch operations: what an operator frees counts with the size that it had, also if it is older than the guard") {
+  auto capture = begin();
+  at::Tensor grown = at::empty({1000});
+  auto ops = memprof::track_pytorch_ops();
+  grown.resize_({3000});
+  const memprof::pytorch_operation* const row = find(capture.profile(), "aten::resize_", "[1000]");
+  REQUIRE(row != nullptr);
+  CHECK(row->cpu_memory == (3000 - 1000) * 4);
+}
+
+TEST_CASE("pytorch operations: scalar tensors, and inputs that are no tensors") {
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  const at::Tensor scalar = at::scalar_tensor(1.0);
+  const at::Tensor sum = at::add(at::ones({2}), scalar);
+  CHECK(find(capture.profile(), "aten::add", "[2], []") != nullptr);
+  CHECK(find(capture.profile(), "aten::ones", "") != nullptr);
+}
+
+TEST_CASE("pytorch operations: all threads are counted") {
+  const at::Tensor input = at::ones({3, 3});
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  std::thread other{[&] { (void)at::mm(input, input); }};
+  other.join();
+  (void)at::mm(input, input);
+  const memprof::pytorch_operation* const row = find(capture.profile(), "aten::mm", "[3, 3], [3, 3]");
+  REQUIRE(row != nullptr);
+  CHECK(row->count == 2);
+  CHECK(row->cpu_memory == 2 * 36);
+}
+
+TEST_CASE("pytorch operations: beyond 4096 rows the calls are summed in one that says so") {
+  auto capture = begin();
+  {
+    auto ops = memprof::track_pytorch_ops();
+    for (std::int64_t size = 1; size <= 5000; ++size) at::alias(at::empty({size}));
+  }
+  capture.end();
+  const auto& rows = capture.profile().pytorch_operations;
+  REQUIRE(rows.size() == 4097);
+  CHECK(rows.back().name == "(beyond the first 4096 operators and shapes)");
+  std::int64_t count = 0;
+  for (const memprof::pytorch_operation& row : rows) count += row.count;
+  CHECK(count >= 10000);
+}
+
+TEST_CASE("pytorch operations: a later capture begins without those of an earlier one") {
+  auto ops = memprof::track_pytorch_ops();
+  {
+    auto first = begin();
+    (void)at::empty({3});
+    CHECK(first.profile().pytorch_operations.size() == 1);
+  }
+  auto second = begin();
+  CHECK(second.profile().pytorch_operations.empty());
+  (void)at::ones({3});
+  CHECK_FALSE(second.profile().pytorch_operations.empty());
+}
