@@ -1,0 +1,133 @@
+#include "live_bytes.hpp"
+
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+/// Puts an allocator in the place of libtorch's until the end of the scope, as a profiler or a pool of the program might.
+class foreign_place {
+ public:
+  explicit foreign_place(c10::Allocator& foreign) : before_(c10::GetAllocator(c10::kCPU)) {
+    REQUIRE(memprof::detail::set_allocator(c10::kCPU, foreign));
+  }
+  foreign_place(const foreign_place&) = delete;
+  foreign_place& operator=(const foreign_place&) = delete;
+  ~foreign_place() { memprof::detail::set_allocator(c10::kCPU, *before_); }
+
+ private:
+  c10::Allocator* before_;
+};
+
+/// Knows its blocks by a context and not by their address.
+struct context_allocator final : c10::Allocator {
+  struct context {
+    void* address;
+    int* live;
+  };
+  int live = 0;
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* const address = std::malloc(bytes + 1);
+    ++live;
+    return {address, new context{address, &live}, &free_block, c10::Device{c10::kCPU}};
+  }
+  static void free_block(void* told) {
+    auto* const block = static_cast<context*>(told);
+    --*block->live;
+    std::free(block->address);
+    delete block;
+  }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    std::memcpy(destination, source, bytes);
+  }
+};
+
+/// Has another deleter than libtorch's own allocator.
+struct pool_allocator final : c10::Allocator {
+  c10::DataPtr allocate(std::size_t bytes) override {
+    void* const address = std::malloc(bytes + 1);
+    return {address, address, &std::free, c10::Device{c10::kCPU}};
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    std::memcpy(destination, source, bytes);
+  }
+};
+
+/// Forwards to the one that was there before.
+struct forwarding_allocator final : c10::Allocator {
+  c10::Allocator* below = c10::GetAllocator(c10::kCPU);
+  int calls = 0;
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    ++calls;
+    return below->allocate(bytes);
+  }
+  c10::DeleterFnPtr raw_deleter() const override { return below->raw_deleter(); }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
+    below->copy_data(destination, source, bytes);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("torch foreign allocators: one that keeps contexts is recorded, and gets its blocks back") {
+  context_allocator foreign;
+  {
+    const foreign_place place{foreign};
+    at::Tensor outliving;
+    {
+      auto capture = memprof::begin_capture<memprof::torch_allocations>();
+      const at::Tensor tensor = at::ones({10});
+      outliving = at::ones({5});
+      CHECK(foreign.live == 2);
+      CHECK(live_bytes_now(capture) == 60);
+      CHECK(tensor.sum().item<float>() == 10.0F);
+    }
+    CHECK(foreign.live == 1);
+  }
+  CHECK(foreign.live == 0);
+}
+
+TEST_CASE("torch foreign allocators: one that replaced libtorch's after a capture is refused with what to do") {
+  { auto first = memprof::begin_capture<memprof::torch_allocations>(); }
+  pool_allocator pool;
+  const foreign_place place{pool};
+  CHECK_THROWS_WITH(memprof::begin_capture<memprof::torch_backend>(),
+                    Catch::Matchers::ContainsSubstring("set it before the first capture"));
+  CHECK(at::ones({10}).sum().item<float>() == 10.0F);  // the program goes on
+  CHECK(c10::GetAllocator(c10::kCPU) == &pool);
+}
+
+TEST_CASE("torch foreign allocators: one that was put before memprof's during a capture may stay there") {
+  auto first = memprof::begin_capture<memprof::torch_allocations>();
+  forwarding_allocator above;
+  {
+    const foreign_place place{above};
+    const at::Tensor seen = at::empty({10});
+    CHECK(live_bytes_now(first) == 40);
+    first.end();
+    CHECK(c10::GetAllocator(c10::kCPU) == &above);
+
+    auto second = memprof::begin_capture<memprof::torch_allocations>();
+    CHECK(c10::GetAllocator(c10::kCPU) == &above);
+    const at::Tensor counted_once = at::empty({5});
+    CHECK(live_bytes_now(second) == 20);
+    second.end();
+  }
+  auto third = memprof::begin_capture<memprof::torch_allocations>();
+  const at::Tensor after = at::empty({7});
+  CHECK(live_bytes_now(third) == 28);
+  third.end();
+}

@@ -1,0 +1,64 @@
+// A program with `new_delete.hpp` and tensors, compiled without NDEBUG as many are while they are written: each byte counts once,
+// and what libtorch's headers withhold from such programs is said.
+
+#include <memprof/backend/new_delete.hpp>
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+
+#if defined(NDEBUG)
+#error "this program is about builds without NDEBUG"
+#endif
+
+namespace {
+
+int faults = 0;
+
+void check(bool holds, const char* what) {
+  if (holds) return;
+  std::printf("fault: %s\n", what);
+  ++faults;
+}
+
+std::int64_t live_bytes(const memprof::capture_guard& capture) { return capture.profile().space("cpu").cumulative_current; }
+
+}  // namespace
+
+int main() {
+  constexpr std::int64_t elements = 1 << 20;
+  constexpr std::int64_t tensor_bytes = 4 * elements;
+  constexpr std::int64_t slack = 64 * 1024;  // what libtorch takes from the heap for one tensor, and more
+
+  (void)at::ones({2, 2}).mm(at::ones({2, 2}));  // what it makes once and keeps
+  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  const auto heap_block = std::make_unique<char[]>(1 << 20);
+  const std::int64_t before = live_bytes(capture);
+  check(before >= 1 << 20, "the C++ heap is counted");
+  {
+    const at::Tensor tensor = at::empty({elements});
+    const std::int64_t with_tensor = live_bytes(capture);
+    check(with_tensor >= before + tensor_bytes, "the tensor is counted");
+    check(with_tensor < before + tensor_bytes + slack, "the tensor is not counted twice");
+  }
+  {
+    auto ops = memprof::track_pytorch_ops();
+    (void)at::ones({2, 2}).mm(at::ones({2, 2}));
+  }
+  check(live_bytes(capture) < before + slack, "the tensor's end is counted");
+  capture.end();
+  const memprof::space_profile& cpu = capture.profile().space("cpu");
+  check(cpu.anomalies.unmatched_frees.count == 0, "what the profiler allocates for libtorch's observers is hidden as a whole");
+  check(capture.profile().anomalies == memprof::event_anomalies{}, "no event is lost");
+  bool is_said = false;
+  for (const memprof::pytorch_operation& row : capture.profile().pytorch_operations) {
+    is_said = is_said || (row.name == "aten::mm" && row.input_shapes == "(unknown: the program is compiled without NDEBUG)");
+  }
+  check(is_said, "shapes that cannot be read are said to be unknown");
+  return faults == 0 ? 0 : 1;
+}
