@@ -18,7 +18,11 @@ endif()
 enable_testing()
 if(MEMPROF_TORCH)
   # Only what needs libtorch: the rest is built by the other presets.
+  add_subdirectory(examples/torch_gpt)
   add_subdirectory(tests/torch)
+  if(MEMPROF_BENCHMARKS)
+    add_subdirectory(benchmarks/torch)
+  endif()
   return()
 endif()
 add_subdirectory(examples) # before the tests: some of them link the library of an example

@@ -226,7 +226,8 @@ TEST_CASE("torch categories: the backward pass allocates temporaries, of which g
   CHECK(live.count("activation") == 0);
 }
 
-TEST_CASE("torch categories: a gradient that is added to keeps its block and its name, and one from before a capture is unknown") {
+TEST_CASE(
+    "torch categories: a gradient that is added to keeps its block and its name, and one from before a capture is unknown") {
   torch::nn::Linear model{16, 16};
   memprof::annotate_module(model);
   const at::Tensor input = torch::ones({4, 16});

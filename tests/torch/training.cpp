@@ -99,7 +99,8 @@ TEST_CASE("torch training: the self bytes of PyTorch's operators and of the oper
   for (const memprof::pytorch_operation& row : capture.profile().pytorch_operations) of_table += row.cpu_memory;
   std::int64_t of_operators = 0;
   for (const memprof::operation_profile& operation : capture.profile().operations) {
-    // Frees outside of operators belong to the engine's wrappers and to the program's own scope: the table has the former as rows.
+    // Frees outside of operators belong to the engine's wrappers and to the program's own scope: the table has the former as
+    // rows.
     if (operation.name == "network") continue;
     for (const memprof::operation_usage& usage : operation.usage) of_operators += usage.self_delta;
   }

@@ -1,0 +1,21 @@
+# Tests of the built programs. Each is a script; what it checks stands at its top.
+function(torch_gpt_add_check name script)
+  list(TRANSFORM ARGN PREPEND -D OUTPUT_VARIABLE definitions)
+  add_test(NAME "torch_gpt: ${name}"
+    COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:torch_gpt> -DPLAIN_PROGRAM=$<TARGET_FILE:torch_gpt_plain>
+      -DSOURCES=${CMAKE_CURRENT_FUNCTION_LIST_DIR}/.. -DSCRATCH=${CMAKE_CURRENT_BINARY_DIR}/checks ${definitions}
+      -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/${script}.cmake)
+  set_tests_properties("torch_gpt: ${name}" PROPERTIES LABELS torch)
+endfunction()
+
+torch_gpt_add_check("memprof takes fewer than 10 changed lines in the loop" changed_lines)
+torch_gpt_add_check("a GPT has the categories of its dimensions" phases MODEL=gpt)
+torch_gpt_add_check("a Llama has the categories of its dimensions" phases MODEL=llama)
+torch_gpt_add_check("profiling changes no loss" same_losses)
+torch_gpt_add_check("refuses heads that do not divide the width" refuses "EXPECTED=--heads 5 does not divide --d-model 64"
+  "ARGUMENTS=--heads 5")
+torch_gpt_add_check("refuses an unknown option" refuses "EXPECTED=unknown option '--hats': --help lists all" "ARGUMENTS=--hats 3")
+torch_gpt_add_check("refuses an unknown model" refuses "EXPECTED=--model cannot be 'bert': give gpt or llama" "ARGUMENTS=--model bert")
+torch_gpt_add_check("refuses a value that is no number" refuses "EXPECTED=--steps cannot be 'ten'" "ARGUMENTS=--steps ten")
+torch_gpt_add_check("refuses a profile in a missing folder" refuses "EXPECTED=cannot write 'missing/p.json'"
+  "ARGUMENTS=--json missing/p.json")

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <torch/torch.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace torch_gpt {
+
+/// Sequences and what follows each of their tokens; both are [batch, time] of int64.
+struct batch {
+  at::Tensor tokens;
+  at::Tensor targets;
+};
+
+/// A text as tokens: one a byte.
+class token_text {
+ public:
+  explicit token_text(std::string_view text)
+      : bytes_{at::from_blob(const_cast<char*>(text.data()), {static_cast<std::int64_t>(text.size())}, at::kByte).clone()} {}
+
+  [[nodiscard]] std::int64_t size() const { return bytes_.numel(); }
+
+  /// Random stretches of the text, which must be longer than `seq_len`.
+  [[nodiscard]] batch sample(std::int64_t batch_size, std::int64_t seq_len) const {
+    const at::Tensor first = at::randint(size() - seq_len, {batch_size, 1}, at::kLong);
+    const at::Tensor places = first + at::arange(seq_len, at::kLong);
+    return {bytes_.index({places}).to(at::kLong), bytes_.index({places + 1}).to(at::kLong)};
+  }
+
+ private:
+  at::Tensor bytes_;
+};
+
+}  // namespace torch_gpt

@@ -1,0 +1,42 @@
+#include <nano_gpt/progress.hpp>
+#include <torch_gpt/train.hpp>
+
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+#include <memprof/profile/json.hpp>
+
+#include <torch/torch.h>
+
+#include <cstdio>
+
+namespace torch_gpt {
+
+void train(const options& options, const token_text& text) {
+  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  torch::manual_seed(static_cast<std::uint64_t>(options.seed));
+  decoder model{options.model};
+  memprof::annotate_module(model);
+  torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
+  const auto states = memprof::annotate_optimizer(optimizer);
+  std::printf("Number of parameters: %lld\n", static_cast<long long>(model->parameter_count()));
+  std::fflush(stdout);
+
+  nano_gpt::progress progress{static_cast<std::size_t>(options.steps)};
+  for (std::int64_t step = 0; step < options.steps; ++step) {
+    const batch batch = text.sample(options.batch_size, options.model.seq_len);
+    const at::Tensor loss = model->forward(batch.tokens, batch.targets);
+    memprof::snapshot("FORWARD_PASS");
+    optimizer.zero_grad();
+    loss.backward();
+    memprof::snapshot("BACKWARD_PASS");
+    optimizer.step();
+    memprof::snapshot("OPTIMIZER_STEP");
+    progress.show(loss.item<double>());
+  }
+  progress.finish();
+  capture.end();
+  memprof::print_memory_usage();
+  if (options.json) memprof::write_json(capture.profile(), *options.json);
+}
+
+}  // namespace torch_gpt
