@@ -8,6 +8,7 @@ if(NOT MEMPROF_TORCH)
   list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 else()
   list(FILTER public_headers INCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "/backend/torch_cuda\\.hpp$") # needs the CUDA toolkit's headers as well
 endif()
 
 add_library(memprof_headers INTERFACE)

@@ -11,7 +11,7 @@ without='^memprof/backend/torch'
 if [[ -n ${Torch_DIR:-} ]]; then
   include=$(cd "$Torch_DIR/../../../include" && pwd)
   torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")
-  without='^$'
+  without='^memprof/backend/torch_cuda'  # needs the CUDA toolkit's headers as well
 fi
 (cd include && find memprof -name '*.hpp' | grep -v "$without" | LC_ALL=C sort | sed 's|.*|#include <&>|') >"$unit"
 clang-tidy --quiet --config-file=.clang-tidy "$unit" -- -std=c++20 -Iinclude "${torch_includes[@]}" 2>/dev/null

@@ -21,9 +21,9 @@
 
 namespace memprof::detail {
 
-/// Tells the category of a live block of the space `cpu`, and what it is if `description` is not 0.
+/// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
 inline void annotate_block(const void* address, category told, label description = 0) noexcept {
-  record_event({0, reinterpret_cast<std::uintptr_t>(address), 0, description, event_kind::annotate, cpu_space,
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), 0, description, event_kind::annotate, any_space,
                 optional_category{told}.tag()});
 }
 
