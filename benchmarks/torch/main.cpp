@@ -89,8 +89,10 @@ double median(std::vector<double> values) {
   return values[values.size() / 2];
 }
 
-void print_each(const char* what, const std::vector<std::vector<double>>& samples, std::int64_t times) {
+/// Prints a table and returns what the variant with operations adds to one call, in nanoseconds.
+double print_each(const char* what, const std::vector<std::vector<double>>& samples, std::int64_t times) {
   std::printf("\n%s\n%-32s %10s %12s %24s\n", what, "", "ns each", "added", "least to greatest");
+  double added_by_operations = 0;
   for (std::size_t index = 0; index < samples.size(); ++index) {
     std::vector<double> added;
     std::vector<double> each;
@@ -100,7 +102,9 @@ void print_each(const char* what, const std::vector<std::vector<double>>& sample
     }
     std::printf("%-32s %10.0f %+12.0f %+12.0f to %+8.0f\n", variant_names[index].data(), median(each), median(added),
                 *std::ranges::min_element(added), *std::ranges::max_element(added));
+    if (static_cast<variant>(index) == variant::operations) added_by_operations = median(added);
   }
+  return added_by_operations;
 }
 
 void print_ratios(const char* what, const std::vector<std::vector<double>>& samples) {
@@ -115,7 +119,7 @@ void print_ratios(const char* what, const std::vector<std::vector<double>>& samp
   }
 }
 
-void measure_step(const torch_gpt::model_config& config, int rounds) {
+void measure_step(const torch_gpt::model_config& config, int rounds, double ns_per_operator) {
   torch_gpt::decoder model{config};
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-4)};
   const at::Tensor tokens = at::randint(config.vocabulary, {1, config.seq_len}, at::kLong);
@@ -131,11 +135,11 @@ void measure_step(const torch_gpt::model_config& config, int rounds) {
   auto capture = memprof::begin_capture<memprof::torch_backend>();
   step();
   capture.end();
-  const memprof::profiler_cost& cost = capture.profile().cost;
-  std::printf(
-      "one step has %lld events; at %.1f + %.1f ns each that is %.3f %% of it\n", static_cast<long long>(cost.events),
-      cost.record_ns_per_event, cost.drain_ns_per_event,
-      100e-9 * static_cast<double>(cost.events) * (cost.record_ns_per_event + cost.drain_ns_per_event) / median(samples[0]));
+  std::int64_t operators = 0;
+  for (const memprof::operation_profile& operation : capture.profile().operations) operators += operation.invocations;
+  std::printf("one step has %lld operators; at %.0f ns each, as measured above, that is %.2f %% of it\n",
+              static_cast<long long>(operators), ns_per_operator,
+              100e-9 * static_cast<double>(operators) * ns_per_operator / median(samples[0]));
 }
 
 }  // namespace
@@ -147,10 +151,11 @@ int main(int argument_count, char** arguments) {
   constexpr std::int64_t times = 100'000;
   const torch::NoGradGuard plain_operators;
   print_each("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [] { allocate_and_free(times); }), times);
-  print_each("at::add of two 8 x 8 tensors", measure(variant_names.size(), rounds, [] { add_small(times); }), times);
+  const double ns_per_operator =
+      print_each("at::add of two 8 x 8 tensors", measure(variant_names.size(), rounds, [] { add_small(times); }), times);
   const torch::AutoGradMode training{true};
   torch_gpt::model_config gpt2{torch_gpt::family::gpt, 12, 12, 768, 128, 50257};
   if (argument_count > 2) gpt2.layers = std::max(1, std::atoi(arguments[2]));
-  measure_step(gpt2, rounds);
+  measure_step(gpt2, rounds, ns_per_operator);
   return 0;
 }

@@ -187,6 +187,19 @@ TEST_CASE("torch categories: what an operator allocates before its node is an ac
   CHECK(capture.profile().space("cpu").anomalies == memprof::space_anomalies{});
 }
 
+TEST_CASE("torch categories: the inside of a custom function is unknown") {
+  struct doubled : torch::autograd::Function<doubled> {
+    static at::Tensor forward(torch::autograd::AutogradContext*, const at::Tensor& input) { return input * 2; }
+    static torch::autograd::variable_list backward(torch::autograd::AutogradContext*, torch::autograd::variable_list gradients) {
+      return {gradients[0] * 2};
+    }
+  };
+  const at::Tensor input = torch::ones({100}, torch::requires_grad());
+  auto capture = begin();
+  const at::Tensor output = doubled::apply(input);
+  CHECK(live_by_category(capture) == categories{{"other", 400}});
+}
+
 TEST_CASE("torch categories: a category that the program tells holds where autograd records nothing") {
   auto capture = begin();
   at::Tensor batch;

@@ -8,6 +8,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -101,8 +102,9 @@ TEST_CASE("torch operations: a backward pass on another thread finds the scopes 
   std::thread other{[&] { product.backward(gradient); }};
   other.join();
   capture.end();
-  // Two products, and their sum in place of one of them.
-  CHECK(allocated(capture.profile(), "gradients of mlp") >= 2 * 8 * 8 * 4);
+  // Two products; the engine adds the second to the first in place.
+  CHECK(allocated(capture.profile(), "gradients of mlp") == 2 * 8 * 8 * 4);
+  CHECK(capture.profile().find_operation("gradients of mlp/MmBackward0/aten::mm")->invocations == 2);
 }
 
 TEST_CASE("torch operations: without a scope in the forward pass a node has its own name") {
@@ -201,4 +203,23 @@ TEST_CASE("torch operations: torch_allocations counts without them") {
   capture.end();
   CHECK(capture.profile().operations.size() == 1);
   CHECK(self_allocated(capture.profile(), "mine") == 16);
+}
+
+TEST_CASE("torch operations: observers of others run beside, and may remove all callbacks") {
+  static int calls = 0;
+  calls = 0;
+  auto capture = begin();
+  at::addGlobalCallback(at::RecordFunctionCallback{[](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> {
+    ++calls;
+    return nullptr;
+  }});
+  const at::Tensor seen_by_both = at::empty({4});
+  CHECK(calls == 1);
+  at::clearCallbacks();
+  const at::Tensor seen_by_none = at::empty({5});
+  capture.end();
+  CHECK(calls == 1);
+  CHECK(self_allocated(capture.profile(), "aten::empty") == 16);
+  CHECK(capture.profile().space("cpu").cumulative_current == 36);
+  CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }

@@ -14,10 +14,12 @@
 #include <memprof/core/event_sink.hpp>
 #include <memprof/profile/profile.hpp>
 
+#include <cstdint>
 #include <string_view>
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/cpu_allocator.hpp>
+#include <memprof/backend/torch/forward_scopes.hpp>
 #include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
 #include <memprof/capture/session.hpp>
@@ -34,6 +36,8 @@ inline namespace enabled {
 /// While it is attached, libtorch allocates CPU tensors through an allocator of memprof's, which forwards to the one before.
 /// Attach it at a quiet point: libtorch exchanges allocators without a lock. Tensors may outlive the capture, and tensors from
 /// before may be freed in it. Throws `memprof::error` if libtorch does not let the allocator in.
+///
+/// Cost: two events for each tensor, some 45 ns together where libtorch itself needs 216.
 class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
@@ -56,6 +60,8 @@ class torch_allocations {
 ///
 /// Categories: what an operator allocates that autograd records is an `activation`; what the backward pass allocates is
 /// `temporary`, until `annotate_module` tells that it is a gradient.
+///
+/// Cost: some 200 ns more for each operator, most of which libtorch needs to call an observer; 0.5 MiB of memory.
 class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
@@ -68,7 +74,10 @@ class torch_backend {
     operators_.end();
     allocations_.detach();
   }
-  void describe(profile& result) const { allocations_.describe(result); }
+  void describe(profile& result) const {
+    allocations_.describe(result);
+    result.cost.memory_bytes += static_cast<std::int64_t>(sizeof(detail::forward_scopes));
+  }
 
  private:
   torch_allocations allocations_;
