@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memprof/backend/torch/torch_call.hpp>
+
+#include <cstdint>
+
+/// @file
+/// Operators that read data, which is not there: numbers are 0, truth values false, and tensors equal.
+
+namespace memprof::detail {
+
+/// What `item()` reads.
+inline void read_number_rule(torch_call& call) {
+  const at::ScalarType dtype = call.tensor(0).scalar_type();
+  if (dtype == at::kBool) return call.returns(at::Scalar{false});
+  if (at::isComplexType(dtype)) return call.returns(at::Scalar{c10::complex<double>{0.0, 0.0}});
+  if (at::isIntegralType(dtype, false)) return call.returns(at::Scalar{std::int64_t{0}});
+  call.returns(at::Scalar{0.0});
+}
+
+inline void equal_rule(torch_call& call) { call.returns(true); }
+
+inline constexpr known_rule data_rules[] = {
+    {"aten::_local_scalar_dense", read_number_rule},
+    {"aten::equal", equal_rule},
+};
+
+}  // namespace memprof::detail
