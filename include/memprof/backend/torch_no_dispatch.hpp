@@ -42,7 +42,7 @@ class [[nodiscard]] real_scope {
   ~real_scope() { --detail::this_simulating_thread.real_scopes; }
 };
 
-/// Tells what a call of the operator `name` makes, as "aten::add.Tensor", or "aten::add" for all overloads:
+/// Tells what a call of the operator `name` makes, with its overload if it has one, as in "aten::add.Tensor":
 /// `torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
 /// Holds for the process, in place of any rule there is. Thread-safe.
 inline void torch_rule(std::string_view name, torch_rule_function rule) {

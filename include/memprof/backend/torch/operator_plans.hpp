@@ -62,7 +62,7 @@ class operator_plans {
     rules_[std::string{name}] = kept;
     for (auto& [schema, plan] : plans_) {
       // Release pairs with the acquire in the dispatch: the rule is complete.
-      if (plan->name == name || base_name(plan->name) == name) plan->rule.store(find_rule(plan->name), std::memory_order_release);
+      if (plan->name == name) plan->rule.store(kept, std::memory_order_release);
     }
   }
 
@@ -107,15 +107,6 @@ class operator_plans {
     std::lock_guard<std::mutex> guard;
   };
 
-  [[nodiscard]] static std::string_view base_name(std::string_view name) { return name.substr(0, name.find('.')); }
-
-  /// A rule for the overload, else one for all overloads.
-  [[nodiscard]] const torch_rule_function* find_rule(const std::string& name) const {
-    if (const auto exact = rules_.find(name); exact != rules_.end()) return exact->second;
-    const auto any = rules_.find(std::string{base_name(name)});
-    return any == rules_.end() ? nullptr : any->second;
-  }
-
   [[nodiscard]] operator_plan& find_or_make(const c10::OperatorHandle& called) {
     const hidden_lock guard{lock_};
     std::unique_ptr<operator_plan>& plan = plans_[&called.schema()];
@@ -123,7 +114,8 @@ class operator_plans {
       plan = std::make_unique<operator_plan>();
       const c10::OperatorName& name = called.operator_name();
       plan->name = name.overload_name.empty() ? name.name : name.name + "." + name.overload_name;
-      plan->rule.store(find_rule(plan->name), std::memory_order_release);
+      const auto rule = rules_.find(plan->name);
+      plan->rule.store(rule == rules_.end() ? nullptr : rule->second, std::memory_order_release);
       plan->has_meta_kernel = has_meta_kernel(called);
     }
     return *plan;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -42,7 +44,7 @@ inline void embedding_backward_rule(torch_call& call) {
   std::vector<at::Tensor> scratch;
   // Above this number the CUDA kernel sorts the indices (EmbeddingBackwardKernel.cu): keys, their order, and both sorted.
   constexpr std::int64_t greatest_unsorted = 3072;
-  if (gradient.is_cuda() && indices.numel() > greatest_unsorted) {
+  if (torch_call::is_on_cuda(gradient) && indices.numel() > greatest_unsorted) {
     for (int buffer = 0; buffer < 3; ++buffer) scratch.push_back(torch_call::empty_like(indices));
   }
   call.returns(torch_call::empty({call.integer(2), gradient.size(-1)}, gradient));
@@ -101,8 +103,58 @@ inline void repeat_rule(torch_call& call) {
   call.returns(torch_call::empty(sizes, input));
 }
 
-/// (grad, input_sizes, ...)
-inline void sized_like_argument_rule(torch_call& call) { call.returns(torch_call::empty(call.integers(1), call.tensor(0))); }
+/// (grad_in, input_sizes, dim, size, step)
+inline void unfold_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const std::vector<std::int64_t> sizes = call.integers(1);
+  at::Tensor of_input = torch_call::empty(sizes, gradient);
+  const at::Tensor positions = torch_call::empty(
+      {sizes[static_cast<std::size_t>(at::maybe_wrap_dim(call.integer(2), std::ssize(sizes)))]}, gradient, at::kLong);
+  call.returns(std::move(of_input));
+}
+
+/// (self, src, non_blocking)
+inline void copy_rule(torch_call& call) {
+  const at::Tensor to = call.tensor(0);
+  const at::Tensor from = call.tensor(1);
+  // A matrix is transposed on the CPU tile by tile, through a tile of its own (Copy.cpp).
+  constexpr std::int64_t tile = 60;
+  const bool is_transposition = !torch_call::is_on_cuda(to) && !torch_call::is_on_cuda(from) && from.dim() == 2 &&
+                                to.is_contiguous() && from.stride(0) == 1 && from.stride(1) == from.size(0) &&
+                                to.sizes() == from.sizes() && to.scalar_type() == from.scalar_type() && to.numel() >= tile * tile;
+  call.run_meta_kernel();
+  at::Tensor transposed_tile;
+  if (is_transposition) transposed_tile = torch_call::empty({tile, tile}, to);
+}
+
+/// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, ...) -> (output,
+/// offset2bag, bag_size, max_indices)
+inline void return_embedding_bag(torch_call& call, bool knows_bags) {
+  const at::Tensor weight = call.tensor(0);
+  const at::Tensor indices = call.tensor(1);
+  const at::Tensor offsets = call.tensor(2);
+  const std::int64_t bags = offsets.size(0) - (call.flag(7) ? 1 : 0);
+  at::Tensor output = torch_call::empty({bags, weight.size(1)}, weight);
+  at::Tensor bag_sizes = torch_call::empty(offsets.sizes(), indices);
+  at::Tensor greatest = torch_call::empty(offsets.sizes(), indices);
+  at::Tensor bag_of_index = torch_call::empty({knows_bags ? indices.size(0) + 1 : 0}, indices);
+  call.returns(std::move(output), std::move(bag_of_index), std::move(bag_sizes), std::move(greatest));
+}
+inline void embedding_bag_rule(torch_call& call) { return_embedding_bag(call, true); }
+/// Without gradients the CPU adds rows up without knowing whose they are.
+inline void embedding_bag_forward_rule(torch_call& call) { return_embedding_bag(call, torch_call::is_on_cuda(call.tensor(0))); }
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...)
+inline void embedding_bag_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const at::Tensor indices = call.tensor(1);
+  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  at::Tensor of_weight = torch_call::empty({call.integer(6), gradient.size(1)}, gradient);
+  // Indices are sorted: the values, their order, and the bags in that order.
+  const at::Tensor sorted = torch_call::empty_like(indices);
+  const at::Tensor order = torch_call::empty_like(indices);
+  const at::Tensor bags = torch_call::empty_like(indices);
+  call.returns(std::move(of_weight));
+}
 
 inline constexpr known_rule indexing_rules[] = {
     {"aten::index_select", index_select_rule},
@@ -113,7 +165,11 @@ inline constexpr known_rule indexing_rules[] = {
     {"aten::unique_consecutive", unique_consecutive_rule},
     {"aten::unique_dim", unique_of_dimension_rule},
     {"aten::repeat", repeat_rule},
-    {"aten::unfold_backward", sized_like_argument_rule},
+    {"aten::unfold_backward", unfold_backward_rule},
+    {"aten::copy_", copy_rule},
+    {"aten::_embedding_bag", embedding_bag_rule},
+    {"aten::_embedding_bag_forward_only", embedding_bag_forward_rule},
+    {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
 };
 
 }  // namespace memprof::detail

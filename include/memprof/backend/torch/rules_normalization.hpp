@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -23,7 +24,7 @@ namespace memprof::detail {
 /// The type of mean and reciprocal deviation: on CUDA that of the accumulation, on the CPU that of the parameters if the input is
 /// of another, narrower type.
 [[nodiscard]] inline at::ScalarType statistics_type(const at::Tensor& input, const at::Tensor& weight) {
-  if (input.is_cuda()) return accumulation_type(input.scalar_type());
+  if (torch_call::is_on_cuda(input)) return accumulation_type(input.scalar_type());
   return weight.defined() && weight.scalar_type() != input.scalar_type() ? at::kFloat : input.scalar_type();
 }
 
@@ -57,21 +58,32 @@ inline void layer_norm_backward_rule(torch_call& call) {
   if (call.wants(7, 1) && weight.defined()) of_weight = torch_call::empty(weight.sizes(), weight);
   if (call.wants(7, 2) && bias.defined()) of_bias = torch_call::empty(bias.sizes(), bias);
   at::Tensor sums_of_threads;
-  if (!input.is_cuda() && (of_weight.defined() || of_bias.defined())) {
+  if (!torch_call::is_on_cuda(input) && (of_weight.defined() || of_bias.defined())) {
     sums_of_threads = torch_call::empty({2, at::get_num_threads(), product_of(call.integers(2))}, input);
   }
   call.returns(of_input, of_weight, of_bias);
 }
 
-/// Results of batch normalisation in training; in evaluation the statistics are empty.
+/// Results of batch normalisation in training; in evaluation the statistics are empty. The CPU kernel has means and sums of
+/// squares of the channels beside them, and then a factor and a summand for each.
 inline void return_batch_norm(torch_call& call, bool is_training) {
   const at::Tensor input = call.tensor(0);
-  const std::int64_t channels = is_training ? input.size(1) : 0;
+  const std::vector<std::int64_t> channels{input.size(1)};
+  const std::vector<std::int64_t> saved{is_training ? input.size(1) : 0};
+  const bool is_on_cpu = !torch_call::is_on_cuda(input);
   const at::ScalarType dtype = accumulation_type(input.scalar_type());
-  const at::Tensor output = torch_call::empty_like(input);
-  const at::Tensor mean = torch_call::empty({channels}, input, dtype);
-  const at::Tensor deviation = torch_call::empty({channels}, input, dtype);
-  call.returns(output, mean, deviation);
+  at::Tensor output = torch_call::empty_like(input);
+  at::Tensor mean = torch_call::empty(saved, input, dtype);
+  at::Tensor deviation = torch_call::empty(saved, input, dtype);
+  if (is_on_cpu) {
+    if (is_training) {
+      const at::Tensor means = torch_call::empty(channels, input, dtype);
+      const at::Tensor squares = torch_call::empty(channels, input, dtype);
+    }
+    const at::Tensor factors = torch_call::empty(channels, input, dtype);
+    const at::Tensor summands = torch_call::empty(channels, input, dtype);
+  }
+  call.returns(std::move(output), std::move(mean), std::move(deviation));
 }
 
 /// (input, weight, bias, running_mean, running_var, training, momentum, eps) -> (output, save_mean, save_invstd)
@@ -83,20 +95,23 @@ inline void batch_norm_no_statistics_rule(torch_call& call) { return_batch_norm(
 /// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
 inline void batch_norm_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
-  const at::Tensor parameter = call.has(2) ? call.tensor(2) : input;
+  const at::Tensor weight = call.tensor(2);
+  const at::Tensor& parameter = weight.defined() ? weight : input;
   at::Tensor of_input;
   at::Tensor of_weight;
   at::Tensor of_bias;
   if (call.wants(9, 0)) of_input = torch_call::empty_like(input);
   if (call.wants(9, 1)) of_weight = torch_call::empty({input.size(1)}, parameter);
   if (call.wants(9, 2)) of_bias = torch_call::empty({input.size(1)}, parameter);
+  at::Tensor deviation;
+  if (!torch_call::is_on_cuda(input)) deviation = torch_call::empty({input.size(1)}, parameter);
   call.returns(of_input, of_weight, of_bias);
 }
 
 /// (input, weight, bias, N, C, HxW, group, eps) -> (output, mean, rstd)
 inline void group_norm_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  const at::Tensor contiguous = input.is_cuda() ? torch_call::contiguous(input) : input;
+  const at::Tensor contiguous = torch_call::is_on_cuda(input) ? torch_call::contiguous(input) : input;
   const at::ScalarType dtype = statistics_type(input, call.tensor(1));
   const at::Tensor output = torch_call::empty_like(contiguous);
   const at::Tensor mean = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
@@ -115,6 +130,10 @@ inline void group_norm_backward_rule(torch_call& call) {
   if (call.wants(9, 0)) of_input = torch_call::empty_like(input);
   if (call.wants(9, 1)) of_weight = torch_call::empty(channels, weight.defined() ? weight : input);
   if (call.wants(9, 2)) of_bias = torch_call::empty(channels, weight.defined() ? weight : input);
+  // Of every image and channel: the sum of the gradient, and that of its product with the input.
+  const at::ScalarType dtype = accumulation_type(input.scalar_type());
+  const at::Tensor products = torch_call::empty({call.integer(5), call.integer(6)}, input, dtype);
+  const at::Tensor sums = torch_call::empty({call.integer(5), call.integer(6)}, input, dtype);
   call.returns(of_input, of_weight, of_bias);
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/claimed_cuda.hpp>
+#include <memprof/backend/torch/composite_overrides.hpp>
 #include <memprof/backend/torch/meta_allocator.hpp>
 #include <memprof/backend/torch/operator_plans.hpp>
 #include <memprof/backend/torch/rule_table.hpp>
@@ -32,6 +33,7 @@ namespace memprof::detail {
       static auto* const above =
           new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};
       above->fallback(torch::CppFunction::makeFallthrough());
+      override_composites();
     } catch (const std::exception& thrown) {
       *text = thrown.what();
     }

@@ -81,6 +81,11 @@ class torch_call {
     std::swap(strides[static_cast<std::size_t>(first)], strides[static_cast<std::size_t>(second)]);
     return detail::tensor_over(from.storage(), from.dtype(), sizes, strides, from.storage_offset());
   }
+  /// Whether a tensor's kernels are those of CUDA; one within a Meta kernel has those of the device that it is made for.
+  [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept {
+    const auto& claimed = detail::this_simulating_thread.claimed;
+    return tensor.is_cuda() || (tensor.is_meta() && claimed.has_value() && claimed->is_cuda());
+  }
   /// Other sizes over the storage of a contiguous tensor.
   [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes) {
     return detail::tensor_over(from.storage(), from.dtype(), sizes, detail::strides_in(sizes, c10::MemoryFormat::Contiguous),
