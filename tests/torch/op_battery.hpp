@@ -25,6 +25,19 @@ struct op_case {
   std::function<Tensor(const tensors&)> run;
 };
 
+/// Where cases make tensors of their own.
+inline torch::Device& own_device() {
+  static torch::Device device{torch::kCPU};
+  return device;
+}
+template <class Run>
+Tensor on_device(torch::Device device, Run run) {
+  own_device() = device;
+  Tensor result = run();
+  own_device() = torch::kCPU;
+  return result;
+}
+
 /// All of them, in the order of the table.
 [[nodiscard]] const std::vector<op_case>& all_cases();
 

@@ -35,7 +35,17 @@ struct known_cause {
 }
 
 [[nodiscard]] inline Tensor indices(std::int64_t below, std::vector<std::int64_t> sizes) {
-  return torch::randint(below, sizes, torch::kLong);
+  return torch::randint(below, sizes, torch::TensorOptions(torch::kLong).device(own_device()));
+}
+
+[[nodiscard]] inline Tensor zeros(std::vector<std::int64_t> sizes) { return torch::zeros(sizes, own_device()); }
+[[nodiscard]] inline Tensor ones(std::vector<std::int64_t> sizes) { return torch::ones(sizes, own_device()); }
+
+/// A layer whose parameters are where the case's tensors are.
+template <class Layer>
+[[nodiscard]] Layer placed(Layer layer) {
+  layer->to(own_device());
+  return layer;
 }
 
 inline void add_unary(std::vector<op_case>& cases, std::string name, Tensor (*run)(const Tensor&)) {
@@ -175,11 +185,11 @@ inline void add_shapes(std::vector<op_case>& cases) {
   add("index_select", [](const Tensor& a) { return a.index_select(0, indices(64, {20})); });
   add("gather", [](const Tensor& a) { return a.gather(1, indices(96, {64, 7})); });
   add("take_along_dim", [](const Tensor& a) { return torch::take_along_dim(a, indices(96, {64, 7}), 1); });
-  add("scatter", [](const Tensor& a) { return torch::zeros({64, 96}).scatter(1, indices(96, {64, 96}), a); });
-  add("scatter_add", [](const Tensor& a) { return torch::zeros({64, 96}).scatter_add(1, indices(96, {64, 96}), a); });
-  add("index_add", [](const Tensor& a) { return torch::zeros({64, 96}).index_add(0, indices(64, {64}), a); });
+  add("scatter", [](const Tensor& a) { return zeros({64, 96}).scatter(1, indices(96, {64, 96}), a); });
+  add("scatter_add", [](const Tensor& a) { return zeros({64, 96}).scatter_add(1, indices(96, {64, 96}), a); });
+  add("index_add", [](const Tensor& a) { return zeros({64, 96}).index_add(0, indices(64, {64}), a); });
   add("index_tensor", [](const Tensor& a) { return a.index({indices(64, {20})}); });
-  add("index_put", [](const Tensor& a) { return a.index_put({indices(64, {20})}, torch::zeros({20, 96})); });
+  add("index_put", [](const Tensor& a) { return a.index_put({indices(64, {20})}, zeros({20, 96})); });
   add("trace", [](const Tensor& a) { return a.index({Slice(), Slice(0, 64)}).trace(); });
   add("meshgrid", [](const Tensor& a) { return torch::meshgrid({a.select(0, 0), a.select(0, 1)}, "ij")[0] * 2; });
   const auto add_two = [&](const char* name, Tensor (*run)(const Tensor&, const Tensor&)) { add_binary(cases, name, run); };
@@ -198,7 +208,7 @@ inline void add_matrices(std::vector<op_case>& cases) {
   add_unary(cases, "outer", [](const Tensor& a) { return torch::outer(a.select(0, 0), a.select(0, 1)); });
   add_unary(cases, "mv", [](const Tensor& a) { return torch::mv(a, a.select(0, 0)); });
   add_binary(cases, "mm", [](const Tensor& a, const Tensor& b) { return torch::mm(a, b.t()); });
-  add_binary(cases, "addmm", [](const Tensor& a, const Tensor& b) { return torch::addmm(b, a, torch::eye(96)); });
+  add_binary(cases, "addmm", [](const Tensor& a, const Tensor& b) { return torch::addmm(b, a, torch::eye(96, own_device())); });
   add_binary(cases, "dot", [](const Tensor& a, const Tensor& b) { return torch::dot(a.flatten(), b.flatten()); });
   add_binary(cases, "cdist", [](const Tensor& a, const Tensor& b) { return torch::cdist(a, b); });
   cases.push_back({"bmm", {{4, 16, 32}, {4, 32, 8}}, [](const tensors& x) { return torch::bmm(x[0], x[1]); }});
@@ -225,9 +235,7 @@ inline void add_losses(std::vector<op_case>& cases) {
   add("kl_div", [](const Tensor& a, const Tensor& b) { return torch::kl_div(a.log_softmax(-1), b.softmax(-1)); });
   add("cosine_similarity", [](const Tensor& a, const Tensor& b) { return torch::cosine_similarity(a, b); });
   add("soft_margin_loss", [](const Tensor& a, const Tensor& b) { return torch::soft_margin_loss(a, b.sign().detach()); });
-  add("margin_ranking_loss", [](const Tensor& a, const Tensor& b) {
-    return torch::margin_ranking_loss(a, b, torch::ones({64, 96}));
-  });
+  add("margin_ranking_loss", [](const Tensor& a, const Tensor& b) { return torch::margin_ranking_loss(a, b, ones({64, 96})); });
   cases.push_back(
       {"cross_entropy", {{64, 100}}, [](const tensors& x) { return torch::cross_entropy_loss(x[0], indices(100, {64})); }});
   cases.push_back({"cross_entropy_smoothed", {{64, 100}}, [](const tensors& x) {
@@ -276,43 +284,43 @@ inline void add_layers(std::vector<op_case>& cases) {
   };
   add("layer_norm", {{64, 96}}, [](const tensors& x) { return torch::layer_norm(x[0], {96}); });
   add("layer_norm_affine", {{8, 16, 64}, {64}, {64}}, [](const tensors& x) { return torch::layer_norm(x[0], {64}, x[1], x[2]); });
-  add("batch_norm", {{8, 16, 12, 12}, {16}, {16}}, [](const tensors& x) {
-    return torch::batch_norm(x[0], x[1], x[2], torch::zeros({16}), torch::ones({16}), true, 0.1, 1e-5, false);
-  });
-  add("batch_norm_evaluation", {{8, 16, 12, 12}, {16}, {16}}, [](const tensors& x) {
-    return torch::batch_norm(x[0], x[1], x[2], torch::zeros({16}), torch::ones({16}), false, 0.1, 1e-5, false);
-  });
+  add("batch_norm", {{8, 16, 12, 12}, {16}, {16}},
+      [](const tensors& x) { return torch::batch_norm(x[0], x[1], x[2], zeros({16}), ones({16}), true, 0.1, 1e-5, false); });
+  add("batch_norm_evaluation", {{8, 16, 12, 12}, {16}, {16}},
+      [](const tensors& x) { return torch::batch_norm(x[0], x[1], x[2], zeros({16}), ones({16}), false, 0.1, 1e-5, false); });
   add("group_norm", {{8, 16, 12, 12}, {16}, {16}}, [](const tensors& x) { return torch::group_norm(x[0], 4, x[1], x[2]); });
   add("instance_norm", {{8, 16, 12, 12}},
       [](const tensors& x) { return torch::instance_norm(x[0], {}, {}, {}, {}, true, 0.1, 1e-5, false); });
   add("attention_causal", {{2, 4, 64, 16}, {2, 4, 64, 16}, {2, 4, 64, 16}},
       [](const tensors& x) { return at::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.0, true); });
   add("attention_masked", {{2, 4, 64, 16}, {2, 4, 64, 16}, {2, 4, 64, 16}}, [](const tensors& x) {
-    return at::scaled_dot_product_attention(x[0], x[1], x[2], torch::ones({64, 64}, torch::kBool), 0.0, false);
+    return at::scaled_dot_product_attention(
+        x[0], x[1], x[2], torch::ones({64, 64}, torch::TensorOptions(torch::kBool).device(own_device())), 0.0, false);
   });
   add("attention_dropout", {{2, 4, 64, 16}, {2, 4, 64, 16}, {2, 4, 64, 16}},
       [](const tensors& x) { return at::scaled_dot_product_attention(x[0], x[1], x[2], {}, 0.1, true); });
   add("multihead_attention", {{10, 4, 32}}, [](const tensors& x) {
-    torch::nn::MultiheadAttention layer(torch::nn::MultiheadAttentionOptions(32, 4));
+    auto layer = placed(torch::nn::MultiheadAttention(torch::nn::MultiheadAttentionOptions(32, 4)));
     return std::get<0>(layer->forward(x[0], x[0], x[0]));
   });
   add("transformer_encoder", {{10, 4, 32}}, [](const tensors& x) {
-    torch::nn::TransformerEncoderLayer layer(torch::nn::TransformerEncoderLayerOptions(32, 4).dropout(0.0));
+    auto layer = placed(torch::nn::TransformerEncoderLayer(torch::nn::TransformerEncoderLayerOptions(32, 4).dropout(0.0)));
     return layer->forward(x[0]);
   });
-  add("rnn", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(torch::nn::RNN(16, 32)->forward(x[0])); });
-  add("gru", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(torch::nn::GRU(16, 32)->forward(x[0])); });
+  add("rnn", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(placed(torch::nn::RNN(16, 32))->forward(x[0])); });
+  add("gru", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(placed(torch::nn::GRU(16, 32))->forward(x[0])); });
   add("lstm", {{10, 4, 16}}, [](const tensors& x) {
     const bool had_onednn = at::globalContext().userEnabledMkldnn();
     at::globalContext().setUserEnabledMkldnn(false);
-    auto output = std::get<0>(torch::nn::LSTM(16, 32)->forward(x[0]));
+    auto output = std::get<0>(placed(torch::nn::LSTM(16, 32))->forward(x[0]));
     at::globalContext().setUserEnabledMkldnn(had_onednn);
     return output;
   });
-  add("lstm_onednn", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(torch::nn::LSTM(16, 32)->forward(x[0])); });
-  add("lstm_cell", {{4, 16}}, [](const tensors& x) { return std::get<0>(torch::nn::LSTMCell(16, 32)->forward(x[0])); });
-  add("embedding_bag", {{100, 32}},
-      [](const tensors& x) { return std::get<0>(torch::embedding_bag(x[0], indices(100, {40}), torch::arange(0, 40, 10))); });
+  add("lstm_onednn", {{10, 4, 16}}, [](const tensors& x) { return std::get<0>(placed(torch::nn::LSTM(16, 32))->forward(x[0])); });
+  add("lstm_cell", {{4, 16}}, [](const tensors& x) { return std::get<0>(placed(torch::nn::LSTMCell(16, 32))->forward(x[0])); });
+  add("embedding_bag", {{100, 32}}, [](const tensors& x) {
+    return std::get<0>(torch::embedding_bag(x[0], indices(100, {40}), torch::arange(0, 40, 10, own_device())));
+  });
 }
 
 [[nodiscard]] inline std::vector<op_case> make_cases() {

@@ -91,14 +91,17 @@ inline void claim_cuda_guard() {
   slot.store(guard);
 }
 
-/// Registers the hooks, below any real ones: those of a CUDA library that is loaded later replace them. Hooks that libtorch has
-/// asked for already stay; then a program that asks whether CUDA is available is told no, all else works.
-inline void claim_cuda_hooks() {
+/// Registers the hooks, below any real ones: those of a CUDA library that is loaded later replace them. True, to be called when the
+/// program starts: libtorch asks for hooks once and keeps the answer.
+[[nodiscard]] inline bool claim_cuda_hooks() {
   auto* const registry = at::CUDAHooksRegistry();
-  if (registry->Has("CUDAHooks")) return;
-  registry->Register(
-      "CUDAHooks", [](at::CUDAHooksArgs) { return std::unique_ptr<at::CUDAHooksInterface>{new claimed_cuda_hooks}; },
-      c10::REGISTRY_FALLBACK);
+  if (!registry->Has("CUDAHooks")) {
+    registry->Register(
+        "CUDAHooks", [](at::CUDAHooksArgs) { return std::unique_ptr<at::CUDAHooksInterface>{new claimed_cuda_hooks}; },
+        c10::REGISTRY_FALLBACK);
+  }
+  return true;
 }
+[[gnu::visibility("default")]] inline const bool has_cuda_hooks = claim_cuda_hooks();
 
 }  // namespace memprof::detail

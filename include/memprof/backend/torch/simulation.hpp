@@ -68,10 +68,7 @@ inline void begin_simulation(const device_description& device) {
   all_operator_plans().forget_estimates();
   install_meta_allocator();
   const bool claims_cuda = is_cuda(device);
-  if (claims_cuda) {
-    claim_cuda_guard();
-    claim_cuda_hooks();
-  }
+  if (claims_cuda) claim_cuda_guard();
   is_claiming_cuda.store(claims_cuda, std::memory_order_relaxed);
   is_simulating.store(true, std::memory_order_relaxed);
   join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
