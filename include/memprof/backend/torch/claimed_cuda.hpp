@@ -91,8 +91,8 @@ inline void claim_cuda_guard() {
   slot.store(guard);
 }
 
-/// Registers the hooks, below any real ones: those of a CUDA library that is loaded later replace them. True, to be called when the
-/// program starts: libtorch asks for hooks once and keeps the answer.
+/// Registers the hooks, below any real ones: those of a CUDA library that is loaded later replace them. True, to be called when
+/// the program starts: libtorch asks for hooks once and keeps the answer.
 [[nodiscard]] inline bool claim_cuda_hooks() {
   auto* const registry = at::CUDAHooksRegistry();
   if (!registry->Has("CUDAHooks")) {

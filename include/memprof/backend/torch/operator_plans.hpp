@@ -26,6 +26,7 @@ struct operator_plan {
   std::string name;                                       ///< as in "aten::add.Tensor"
   std::atomic<const torch_rule_function*> rule{nullptr};  ///< null: there is none
   bool has_meta_kernel = false;                           ///< its own, or one composed of other operators
+  bool is_only_composed = false;                          ///< on Meta; the CPU has a kernel of its own
   std::atomic<const char*> cause{nullptr};                ///< why the last estimate was one
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};
@@ -117,6 +118,8 @@ class operator_plans {
       const auto rule = rules_.find(plan->name);
       plan->rule.store(rule == rules_.end() ? nullptr : rule->second, std::memory_order_release);
       plan->has_meta_kernel = has_meta_kernel(called);
+      plan->is_only_composed = plan->has_meta_kernel && !called.hasKernelForDispatchKey(c10::DispatchKey::Meta) &&
+                               called.hasKernelForDispatchKey(c10::DispatchKey::CPU);
     }
     return *plan;
   }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 /// @file
 /// Attention that never holds its scores (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, transformers/cuda). Queries, keys
@@ -65,9 +67,11 @@ inline void cpu_flash_attention_backward_rule(torch_call& call) {
   const auto [rows, columns] = score_tile_of(query, call.tensor(2));
   const std::int64_t threads = at::get_num_threads();
   const at::Tensor tiles = torch_call::empty({threads, 2 * rows * columns}, query, sums);
-  const at::Tensor row_sums = torch_call::empty({threads, rows}, query, sums);
   at::Tensor narrow_tiles;
   if (sums != query.scalar_type()) narrow_tiles = torch_call::empty({threads, 2 * rows * columns}, query);
+  std::vector<at::Tensor> row_sums;
+  for (std::int64_t thread = 0; thread < threads; ++thread) row_sums.push_back(torch_call::empty({rows}, query, sums));
+  row_sums.clear();
   call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
 }
 

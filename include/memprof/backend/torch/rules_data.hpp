@@ -5,7 +5,7 @@
 #include <cstdint>
 
 /// @file
-/// Operators that read data, which is not there: numbers are 0, truth values false, and tensors equal.
+/// Operators that read data, which is not there: numbers are 0, truth values false.
 
 namespace memprof::detail {
 
@@ -18,7 +18,13 @@ inline void read_number_rule(torch_call& call) {
   call.returns(at::Scalar{0.0});
 }
 
-inline void equal_rule(torch_call& call) { call.returns(true); }
+/// Equal is what is the same, as in the attention that asks whether its queries are its keys.
+inline void equal_rule(torch_call& call) {
+  const at::Tensor left = call.tensor(0);
+  const at::Tensor right = call.tensor(1);
+  call.returns(left.storage().is_alias_of(right.storage()) && left.storage_offset() == right.storage_offset() &&
+               left.sizes() == right.sizes() && left.strides() == right.strides());
+}
 
 inline constexpr known_rule data_rules[] = {
     {"aten::_local_scalar_dense", read_number_rule},

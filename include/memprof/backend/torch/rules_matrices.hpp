@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/cublas_workspace.hpp>
 #include <memprof/backend/torch/torch_call.hpp>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ inline void multiply_matrices(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
   call.run_meta_kernel();
+  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   at::Tensor left_copy;
   at::Tensor right_copy;
   if (is_copied_for_blas(left)) left_copy = torch_call::empty(left.sizes(), left);
@@ -44,6 +46,7 @@ inline void multiply_batches(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
   call.run_meta_kernel();
+  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   constexpr std::int64_t least_work = 400;
   if (left.size(1) * left.size(2) * right.size(2) < least_work) return;
   const bool copies_left = is_copied_for_blas(left);

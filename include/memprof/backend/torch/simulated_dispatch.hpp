@@ -180,6 +180,8 @@ inline void simulate(torch_call& call) {
   if (const torch_rule_function* const rule = plan.rule.load(std::memory_order_acquire)) {
     (*rule)(call);
   } else if (plan.has_meta_kernel) {
+    if (plan.is_only_composed)
+      call.approximate("simulated by the operators it can be composed of; its kernel may hold other memory");
     run_meta_kernel(call);
   } else {
     run_estimate(call, plan);

@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/claimed_cuda.hpp>
 #include <memprof/backend/torch/composite_overrides.hpp>
+#include <memprof/backend/torch/cublas_workspace.hpp>
 #include <memprof/backend/torch/meta_allocator.hpp>
 #include <memprof/backend/torch/operator_plans.hpp>
 #include <memprof/backend/torch/rule_table.hpp>
@@ -68,7 +69,10 @@ inline void begin_simulation(const device_description& device) {
   all_operator_plans().forget_estimates();
   install_meta_allocator();
   const bool claims_cuda = is_cuda(device);
-  if (claims_cuda) claim_cuda_guard();
+  if (claims_cuda) {
+    claim_cuda_guard();
+    cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
+  }
   is_claiming_cuda.store(claims_cuda, std::memory_order_relaxed);
   is_simulating.store(true, std::memory_order_relaxed);
   join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
