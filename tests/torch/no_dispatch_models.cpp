@@ -7,8 +7,11 @@
 #include <catch2/generators/catch_generators_range.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <thread>
 #include <utility>
@@ -177,4 +180,46 @@ TEST_CASE("torch no_dispatch: a thread of the program trains without data as wel
   const auto& cpu = simulated.profile.space("cpu");
   CHECK(cpu.cumulative_peak - expected.profile.space("cpu").cumulative_peak <= recorded::scalar_bytes);
   CHECK(cpu.cumulative_current == 0);
+}
+
+TEST_CASE("torch no_dispatch: threads train side by side, each with all of its own allocations") {
+  const configuration wanted{"GPT", architecture::gpt, {}, {}};
+  const auto one = simulate(wanted);
+  constexpr int threads = 4;
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  std::vector<std::thread> running;
+  for (int thread = 0; thread < threads; ++thread) {
+    running.emplace_back([&] {
+      (void)torch::zeros({1});
+      train(wanted, [](const char*) {});
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  capture.end();
+  const auto& cpu = capture.profile().space("cpu");
+  const auto& expected = one.profile.space("cpu");
+  const std::int64_t scalars = threads * static_cast<std::int64_t>(sizeof(float));
+  CHECK(cpu.allocations == threads * expected.allocations + scalars);
+  CHECK(cpu.allocation_count == threads * (expected.allocation_count + 1));
+  CHECK(cpu.deallocations == cpu.allocations);
+  CHECK(cpu.anomalies.unmatched_frees.count == 0);
+}
+
+TEST_CASE("torch no_dispatch: measures GPT-2 124M for real and simulated", "[.report]") {
+  const models::options gpt2{.layers = 12, .width = 768, .heads = 12, .vocabulary = 50257, .context = 256, .batch = 2};
+  const configuration wanted{"GPT-2 124M", architecture::gpt, gpt2, {.steps = 2}};
+  const auto seconds_of = [](auto run) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  };
+  recording real;
+  simulation simulated;
+  const double simulated_seconds = seconds_of([&] { simulated = simulate(wanted); });
+  const double real_seconds = seconds_of([&] { real = record_real(wanted); });
+  const auto real_peak = recorded::totals_of(real.all).peak;
+  const auto simulated_peak = recorded::totals_of(simulated.events.all).peak;
+  std::printf("GPT-2 124M, batch 2 x 256, 2 steps: %.2f s and %.3f MB for real, %.3f s and %.3f MB simulated\n", real_seconds,
+              static_cast<double>(real_peak) / 1e6, simulated_seconds, static_cast<double>(simulated_peak) / 1e6);
+  CHECK(split(real) == split(simulated.events));
 }

@@ -25,7 +25,6 @@ struct known_cause {
   static const std::vector<known_cause> causes{
       {"oneDNN reorders inputs, weights and results into blocks of channels in scratch memory; which, depends on the processor",
        {"conv1d", "conv2d", "conv2d_1x1", "conv2d_strided", "conv2d_depthwise", "conv_transpose2d", "conv3d"}},
-      {"the CPU kernel works on copies of input and result with the channels last", {"upsample_nearest", "upsample_bilinear"}},
       {"the gradient asks which elements are zero: the simulation takes all of them to be", {"prod"}},
       {"sizes and strides become small tensors for a while", {"repeat"}},
       {"indices of the bags are sorted in several small tensors", {"embedding_bag"}},

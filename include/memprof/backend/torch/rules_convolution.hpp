@@ -87,6 +87,17 @@ inline void image_backward_rule(torch_call& call) {
   const at::Tensor contiguous = torch_call::contiguous(gradient, format);
 }
 
+/// (self, output_size, ...) with a shape function that tells the result alone.
+inline void upsample_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  call.run_meta_kernel();
+  if (torch_call::is_on_cuda(input) || input.is_contiguous(c10::MemoryFormat::ChannelsLast)) return;
+  const at::Tensor& result = call.stack().back().toTensor();
+  const at::Tensor input_copy = torch_call::in_format(input.sizes(), input, c10::MemoryFormat::ChannelsLast);
+  const at::Tensor result_copy = torch_call::in_format(result.sizes(), result, c10::MemoryFormat::ChannelsLast);
+  call.approximate("with few channels or many threads the kernel needs no copies with the channels last");
+}
+
 /// (input, grid, ...), with grid (batch, height, width, 2)
 inline void grid_sampler_rule(torch_call& call) {
   const at::Tensor grid = call.tensor(1);
@@ -175,6 +186,8 @@ inline constexpr known_rule convolution_rules[] = {
     {"aten::max_pool2d_with_indices_backward", image_backward_rule},
     {"aten::avg_pool2d_backward", image_backward_rule},
     {"aten::adaptive_max_pool2d_backward", image_backward_rule},
+    {"aten::upsample_nearest2d", upsample_rule},
+    {"aten::upsample_bilinear2d", upsample_rule},
     {"aten::upsample_nearest2d_backward", image_backward_rule},
     {"aten::upsample_bilinear2d_backward", image_backward_rule},
     {"aten::grid_sampler_2d", grid_sampler_rule},
