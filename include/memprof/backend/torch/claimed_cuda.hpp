@@ -53,7 +53,7 @@ struct claimed_cuda_guard final : c10::impl::DeviceGuardImplInterface {
 
 /// What `torch::cuda::is_available()` and the seeding of generators ask. Outside a capture that claims CUDA there is no device.
 // No function is marked as an override: which of them exist, and where, differs between versions.
-// NOLINTBEGIN(modernize-use-override)
+// NOLINTBEGIN(modernize-use-override,readability-identifier-naming)
 struct claimed_cuda_hooks final : at::CUDAHooksInterface {
   static const at::Generator& only_generator() {
     static const at::Generator* const generator = new at::Generator{at::detail::createCPUGenerator()};
@@ -79,7 +79,7 @@ struct claimed_cuda_hooks final : at::CUDAHooksInterface {
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const { return 0; }
   void deviceSynchronize(c10::DeviceIndex) const {}
 };
-// NOLINTEND(modernize-use-override)
+// NOLINTEND(modernize-use-override,readability-identifier-naming)
 
 /// Puts the guard in the place of a missing one, or of one without a device (a CUDA build on a machine without). The slot stays
 /// taken after the capture: what was made in it may ask to the end of the process.

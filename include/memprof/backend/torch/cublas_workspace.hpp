@@ -47,7 +47,7 @@ static_assert(cublas_workspace_bytes("4096:2") == 0 && cublas_workspace_bytes(":
     if (const std::int64_t bytes = cublas_workspace_bytes(std::string_view{told}); bytes != 0) return bytes;
   }
   for (const std::string_view recent : {"141gb", "h100", "h200", "b100", "b200"}) {
-    if (device.name.view().find(recent) != std::string_view::npos) return 4096 * 8 * 1024;
+    if (device.name.view().find(recent) != std::string_view::npos) return std::int64_t{32} << 20;
   }
   return cublas_workspace_bytes(std::string_view{":4096:2:16:8"});
 }

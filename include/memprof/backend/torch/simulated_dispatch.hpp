@@ -110,12 +110,12 @@ inline bool shell_argument(c10::IValue& value, meta_shells& shells) {
   bool has_tensor = false;
   c10::List<c10::IValue> elements = value.toList().copy();  // of optional tensors
   for (std::size_t index = 0; index < elements.size(); ++index) {
-    const c10::IValue element = elements.get(index);
+    const c10::IValue& element = elements.get(index);
     if (!element.isTensor() || !element.toTensor().defined()) continue;
     elements.set(index, c10::IValue{shells.shell_of(element.toTensor())});
     has_tensor = true;
   }
-  if (has_tensor) value = c10::IValue{std::move(elements)};
+  if (has_tensor) value = c10::IValue{elements};
   return has_tensor;
 }
 
