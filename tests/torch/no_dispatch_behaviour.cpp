@@ -64,6 +64,38 @@ TEST_CASE("torch no_dispatch: a resize takes the new block before it lets the ol
   CHECK(a.storage().nbytes() == 12000);
 }
 
+TEST_CASE("torch no_dispatch: results have the strides and the type that they have for real") {
+  const auto results = [] {
+    const auto matrix = torch::ones({4, 6}).t();
+    const auto image = torch::ones({2, 3, 4, 5}).contiguous(torch::MemoryFormat::ChannelsLast);
+    const auto gaps = torch::ones({4, 6, 8}).permute({2, 0, 1}).slice(1, 0, 2);
+    std::vector<torch::Tensor> made;
+    for (const auto& x : {matrix, image, gaps}) {
+      made.push_back(torch::relu(x));
+      made.push_back(torch::gelu(x));
+      made.push_back(torch::empty_like(x));
+      made.push_back(torch::where(x > 0, x, x));
+      made.push_back(x + 1);
+      made.push_back(std::get<0>(torch::native_dropout(x, 0.5, true)));
+    }
+    made.push_back(torch::ones({2}, torch::kInt) * 2.5);  // a number takes no part in promotion
+    made.push_back(torch::ones({2}, torch::kHalf) * torch::ones({2}));
+    made.push_back(torch::ones({2}, torch::kInt) / 2);
+    made.push_back(torch::ones({2}, torch::kInt).sum());
+    return made;
+  };
+  const auto real = results();
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  const auto simulated = results();
+  REQUIRE(real.size() == simulated.size());
+  for (std::size_t index = 0; index < real.size(); ++index) {
+    INFO("result " << index);
+    CHECK(simulated[index].sizes() == real[index].sizes());
+    CHECK(simulated[index].strides() == real[index].strides());
+    CHECK(simulated[index].scalar_type() == real[index].scalar_type());
+  }
+}
+
 TEST_CASE("torch no_dispatch: what reads data gets zeros") {
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
   CHECK(torch::ones({1}).item<float>() == 0.0F);

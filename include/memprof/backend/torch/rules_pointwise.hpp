@@ -26,13 +26,20 @@ inline void like_second_rule(torch_call& call) { call.returns(torch_call::empty_
 inline void where_rule(torch_call& call) {
   const at::Tensor left = call.tensor(1);
   const at::Tensor right = call.tensor(2);
+  const at::Tensor& on = left.dim() == 0 ? right : left;  // a number on the host may choose among values on the device
   const at::ScalarType common = at::native::result_type({left, right});
   at::Tensor left_copy;
   at::Tensor right_copy;
   if (left.dim() != 0 && left.scalar_type() != common) left_copy = torch_call::empty_like(left, common);
   if (right.dim() != 0 && right.scalar_type() != common) right_copy = torch_call::empty_like(right, common);
-  // A number on the host may choose among values on the device.
-  call.returns(torch_call::empty(where_sizes(call), left.dim() == 0 ? right : left, common));
+  // A tensor of the result's sizes tells the order of its dimensions; none if all are broadcast.
+  const std::vector<std::int64_t> sizes = where_sizes(call);
+  for (const at::Tensor& input : {call.tensor(0), left, right}) {
+    if (input.sizes() == at::IntArrayRef{sizes}) {
+      return call.returns(detail::claim_strided(sizes, strides_like(input), c10::scalarTypeToTypeMeta(common), on.device()));
+    }
+  }
+  call.returns(torch_call::empty(sizes, on, common));
 }
 
 /// Gives a tensor that is written to the sizes of its result, as kernels do.
