@@ -1,0 +1,106 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+/// @file
+/// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` sees the bytes of every CPU tensor
+/// on every thread, and which operator allocated them for which of the program's scopes. docs/torch.md says what is not seen.
+///
+/// Needs libtorch 2.1 or later (CMake: `memprof::torch`). With `MEMPROF_ENABLED=0` everything here is there and does nothing.
+
+#include <memprof/backend/torch/module_annotation.hpp>
+#include <memprof/backend/torch/optimizer_annotation.hpp>
+#include <memprof/backend/torch/tensor_annotation.hpp>
+#include <memprof/backend/torch/track_pytorch_ops.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/cpu_allocator.hpp>
+#include <memprof/backend/torch/forward_scopes.hpp>
+#include <memprof/backend/torch/operator_scopes.hpp>
+#include <memprof/backend/torch/operator_table.hpp>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Counts the bytes of CPU tensors in the space `cpu`, and nothing else: the scopes are those of the program, and a category is
+/// what they or annotations tell.
+///
+/// While it is attached, libtorch allocates CPU tensors through an allocator of memprof's, which forwards to the one before.
+/// Attach it at a quiet point: libtorch exchanges allocators without a lock. Tensors may outlive the capture, and tensors from
+/// before may be freed in it. Throws `memprof::error` if libtorch does not let the allocator in.
+///
+/// Cost: two events for each tensor, some 45 ns together where libtorch itself needs 216.
+class torch_allocations {
+ public:
+  static constexpr std::string_view name = "torch_allocations";
+
+  void attach(event_sink&) {
+    detail::torch_cpu_allocator::instance().begin();
+    detail::process_operator_table().begin(detail::active_session());
+  }
+  void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
+
+  void describe(profile& result) const {
+    detail::process_operator_table().describe(result);
+    if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
+  }
+};
+
+/// The same, and an operation for each operator of libtorch, so that each block belongs to the innermost of them. Nodes of the
+/// backward pass stand under "gradients of X", X being the innermost scope of the program around the operator of the forward
+/// pass.
+///
+/// Categories: what an operator allocates that autograd records is an `activation`; what the backward pass allocates is
+/// `temporary`, until `annotate_module` tells that it is a gradient.
+///
+/// Cost: some 200 ns more for each operator, most of which libtorch needs to call an observer; 0.5 MiB of memory.
+class torch_backend {
+ public:
+  static constexpr std::string_view name = "torch_backend";
+
+  void attach(event_sink& sink) {
+    allocations_.attach(sink);
+    operators_.begin();
+  }
+  void detach() noexcept {
+    operators_.end();
+    allocations_.detach();
+  }
+  void describe(profile& result) const {
+    allocations_.describe(result);
+    result.cost.memory_bytes += static_cast<std::int64_t>(sizeof(detail::forward_scopes));
+  }
+
+ private:
+  torch_allocations allocations_;
+  detail::operator_scopes operators_;
+};
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+class torch_allocations {
+ public:
+  static constexpr std::string_view name = "torch_allocations";
+  void attach(event_sink&) noexcept {}
+  void detach() noexcept {}
+};
+
+class torch_backend {
+ public:
+  static constexpr std::string_view name = "torch_backend";
+  void attach(event_sink&) noexcept {}
+  void detach() noexcept {}
+};
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+
+namespace memprof::detail {
+
+/// Sizes of live blocks by address, from any thread. Only while PyTorch's operators are counted: the ledger knows sizes as well,
+/// but not in time for the operator that frees.
+class block_sizes {
+ public:
+  /// A size told later replaces one told before.
+  void insert(const void* address, std::size_t bytes) { insert_into(shard_of(address), address, bytes, true); }
+  void insert_if_new(const void* address, std::size_t bytes) { insert_into(shard_of(address), address, bytes, false); }
+
+  /// Forgets the block and returns its size; 0 if it is unknown.
+  [[nodiscard]] std::size_t take(const void* address) {
+    const nested_allocation hidden;
+    shard& home = shard_of(address);
+    const lock_guard lock{home.lock};
+    const auto found = home.sizes.find(address);
+    if (found == home.sizes.end()) return 0;
+    const std::size_t bytes = found->second;
+    home.sizes.erase(found);
+    return bytes;
+  }
+
+  void clear() {
+    const nested_allocation hidden;
+    for (shard& each : shards_) {
+      const lock_guard lock{each.lock};
+      each.sizes.clear();
+    }
+  }
+
+ private:
+  struct alignas(64) shard {
+    spin_lock lock;
+    std::unordered_map<const void*, std::size_t> sizes;
+  };
+
+  static void insert_into(shard& home, const void* address, std::size_t bytes, bool replaces) {
+    const nested_allocation hidden;
+    const lock_guard lock{home.lock};
+    const auto [entry, is_new] = home.sizes.emplace(address, bytes);
+    if (!is_new && replaces) entry->second = bytes;
+  }
+
+  /// Blocks of tensors begin at multiples of 64.
+  [[nodiscard]] shard& shard_of(const void* address) noexcept {
+    return shards_[(reinterpret_cast<std::uintptr_t>(address) / 64) % shards_.size()];
+  }
+
+  std::array<shard, 16> shards_;
+};
+
+}  // namespace memprof::detail

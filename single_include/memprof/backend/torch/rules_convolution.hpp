@@ -1,0 +1,205 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/torch_call.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Convolution, pooling and resampling of images. Sizes are (batch, channels, space...).
+
+namespace memprof::detail {
+
+inline constexpr const char* convolution_cause =
+    "results are exact; the scratch memory of the convolution library (reordered tensors, workspaces) is not known";
+
+/// A parameter for one dimension of space, where one number may stand for all.
+[[nodiscard]] inline std::int64_t in_dimension(const std::vector<std::int64_t>& all, std::size_t index) {
+  return all.size() == 1 ? all[0] : all.at(index);
+}
+
+/// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+inline void convolution_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const at::Tensor weight = call.tensor(1);
+  const bool is_transposed = call.flag(6);
+  const auto stride = call.integers(3);
+  const auto padding = call.integers(4);
+  const auto dilation = call.integers(5);
+  const auto output_padding = call.integers(7);
+  std::vector<std::int64_t> sizes{input.size(0), is_transposed ? weight.size(1) * call.integer(8) : weight.size(0)};
+  for (std::size_t index = 0; index + 2 < static_cast<std::size_t>(input.dim()); ++index) {
+    const std::int64_t size = input.sizes()[index + 2];
+    const std::int64_t reach = in_dimension(dilation, index) * (weight.sizes()[index + 2] - 1) + 1;
+    const std::int64_t step = in_dimension(stride, index);
+    const std::int64_t pad = 2 * in_dimension(padding, index);
+    sizes.push_back(is_transposed ? (size - 1) * step - pad + reach + in_dimension(output_padding, index)
+                                  : (size + pad - reach) / step + 1);
+  }
+  const c10::MemoryFormat format = input.suggest_memory_format();
+  const at::Tensor contiguous_input = torch_call::contiguous(input, format);
+  const at::Tensor contiguous_weight = torch_call::contiguous(weight, format);
+  call.approximate(convolution_cause);
+  call.returns(torch_call::in_format(sizes, input, format));
+}
+
+/// (grad_output, input, weight, bias_sizes, ..., output_mask) -> gradients of input, weight, bias
+inline void convolution_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const at::Tensor input = call.tensor(1);
+  const at::Tensor weight = call.tensor(2);
+  const c10::MemoryFormat format = input.suggest_memory_format();
+  const at::Tensor contiguous_gradient = torch_call::contiguous(gradient, format);
+  at::Tensor of_input;
+  at::Tensor of_weight;
+  at::Tensor of_bias;
+  if (call.wants(10, 0)) of_input = torch_call::in_format(input.sizes(), input, format);
+  if (call.wants(10, 1)) of_weight = torch_call::in_format(weight.sizes(), weight, format);
+  if (call.wants(10, 2)) of_bias = torch_call::empty({gradient.size(1)}, gradient);
+  call.approximate(convolution_cause);
+  call.returns(std::move(of_input), std::move(of_weight), std::move(of_bias));
+}
+
+/// `input` with other sizes of space.
+[[nodiscard]] inline at::Tensor with_space(const at::Tensor& input, const std::vector<std::int64_t>& space) {
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  const std::size_t first = sizes.size() - space.size();
+  for (std::size_t index = 0; index < space.size(); ++index) sizes[first + index] = space[index];
+  return torch_call::in_format(sizes, input, input.suggest_memory_format());
+}
+
+/// (self, output_size)
+inline void adaptive_pool_rule(torch_call& call) { call.returns(with_space(call.tensor(0), call.integers(1))); }
+/// (grad_output, self)
+inline void adaptive_pool_backward_rule(torch_call& call) {
+  at::Tensor of_input = torch_call::empty_like(call.tensor(1));
+  const at::Tensor contiguous = torch_call::contiguous(call.tensor(0));
+  call.returns(std::move(of_input));
+}
+
+/// (grad_output, ...) with a shape function that tells the result alone.
+inline void image_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const c10::MemoryFormat format = gradient.suggest_memory_format();
+  call.run_meta_kernel();
+  const at::Tensor contiguous = torch_call::contiguous(gradient, format);
+}
+
+/// (self, output_size, ...) with a shape function that tells the result alone.
+inline void upsample_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  call.run_meta_kernel();
+  if (torch_call::is_on_cuda(input) || input.is_contiguous(c10::MemoryFormat::ChannelsLast)) return;
+  const at::Tensor& result = call.stack().back().toTensor();
+  const at::Tensor input_copy = torch_call::in_format(input.sizes(), input, c10::MemoryFormat::ChannelsLast);
+  const at::Tensor result_copy = torch_call::in_format(result.sizes(), result, c10::MemoryFormat::ChannelsLast);
+  call.approximate("with few channels or many threads the kernel needs no copies with the channels last");
+}
+
+/// (input, grid, ...), with grid (batch, height, width, 2)
+inline void grid_sampler_rule(torch_call& call) {
+  const at::Tensor grid = call.tensor(1);
+  call.returns(with_space(call.tensor(0), {grid.sizes().begin() + 1, grid.sizes().end() - 1}));
+}
+/// (grad_output, input, grid, ..., output_mask) -> gradients of input and grid
+inline void grid_sampler_backward_rule(torch_call& call) {
+  at::Tensor of_input;
+  if (call.wants(call.size() - 1, 0)) of_input = torch_call::empty_like(call.tensor(1));
+  at::Tensor of_grid = torch_call::empty(call.tensor(2).sizes(), call.tensor(2));
+  const at::Tensor contiguous = torch_call::contiguous(call.tensor(0));
+  call.returns(std::move(of_input), std::move(of_grid));
+}
+
+/// (self, factor): channels become space.
+inline void pixel_shuffle_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const std::int64_t factor = call.integer(1);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  const std::size_t last = sizes.size() - 1;
+  sizes[last - 2] /= factor * factor;
+  sizes[last - 1] *= factor;
+  sizes[last] *= factor;
+  at::Tensor output = torch_call::in_format(sizes, input, input.suggest_memory_format());
+  const at::Tensor contiguous = torch_call::contiguous(input, input.suggest_memory_format());
+  call.returns(std::move(output));
+}
+/// (self, factor): space becomes channels.
+inline void pixel_unshuffle_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const std::int64_t factor = call.integer(1);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  const std::size_t last = sizes.size() - 1;
+  sizes[last - 2] *= factor * factor;
+  sizes[last - 1] /= factor;
+  sizes[last] /= factor;
+  at::Tensor output = torch_call::in_format(sizes, input, input.suggest_memory_format());
+  const at::Tensor contiguous = torch_call::contiguous(input, input.suggest_memory_format());
+  call.returns(std::move(output));
+}
+
+/// (self, kernel_size, dilation, padding, stride): every patch becomes a column.
+inline void im2col_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const auto kernel = call.integers(1);
+  const auto dilation = call.integers(2);
+  const auto padding = call.integers(3);
+  const auto stride = call.integers(4);
+  std::int64_t patches = 1;
+  for (std::size_t index = 0; index < 2; ++index) {
+    const std::int64_t size = input.size(static_cast<std::int64_t>(index) - 2);
+    const std::int64_t reach = in_dimension(dilation, index) * (in_dimension(kernel, index) - 1) + 1;
+    patches *= (size + 2 * in_dimension(padding, index) - reach) / in_dimension(stride, index) + 1;
+  }
+  const std::int64_t column = input.size(-3) * in_dimension(kernel, 0) * in_dimension(kernel, 1);
+  std::vector<std::int64_t> sizes{column, patches};
+  if (input.dim() == 4) sizes.insert(sizes.begin(), input.size(0));
+  // The kernel begins with a result of the input's size, whose storage then only grows.
+  at::Tensor result = torch_call::empty(input.sizes(), input);
+  const at::Tensor contiguous = torch_call::contiguous(input);
+  result.resize_(sizes);
+  call.returns(std::move(result));
+}
+/// (self, output_size, kernel_size, ...): the result keeps a storage of the size of the columns.
+inline void col2im_rule(torch_call& call) {
+  const at::Tensor columns = call.tensor(0);
+  const auto space = call.integers(1);
+  const auto kernel = call.integers(2);
+  std::vector<std::int64_t> sizes{columns.size(-2) / (in_dimension(kernel, 0) * in_dimension(kernel, 1)), in_dimension(space, 0),
+                                  in_dimension(space, 1)};
+  if (columns.dim() == 3) sizes.insert(sizes.begin(), columns.size(0));
+  at::Tensor result = torch_call::empty(columns.sizes(), columns);
+  const at::Tensor contiguous = torch_call::contiguous(columns);
+  result.resize_(sizes);
+  call.returns(std::move(result));
+}
+
+inline constexpr known_rule convolution_rules[] = {
+    {"aten::convolution", convolution_rule},
+    {"aten::convolution_overrideable", convolution_rule},
+    {"aten::convolution_backward", convolution_backward_rule},
+    {"aten::_adaptive_avg_pool2d", adaptive_pool_rule},
+    {"aten::_adaptive_avg_pool3d", adaptive_pool_rule},
+    {"aten::_adaptive_avg_pool2d_backward", adaptive_pool_backward_rule},
+    {"aten::_adaptive_avg_pool3d_backward", adaptive_pool_backward_rule},
+    {"aten::max_pool2d_with_indices_backward", image_backward_rule},
+    {"aten::avg_pool2d_backward", image_backward_rule},
+    {"aten::adaptive_max_pool2d_backward", image_backward_rule},
+    {"aten::upsample_nearest2d", upsample_rule},
+    {"aten::upsample_bilinear2d", upsample_rule},
+    {"aten::upsample_nearest2d_backward", image_backward_rule},
+    {"aten::upsample_bilinear2d_backward", image_backward_rule},
+    {"aten::grid_sampler_2d", grid_sampler_rule},
+    {"aten::grid_sampler_3d", grid_sampler_rule},
+    {"aten::grid_sampler_2d_backward", grid_sampler_backward_rule},
+    {"aten::grid_sampler_3d_backward", grid_sampler_backward_rule},
+    {"aten::pixel_shuffle", pixel_shuffle_rule},
+    {"aten::pixel_unshuffle", pixel_unshuffle_rule},
+    {"aten::im2col", im2col_rule},
+    {"aten::col2im", col2im_rule},
+};
+
+}  // namespace memprof::detail

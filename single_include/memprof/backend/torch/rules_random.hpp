@@ -1,0 +1,28 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/torch_call.hpp>
+
+/// @file
+/// Dropout. Tensors that are only filled with random numbers need no rule: their sizes are arguments.
+
+namespace memprof::detail {
+
+/// (input, p, train) -> (output, mask): the mask has one byte an element.
+inline void native_dropout_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const at::Tensor output = torch_call::empty_like(input);
+  const at::Tensor mask = torch_call::empty_like(input, at::kBool);
+  call.returns(output, mask);
+}
+
+/// (grad_output, mask, scale)
+inline void native_dropout_backward_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
+
+inline constexpr known_rule random_rules[] = {
+    {"aten::native_dropout", native_dropout_rule},
+    {"aten::native_dropout_backward", native_dropout_backward_rule},
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/tensor_events.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <c10/core/Layout.h>
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// An element type as users of PyTorch write it; those that are not listed keep the name that C++ has for them.
+[[nodiscard]] inline std::string_view dtype_name(c10::ScalarType type) noexcept {
+  switch (type) {
+    case c10::ScalarType::Float: return "float32";
+    case c10::ScalarType::Double: return "float64";
+    case c10::ScalarType::Half: return "float16";
+    case c10::ScalarType::BFloat16: return "bfloat16";
+    case c10::ScalarType::Long: return "int64";
+    case c10::ScalarType::Int: return "int32";
+    case c10::ScalarType::Short: return "int16";
+    case c10::ScalarType::Char: return "int8";
+    case c10::ScalarType::Byte: return "uint8";
+    case c10::ScalarType::Bool: return "bool";
+    default: return c10::toString(type);
+  }
+}
+
+/// Whether the tensor has a block of its own and plain sizes: not one that is sparse, nested, on "meta" or undefined.
+[[nodiscard]] inline bool has_block(const at::Tensor& tensor) {
+  return tensor.defined() && tensor.layout() == c10::kStrided && tensor.has_storage() && tensor.storage().data() != nullptr &&
+         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+}
+
+/// Interns what `annotate` would: name, shape and element type.
+[[nodiscard]] inline label describe_tensor(std::string_view name, const at::Tensor& tensor) {
+  std::string text{name};
+  text += "\x1f[";
+  for (const std::int64_t size : tensor.sizes()) {
+    if (text.back() != '[') text += ", ";
+    text += std::to_string(size);
+  }
+  text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
+  return find_label(text);
+}
+
+/// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
+inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category told) {
+  if (!tensor.defined()) return;
+  if (tensor.layout() == c10::kSparse) {
+    annotate_tensor(tensor._indices(), name, told);
+    annotate_tensor(tensor._values(), name, told);
+    return;
+  }
+  if (!has_block(tensor)) return;
+  const nested_allocation hidden;
+  annotate_block(tensor.storage().data(), told, describe_tensor(name, tensor));
+}
+
+[[nodiscard]] inline bool is_capturing() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0;
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape and element type in
+/// reports.
+///
+/// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
+inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
+  if (detail::is_capturing()) detail::annotate_tensor(tensor, name, category::input);
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate_input(const at::Tensor&, std::string_view) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

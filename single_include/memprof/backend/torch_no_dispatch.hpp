@@ -1,0 +1,103 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+/// @file
+/// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` lets a training step run without data.
+/// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
+/// rest. For libtorch 2.1 and later. A unit that includes this pays for libtorch's headers.
+
+#include <memprof/backend/torch/torch_call.hpp>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/claimed_cuda.hpp>
+#include <memprof/backend/torch/operator_plans.hpp>
+#include <memprof/backend/torch/rule_table.hpp>
+#include <memprof/backend/torch/simulated_dispatch.hpp>
+#include <memprof/backend/torch/simulation.hpp>
+
+#include <string>
+#include <utility>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Lets operations on this thread compute with data until the end of the scope: loading, or a tensor that decides what the
+/// program does. What they make is real, also as an input of simulated operations. Nests.
+///
+/// Computing with a tensor of the simulation in the scope throws `c10::Error`.
+class [[nodiscard]] real_scope {
+ public:
+  real_scope() noexcept { ++detail::this_simulating_thread.real_scopes; }
+  real_scope(const real_scope&) = delete;
+  real_scope& operator=(const real_scope&) = delete;
+  ~real_scope() { --detail::this_simulating_thread.real_scopes; }
+};
+
+/// Tells what a call of the operator `name` makes, with its overload if it has one, as in "aten::add.Tensor":
+/// `torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
+/// Holds for the process, in place of any rule there is. Thread-safe.
+inline void torch_rule(std::string_view name, torch_rule_function rule) {
+  detail::all_operator_plans().set_rule(name, std::move(rule));
+}
+
+/// What part of the elements operators like `nonzero`, `masked_select` and `unique` select, where the data decides: 0 to 1. 1, an
+/// upper bound, unless told. Throws `memprof::error` outside of that.
+inline void torch_selected_fraction(double fraction) {
+  if (!(fraction >= 0.0 && fraction <= 1.0)) {
+    detail::raise("torch_selected_fraction: " + std::to_string(fraction) + " is no fraction; use 0 to 1");
+  }
+  detail::selected_fraction.store(fraction, std::memory_order_relaxed);
+}
+
+/// A backend under which the program's tensors have no data: nothing is computed, and what is allocated is recorded at its true
+/// size and lifetime, in the spaces "cpu" and "cuda:0".
+///
+/// `capture_options::device` says whether there is a CUDA device: if its name or that of one of its spaces begins with "cuda",
+/// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
+///
+/// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key.
+class torch_no_dispatch {
+ public:
+  static constexpr std::string_view name = "torch_no_dispatch";
+
+  void attach(event_sink&, const capture_options& options) { detail::begin_simulation(options.device); }
+  void detach() noexcept { detail::end_simulation(); }
+  void describe(profile& result) const {
+    result.mode = run_mode::no_dispatch;
+    result.approximations = detail::all_operator_plans().estimates();
+  }
+};
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] real_scope {
+ public:
+  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  ~real_scope() {}
+};
+
+template <class Rule>
+void torch_rule(std::string_view, Rule&&) noexcept {}
+inline void torch_selected_fraction(double) noexcept {}
+
+class torch_no_dispatch {
+ public:
+  static constexpr std::string_view name = "torch_no_dispatch";
+
+  void attach(event_sink&) noexcept {}
+  void detach() noexcept {}
+};
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
