@@ -4,6 +4,7 @@
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/core/device_presets.hpp>
 
+#include <ATen/ScalarOps.h>
 #include <torch/library.h>
 #include <torch/torch.h>
 
@@ -78,7 +79,11 @@ TEST_CASE("torch no_dispatch: results have the strides and the type that they ha
       made.push_back(x + 1);
       made.push_back(std::get<0>(torch::native_dropout(x, 0.5, true)));
     }
-    made.push_back(torch::ones({2}, torch::kInt) * 2.5);  // a number takes no part in promotion
+    // A number takes part in promotion by its kind alone, also where it is a tensor already.
+    made.push_back(torch::ones({2}, torch::kInt) * 2.5);
+    at::Tensor number = c10::scalar_to_tensor(2.5);
+    number.unsafeGetTensorImpl()->set_wrapped_number(true);
+    made.push_back(torch::ones({2}, torch::kInt) * number);
     made.push_back(torch::ones({2}, torch::kHalf) * torch::ones({2}));
     made.push_back(torch::ones({2}, torch::kInt) / 2);
     made.push_back(torch::ones({2}, torch::kInt).sum());
