@@ -2,6 +2,8 @@
 #include <nano_gpt/input_error.hpp>
 #include <torch_gpt/train.hpp>
 
+#include <memprof/import/byte_size.hpp>
+
 #include <array>
 #include <charconv>
 #include <cstdint>
@@ -66,6 +68,10 @@ bool set_option(options& result, std::string_view name, std::string_view value) 
     result.text = value;
   } else if (name == "--json") {
     result.json = value;
+  } else if (name == "--device") {
+    result.device = value;
+  } else if (name == "--fit") {
+    result.fit = memprof::parse_byte_size(value);
   } else {
     return false;
   }
@@ -80,6 +86,12 @@ void check(const options& given) {
   if (model.is_llama() && model.d_model / model.heads % 2 != 0) {
     throw input_error{"--model llama needs heads of even width: try --d-model " + std::to_string(2 * model.d_model)};
   }
+  if (given.device != "cpu" && given.device != "cuda" && !given.no_dispatch) {
+    throw input_error{"--device " + given.device + " needs --no-dispatch: without it, give cpu or cuda"};
+  }
+  if (given.device == "cuda" && !given.no_dispatch && !torch::cuda::is_available()) {
+    throw input_error{"--device cuda needs a GPU and a libtorch built for it: add --no-dispatch to do without"};
+  }
   // Now, not after the training. Appending nothing leaves a file that is there as it is.
   if (given.json && !std::ofstream{*given.json, std::ios::app}) {
     throw input_error{"cannot write '" + *given.json + "': check --json, its folder and the permissions"};
@@ -88,13 +100,17 @@ void check(const options& given) {
 
 options parse_options(std::span<const char* const> arguments) {
   options result;
-  for (std::size_t index = 0; index < arguments.size(); index += 2) {
-    const std::string_view name = arguments[index];
+  for (std::size_t index = 0; index < arguments.size();) {
+    const std::string_view name = arguments[index++];
     if (name == "--help" || name == "-h") {
       result.help = true;
       return result;
     }
-    const std::string_view value = index + 1 < arguments.size() ? arguments[index + 1] : "";
+    if (name == "--no-dispatch") {
+      result.no_dispatch = true;
+      continue;
+    }
+    const std::string_view value = index < arguments.size() ? arguments[index++] : "";
     if (!set_option(result, name, value)) throw input_error{"unknown option '" + std::string{name} + "': --help lists all"};
     if (value.empty()) throw input_error{std::string{name} + " needs a value: --help shows an example"};
   }
@@ -115,6 +131,9 @@ void print_usage() {
   std::puts(
       "  --text FILE    what to learn (memprof's own documents)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
+      "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
+      "  --device NAME  cpu or cuda (cpu); with --no-dispatch it need not be there, and may be a preset such as gpu-24gb\n"
+      "  --fit SIZE     of a GPU, such as 24GB: whether the training would fit, and if not, where it would fail\n"
       "  --help         this text");
 }
 

@@ -95,7 +95,7 @@ decoder_impl::decoder_impl(const model_config& dimensions) : config{dimensions} 
 at::Tensor decoder_impl::forward(const at::Tensor& tokens, const at::Tensor& targets) {
   const auto scope = memprof::track_operation<"forward">();
   at::Tensor stream = tokens_embedding(tokens);
-  if (!positions_embedding.is_empty()) stream = stream + positions_embedding(at::arange(tokens.size(1), at::kLong));
+  if (!positions_embedding.is_empty()) stream = stream + positions_embedding(at::arange(tokens.size(1), tokens.options()));
   for (const auto& layer : *blocks) stream = layer->as<block_impl>()->forward(stream);
   const auto head_scope = memprof::track_operation<"head">();
   const at::Tensor logits = head(last_norm(stream));

@@ -22,10 +22,10 @@ class token_text {
   [[nodiscard]] std::int64_t size() const { return bytes_.numel(); }
 
   /// Random stretches of the text, which must be longer than `seq_len`.
-  [[nodiscard]] batch sample(std::int64_t batch_size, std::int64_t seq_len) const {
+  [[nodiscard]] batch sample(std::int64_t batch_size, std::int64_t seq_len, at::Device device) const {
     const at::Tensor first = at::randint(size() - seq_len, {batch_size, 1}, at::kLong);
     const at::Tensor places = first + at::arange(seq_len, at::kLong);
-    return {bytes_.index({places}).to(at::kLong), bytes_.index({places + 1}).to(at::kLong)};
+    return {bytes_.index({places}).to(at::kLong).to(device), bytes_.index({places + 1}).to(at::kLong).to(device)};
   }
 
  private:

@@ -1,9 +1,9 @@
 #include <nano_gpt/progress.hpp>
+#include <torch_gpt/memory_report.hpp>
 #include <torch_gpt/train.hpp>
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
-#include <memprof/profile/json.hpp>
 
 #include <torch/torch.h>
 
@@ -12,9 +12,10 @@
 namespace torch_gpt {
 
 void train(const options& options, const token_text& text) {
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  memory_report report{options};
   torch::manual_seed(static_cast<std::uint64_t>(options.seed));
   decoder model{options.model};
+  model->to(options.torch_device());
   memprof::annotate_module(model);
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-3)};
   const auto states = memprof::annotate_optimizer(optimizer);
@@ -23,7 +24,7 @@ void train(const options& options, const token_text& text) {
 
   nano_gpt::progress progress{static_cast<std::size_t>(options.steps)};
   for (std::int64_t step = 0; step < options.steps; ++step) {
-    const batch batch = text.sample(options.batch_size, options.model.seq_len);
+    const batch batch = text.sample(options.batch_size, options.model.seq_len, options.torch_device());
     const at::Tensor loss = model->forward(batch.tokens, batch.targets);
     memprof::snapshot("FORWARD_PASS");
     optimizer.zero_grad();
@@ -34,9 +35,7 @@ void train(const options& options, const token_text& text) {
     progress.show(loss.item<double>());
   }
   progress.finish();
-  capture.end();
-  memprof::print_memory_usage();
-  if (options.json) memprof::write_json(capture.profile(), *options.json);
+  report.print();
 }
 
 }  // namespace torch_gpt

@@ -17,7 +17,13 @@ struct options {
   std::int64_t seed = 1;
   std::optional<std::string> text;  ///< without: the repository's documents
   std::optional<std::string> json;  ///< where to write the profile
+  std::string device = "cpu";       ///< cpu, cuda, or with `no_dispatch` the name of a device that need not be there
+  bool no_dispatch = false;         ///< nothing is computed, and nothing allocated
+  std::optional<std::int64_t> fit;  ///< bytes of a GPU: whether the training would fit into it
   bool help = false;
+
+  /// Where the model is.
+  [[nodiscard]] torch::Device torch_device() const { return device == "cpu" ? torch::kCPU : torch::kCUDA; }
 };
 
 /// Trains and says how it goes; the program with memprof reports where the memory went.

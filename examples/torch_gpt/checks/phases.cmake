@@ -1,12 +1,13 @@
-# Parameters, gradients and moments, computed from the dimensions and compared with the profile of the last OPTIMIZER_STEP.
+# Parameters, gradients and moments, computed from the dimensions and compared with the profile of the last OPTIMIZER_STEP. MODE
+# is empty or --no-dispatch.
 set(layers 2)
 set(width 16)
 set(time 12)
 set(vocabulary 256)
 file(MAKE_DIRECTORY ${SCRATCH})
-set(json ${SCRATCH}/${MODEL}.json)
+set(json ${SCRATCH}/${MODEL}${MODE}.json)
 execute_process(
-  COMMAND ${PROGRAM} --model ${MODEL} --layers ${layers} --heads 2 --d-model ${width} --seq-len ${time} --batch-size 2 --steps 3 --json ${json}
+  COMMAND ${PROGRAM} --model ${MODEL} --layers ${layers} --heads 2 --d-model ${width} --seq-len ${time} --batch-size 2 --steps 3 --json ${json} ${MODE}
   OUTPUT_VARIABLE output ERROR_QUIET COMMAND_ERROR_IS_FATAL ANY)
 
 if(MODEL STREQUAL llama)

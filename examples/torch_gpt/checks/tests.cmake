@@ -11,6 +11,9 @@ endfunction()
 torch_gpt_add_check("memprof takes fewer than 10 changed lines in the loop" changed_lines)
 torch_gpt_add_check("a GPT has the categories of its dimensions" phases MODEL=gpt)
 torch_gpt_add_check("a Llama has the categories of its dimensions" phases MODEL=llama)
+torch_gpt_add_check("a GPT has the same categories without dispatch" phases MODEL=gpt MODE=--no-dispatch)
+torch_gpt_add_check("a Llama has the same categories without dispatch" phases MODEL=llama MODE=--no-dispatch)
+torch_gpt_add_check("says whether it fits a GPU that is not there, and where it fails" fits)
 torch_gpt_add_check("profiling changes no loss" same_losses)
 torch_gpt_add_check("refuses heads that do not divide the width" refuses "EXPECTED=--heads 5 does not divide --d-model 64"
   "ARGUMENTS=--heads 5")
@@ -19,3 +22,8 @@ torch_gpt_add_check("refuses an unknown model" refuses "EXPECTED=--model cannot 
 torch_gpt_add_check("refuses a value that is no number" refuses "EXPECTED=--steps cannot be 'ten'" "ARGUMENTS=--steps ten")
 torch_gpt_add_check("refuses a profile in a missing folder" refuses "EXPECTED=cannot write 'missing/p.json'"
   "ARGUMENTS=--json missing/p.json")
+torch_gpt_add_check("refuses a device that is not there" refuses "EXPECTED=--device gpu-24gb needs --no-dispatch"
+  "ARGUMENTS=--device gpu-24gb")
+torch_gpt_add_check("refuses a preset that is not known" refuses "EXPECTED=there is no device preset 'gpu-7gb'"
+  "ARGUMENTS=--no-dispatch --device gpu-7gb")
+torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMENTS=--fit 24Q")
