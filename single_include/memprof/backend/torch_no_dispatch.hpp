@@ -14,6 +14,7 @@
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/claimed_cuda.hpp>
 #include <memprof/backend/torch/operator_plans.hpp>
+#include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/rule_table.hpp>
 #include <memprof/backend/torch/simulated_dispatch.hpp>
 #include <memprof/backend/torch/simulation.hpp>
@@ -56,7 +57,7 @@ inline void torch_selected_fraction(double fraction) {
 }
 
 /// A backend under which the program's tensors have no data: nothing is computed, and what is allocated is recorded at its true
-/// size and lifetime, in the spaces "cpu" and "cuda:0".
+/// size and lifetime, in the spaces "cpu" and "cuda:0", for the operators and scopes that `torch_backend` would name.
 ///
 /// `capture_options::device` says whether there is a CUDA device: if its name or that of one of its spaces begins with "cuda",
 /// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
@@ -66,12 +67,21 @@ class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
 
-  void attach(event_sink&, const capture_options& options) { detail::begin_simulation(options.device); }
-  void detach() noexcept { detail::end_simulation(); }
+  void attach(event_sink&, const capture_options& options) {
+    detail::begin_simulation(options.device);
+    operators_.begin();
+  }
+  void detach() noexcept {
+    operators_.end();
+    detail::end_simulation();
+  }
   void describe(profile& result) const {
     result.mode = run_mode::no_dispatch;
     result.approximations = detail::all_operator_plans().estimates();
   }
+
+ private:
+  detail::operator_scopes operators_;
 };
 
 }  // namespace enabled

@@ -18,7 +18,7 @@
 
 namespace memprof::detail {
 
-[[nodiscard]] constexpr std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) noexcept {
+[[nodiscard]] constexpr std::int64_t up_to_multiple(std::int64_t value, std::int64_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
 }
 
@@ -102,10 +102,10 @@ inline void cuda_flash_attention_backward_rule(torch_call& call) {
   at::Tensor of_key = with_exchanged_heads(key);
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
   // Row sums and the wide sum of the query's gradient, over rounded sizes (flash_api.cpp, mha_bwd).
-  const std::int64_t rounded_length = rounded_up(query.size(2), 128);
+  const std::int64_t rounded_length = up_to_multiple(query.size(2), 128);
   const at::Tensor row_sums = torch_call::empty({batch, heads, rounded_length}, query, at::kFloat);
   const at::Tensor wide_gradient =
-      torch_call::empty({batch, rounded_length, heads, rounded_up(width, width <= 128 ? 32 : 64)}, query, at::kFloat);
+      torch_call::empty({batch, rounded_length, heads, up_to_multiple(width, width <= 128 ? 32 : 64)}, query, at::kFloat);
   // Grouped queries: gradients of keys and values for every head, which are then added up.
   at::Tensor of_every_key;
   at::Tensor of_every_value;
@@ -121,7 +121,7 @@ inline void cuda_efficient_attention_rule(torch_call& call) {
   const at::Tensor query = call.tensor(0);
   at::Tensor output = torch_call::transposed(
       torch_call::empty({query.size(0), query.size(2), query.size(1), call.tensor(2).size(3)}, query), 1, 2);
-  const std::int64_t rows = call.flag(4) ? rounded_up(query.size(2), 32) : 0;
+  const std::int64_t rows = call.flag(4) ? up_to_multiple(query.size(2), 32) : 0;
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), rows}, query, at::kFloat);
   call.returns(std::move(output), std::move(logsumexp), torch_call::empty({}, query, at::kLong),
                torch_call::empty({}, query, at::kLong));
@@ -136,7 +136,8 @@ inline void cuda_efficient_attention_backward_rule(torch_call& call) {
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
   at::Tensor of_bias;
   if (call.has(4) && call.tensor(4).defined() && call.wants(10, 3)) of_bias = torch_call::empty_like(call.tensor(4));
-  const at::Tensor row_sums = torch_call::empty({query.size(0), query.size(1), rounded_up(query.size(2), 32)}, query, at::kFloat);
+  const at::Tensor row_sums =
+      torch_call::empty({query.size(0), query.size(1), up_to_multiple(query.size(2), 32)}, query, at::kFloat);
   // Sums of the query's gradient are wide where the type is not.
   at::Tensor wide_gradient;
   if (query.scalar_type() != at::kFloat) wide_gradient = torch_call::empty(query.sizes(), query, at::kFloat);

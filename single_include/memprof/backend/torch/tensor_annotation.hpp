@@ -39,10 +39,15 @@ namespace detail {
   }
 }
 
-/// Whether the tensor has a block of its own and plain sizes: not one that is sparse, nested, on "meta" or undefined.
-[[nodiscard]] inline bool has_block(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.layout() == c10::kStrided && tensor.has_storage() && tensor.storage().data() != nullptr &&
-         !tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides();
+/// The address under which the tensor's block is recorded: that of its data, or of what stands for it in NO_DISPATCH. Null for a
+/// tensor without a block of its own and plain sizes, as one that is sparse, nested, on "meta" or undefined.
+[[nodiscard]] inline const void* block_address(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.has_storage() ||
+      tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    return nullptr;
+  }
+  const c10::DataPtr& block = tensor.storage().data_ptr();
+  return block.get() != nullptr ? block.get() : block.get_context();
 }
 
 /// Interns what `annotate` would: name, shape and element type.
@@ -65,9 +70,10 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
     annotate_tensor(tensor._values(), name, told);
     return;
   }
-  if (!has_block(tensor)) return;
+  const void* const address = block_address(tensor);
+  if (address == nullptr) return;
   const nested_allocation hidden;
-  annotate_block(tensor.storage().data(), told, describe_tensor(name, tensor));
+  annotate_block(address, told, describe_tensor(name, tensor));
 }
 
 [[nodiscard]] inline bool is_capturing() noexcept {
