@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 
 namespace torch_gpt {
 
@@ -20,7 +21,7 @@ namespace {
 [[nodiscard]] memprof::device_description device_named(const std::string& name) {
   if (name != "cpu" && name != "cuda") return memprof::device_preset(name);
   memprof::device_description device;
-  device.name = name;
+  device.name = std::string_view{name};
   return device;
 }
 
