@@ -88,6 +88,10 @@ inline void discard_old_events(registry& shared) noexcept {
   shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
+/// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
+/// pointers to them in the pages of the capture.
+inline constinit void* reachable_backends = nullptr;
+
 /// Destroys the last capture, under the lock, and returns its backends, to be destroyed without it.
 [[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
   kept_backends backends;
@@ -97,6 +101,7 @@ inline void discard_old_events(registry& shared) noexcept {
     unmap_pages(state, sizeof(capture_state));
   }
   shared.capture = nullptr;
+  reachable_backends = nullptr;
   return backends;
 }
 
@@ -165,6 +170,7 @@ inline void end_segment(std::string_view name) {
 [[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
   if (active_session() != number) return backends;
+  reachable_backends = backends.get();
   state_of(abi_1::process_registry)->backends = std::move(backends);
   return {};
 }

@@ -76,9 +76,10 @@ TEST_CASE("event log: the events of a capture on several threads make the same t
   capture.end();
   memprof::ledger replayed;
   log.replay(replayed);
-  const memprof::space_profile& cpu = capture.profile().space("cpu");
+  const memprof::profile profile = capture.profile();
+  const memprof::space_profile& cpu = profile.space("cpu");
   REQUIRE(replayed.space(memprof::cpu_space) != nullptr);
-  CHECK(replayed.events() == static_cast<std::uint64_t>(capture.profile().cost.events));
+  CHECK(replayed.events() == static_cast<std::uint64_t>(profile.cost.events));
   CHECK(replayed.space(memprof::cpu_space)->allocated() == cpu.allocations);
   CHECK(cpu.allocations == 100 * 3 * (64 + 1024));
   CHECK(replayed.space(memprof::cpu_space)->live() == 0);
