@@ -1256,6 +1256,26 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/detail/errno_guard.hpp>
+#include <cerrno>
+
+namespace memprof::detail {
+
+/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
+/// destructors, and by signal handlers.
+class [[nodiscard]] errno_guard {
+ public:
+  errno_guard() noexcept : before_(errno) {}
+  errno_guard(const errno_guard&) = delete;
+  errno_guard& operator=(const errno_guard&) = delete;
+  ~errno_guard() { errno = before_; }
+
+ private:
+  int before_;
+};
+
+}  // namespace memprof::detail
+
 // ---- <memprof/core/recorder.hpp>
 #include <atomic>
 #include <cstdint>
@@ -1419,6 +1439,7 @@ template <class Pauses>
 /// The first event of a thread, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_context& self, const event& described) noexcept {
+  const errno_guard kept;  // locks and pages ask the system
   if (self.has_exited) return record_after_exit<Pauses>(shared, described);
   bool has_room = false;
   bool is_first = false;
@@ -1652,7 +1673,9 @@ namespace detail {
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
 ///
 /// In a signal handler a call is safe, except as the first of its thread, which may allocate. A handler that interrupts the
-/// recording of another event is counted in the profile (`reentrant_events`) and not recorded.
+/// recording of another event is counted in the profile (`reentrant_events`) and not recorded; one that interrupts another
+/// function of memprof (`begin_capture`, `snapshot`, the making of a space) is taken for that function's own work and is not seen
+/// at all. No call changes errno.
 ///
 /// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
 class event_sink {

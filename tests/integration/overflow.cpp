@@ -4,7 +4,9 @@
 
 #include <memprof/memprof.hpp>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <thread>
@@ -58,6 +60,28 @@ TEST_CASE("overflow: the profiler's own memory does not grow with events after t
   CHECK(cost.events > 1'000'000);
   CHECK(cost.memory_bytes_at_million_events > 0);
   CHECK(cost.memory_bytes == cost.memory_bytes_at_million_events);
+}
+
+TEST_CASE("overflow: threads that empty each other's rings leave errno alone") {
+  const memprof::memory_space space{"overflow"};
+  auto capture = memprof::begin_capture({.ring_capacity = 2});
+  std::atomic<int> changes{0};
+  const auto record = [&] {
+    const memprof::event_sink sink;
+    errno = EDOM;
+    for (int count = 0; count < 20'000; ++count) {
+      sink.allocate(space, &count, 8);
+      sink.deallocate(space, &count, 8);
+      if (errno == EDOM) continue;
+      ++changes;
+      errno = EDOM;
+    }
+  };
+  {
+    const std::array<std::jthread, 4> threads{std::jthread{record}, std::jthread{record}, std::jthread{record},
+                                              std::jthread{record}};
+  }
+  CHECK(changes == 0);
 }
 
 TEST_CASE("overflow: drop counts every event that it drops, and the profile says that it is not exact") {

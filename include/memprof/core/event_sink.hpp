@@ -33,7 +33,9 @@ namespace detail {
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
 ///
 /// In a signal handler a call is safe, except as the first of its thread, which may allocate. A handler that interrupts the
-/// recording of another event is counted in the profile (`reentrant_events`) and not recorded.
+/// recording of another event is counted in the profile (`reentrant_events`) and not recorded; one that interrupts another
+/// function of memprof (`begin_capture`, `snapshot`, the making of a space) is taken for that function's own work and is not seen
+/// at all. No call changes errno.
 ///
 /// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
 class event_sink {

@@ -5,6 +5,7 @@
 #include <memprof/core/event_order.hpp>
 #include <memprof/core/event_ring.hpp>
 #include <memprof/core/registry.hpp>
+#include <memprof/detail/errno_guard.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -168,6 +169,7 @@ template <class Pauses>
 /// The first event of a thread, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_context& self, const event& described) noexcept {
+  const errno_guard kept;  // locks and pages ask the system
   if (self.has_exited) return record_after_exit<Pauses>(shared, described);
   bool has_room = false;
   bool is_first = false;

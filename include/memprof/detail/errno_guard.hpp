@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cerrno>
+
+namespace memprof::detail {
+
+/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
+/// destructors, and by signal handlers.
+class [[nodiscard]] errno_guard {
+ public:
+  errno_guard() noexcept : before_(errno) {}
+  errno_guard(const errno_guard&) = delete;
+  errno_guard& operator=(const errno_guard&) = delete;
+  ~errno_guard() { errno = before_; }
+
+ private:
+  int before_;
+};
+
+}  // namespace memprof::detail
