@@ -154,17 +154,17 @@ TEST_CASE("capacity: without a device nothing is limited, also after a capture t
   CHECK(made.space("dram").first_shortfall == memprof::capacity_shortfall{});
 }
 
-TEST_CASE("capacity: a tensor of a terabyte does not fit a preset, and nothing is allocated to find that out") {
+TEST_CASE("capacity: a tensor of 128 GiB does not fit a preset, and nothing is allocated to find that out") {
   memprof::memory_resource memory{"cuda:0"};
   auto capture = memprof::begin_capture({.mode = run_mode::no_dispatch, .device = memprof::device_preset("gpu-24gb")});
-  const std::size_t bytes = std::size_t{1} << 40;
+  const std::size_t bytes = std::size_t{1} << 37;
   memory.deallocate(memory.allocate(bytes), bytes);
   capture.end();
   const memprof::capacity_shortfall full = capture.profile().space("cuda:0").first_shortfall;
-  CHECK(full.requested == std::int64_t{1} << 40);
+  CHECK(full.requested == std::int64_t{1} << 37);
   CHECK(full.free == std::int64_t{24'207} << 20);
   CHECK(full.remedy.empty());
-  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("cuda:0 would have been full: 1048576.00 MB more"));
+  CHECK_THAT(memprof::to_text(capture.profile()), ContainsSubstring("cuda:0 would have been full: 131072.00 MB more"));
 }
 
 TEST_CASE("capacity: a negative one is refused by name, and no capture begins") {

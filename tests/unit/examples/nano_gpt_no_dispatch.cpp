@@ -151,6 +151,10 @@ TEST_CASE("nano_gpt: the configs have the published numbers of parameters") {
                     published{"llama-70b", 68'976'648'192, llama(80, 8192, 1024, 28672)});
   INFO(model.name);
   REQUIRE(model.computed == model.parameters);
+#if defined(__SANITIZE_THREAD__)
+  // It leaves a program between 0.5 and 1.5 TiB of addresses, by chance; parameters and gradients of the largest take 0.502.
+  if (model.parameters > 60'000'000'000) SKIP("the thread sanitizer has too few addresses for llama-70b");
+#endif
 
   auto capture = memprof::begin_capture({.mode = run_mode::no_dispatch});
   memprof::memory_resource memory{"cpu"};
