@@ -3,7 +3,6 @@
 #include <torch_gpt/train.hpp>
 
 #include <memprof/backend/torch.hpp>
-#include <memprof/memprof.hpp>
 
 #include <torch/torch.h>
 

@@ -8,7 +8,7 @@ function(torch_gpt_add_check name script)
   set_tests_properties("torch_gpt: ${name}" PROPERTIES LABELS torch)
 endfunction()
 
-torch_gpt_add_check("memprof takes fewer than 10 changed lines in the loop" changed_lines)
+torch_gpt_add_check("memprof takes fewer than 10 changed lines" ../../checks/changed_lines FEWER_THAN=10)
 torch_gpt_add_check("a GPT has the categories of its dimensions" phases MODEL=gpt)
 torch_gpt_add_check("a Llama has the categories of its dimensions" phases MODEL=llama)
 torch_gpt_add_check("a GPT has the same categories without dispatch" phases MODEL=gpt MODE=--no-dispatch)
