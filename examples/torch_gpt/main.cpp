@@ -2,6 +2,7 @@
 #include <nano_gpt/input_error.hpp>
 #include <torch_gpt/train.hpp>
 
+#include <memprof/core/device_presets.hpp>
 #include <memprof/import/byte_size.hpp>
 
 #include <array>
@@ -86,11 +87,12 @@ void check(const options& given) {
   if (model.is_llama() && model.d_model / model.heads % 2 != 0) {
     throw input_error{"--model llama needs heads of even width: try --d-model " + std::to_string(2 * model.d_model)};
   }
-  if (given.device != "cpu" && given.device != "cuda" && !given.no_dispatch) {
-    throw input_error{"--device " + given.device + " needs --no-dispatch: without it, give cpu or cuda"};
+  if (given.device != "cpu" && !given.no_dispatch) {
+    throw input_error{"--device " + given.device + " needs --no-dispatch: without it this program sees only tensors of the CPU"};
   }
-  if (given.device == "cuda" && !given.no_dispatch && !torch::cuda::is_available()) {
-    throw input_error{"--device cuda needs a GPU and a libtorch built for it: add --no-dispatch to do without"};
+  if (given.device != "cpu" && given.device != "cuda" &&
+      !memprof::device_preset(given.device).tensor_space().name.view().starts_with("cuda")) {
+    throw input_error{"--device " + given.device + " is no GPU: give cpu, cuda or a preset such as gpu-24gb"};
   }
   // Now, not after the training. Appending nothing leaves a file that is there as it is.
   if (given.json && !std::ofstream{*given.json, std::ios::app}) {
@@ -132,7 +134,7 @@ void print_usage() {
       "  --text FILE    what to learn (memprof's own documents)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
       "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
-      "  --device NAME  cpu or cuda (cpu); with --no-dispatch it need not be there, and may be a preset such as gpu-24gb\n"
+      "  --device NAME  cpu; with --no-dispatch also cuda or a preset such as gpu-24gb, which need not be there (cpu)\n"
       "  --fit SIZE     of a GPU, such as 24GB: whether the training would fit, and if not, where it would fail\n"
       "  --help         this text");
 }

@@ -53,6 +53,10 @@ void memory_report::print() {
 }
 
 void memory_report::print_fit() const {
+  if (log_.left_out() != 0) {
+    std::printf("Whether it fits is unknown: the system had no memory to keep the last %zu events.\n", log_.left_out());
+    return;
+  }
   const std::string space = options_.torch_device().is_cpu() ? "cpu" : "cuda:0";
   memprof::allocation_sequence sequence{memprof::memory_space{space}.id()};
   log_.replay(sequence);

@@ -33,6 +33,7 @@ struct request_sequence {
 struct request_variety {
   bool collects_garbage = true;
   bool uses_streams = true;
+  bool sizes_segments = true;
   bool uses_pools = true;
   bool empties_cache = true;
 };
@@ -56,7 +57,10 @@ struct request_variety {
   constexpr std::int64_t mib = std::int64_t{1} << 20;
   caching_allocator_options options;
   if (random.chance(60)) options.capacity = mib * static_cast<std::int64_t>(40 + random.below(400));
-  if (random.chance(30)) options.max_split_size = mib * static_cast<std::int64_t>(20 + random.below(60));
+  if (variety.sizes_segments && random.chance(20)) {
+    options.large_segment_size = mib * static_cast<std::int64_t>(10 + random.below(60));
+  }
+  if (random.chance(30)) options.max_split_size = options.large_segment_size + mib * static_cast<std::int64_t>(random.below(60));
   if (random.chance(20)) options.max_non_split_rounding = mib * static_cast<std::int64_t>(20 + random.below(40));
   if (random.chance(30)) options.roundup_power2_divisions.fill(std::int64_t{1} << random.below(6));
   options.expandable_segments = random.chance(40);
@@ -107,7 +111,8 @@ struct request_variety {
 /// The options, as a failing test shows them.
 [[nodiscard]] inline std::string to_text(const caching_allocator_options& options) {
   return "capacity " + std::to_string(options.capacity) + ", max_split_size " + std::to_string(options.max_split_size) +
-         ", max_non_split_rounding " + std::to_string(options.max_non_split_rounding) + ", roundup_power2_divisions " +
+         ", max_non_split_rounding " + std::to_string(options.max_non_split_rounding) + ", large_segment_size " +
+         std::to_string(options.large_segment_size) + ", roundup_power2_divisions " +
          std::to_string(options.roundup_power2_divisions[0]) + ", expandable_segments " +
          std::to_string(static_cast<int>(options.expandable_segments)) + ", per_process_memory_fraction " +
          std::to_string(options.per_process_memory_fraction) + ", garbage_collection_threshold " +

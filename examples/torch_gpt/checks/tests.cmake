@@ -24,6 +24,10 @@ torch_gpt_add_check("refuses a profile in a missing folder" refuses "EXPECTED=ca
   "ARGUMENTS=--json missing/p.json")
 torch_gpt_add_check("refuses a device that is not there" refuses "EXPECTED=--device gpu-24gb needs --no-dispatch"
   "ARGUMENTS=--device gpu-24gb")
+torch_gpt_add_check("refuses a GPU whose tensors it would not see" refuses "EXPECTED=--device cuda needs --no-dispatch"
+  "ARGUMENTS=--device cuda --fit 24GB")
+torch_gpt_add_check("refuses a device that is no GPU" refuses "EXPECTED=--device wormhole-12gb is no GPU"
+  "ARGUMENTS=--no-dispatch --device wormhole-12gb")
 torch_gpt_add_check("refuses a preset that is not known" refuses "EXPECTED=there is no device preset 'gpu-7gb'"
   "ARGUMENTS=--no-dispatch --device gpu-7gb")
 torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMENTS=--fit 24Q")

@@ -25,7 +25,7 @@ struct caching_allocator_options {
   /// Reserved bytes, as a part of those allowed, above which old cached blocks are freed; 0: never. Without effect unless
   /// `per_process_memory_fraction` is below 1 and there is a capacity, as in PyTorch.
   double garbage_collection_threshold = 0;
-  /// Blocks of this size and larger are not split.
+  /// Blocks of this size and larger are not split. At least `large_segment_size`.
   std::int64_t max_split_size = unlimited;
   /// By how much a block that is not split may exceed what is asked for.
   std::int64_t max_non_split_rounding = std::int64_t{20} << 20;
@@ -35,7 +35,7 @@ struct caching_allocator_options {
   /// MiB, up to [15] for 32 GiB and more. Powers of two; 0 and 1: sizes are multiples of 512.
   std::array<std::int64_t, roundup_intervals> roundup_power2_divisions{};
   bool expandable_segments = false;
-  /// The addresses that an expandable segment takes; 0: 9/8 of `capacity`, as PyTorch does.
+  /// The addresses that an expandable segment takes; 0: 9/8 of `capacity`, as PyTorch does, or 2^42 without a capacity.
   std::int64_t expandable_segment_range = 0;
 
   /// The most that may be reserved.
@@ -102,9 +102,11 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 
 /// How many addresses an expandable segment with such pages takes: whole pages.
 [[nodiscard]] constexpr std::int64_t expandable_range(const caching_allocator_options& options, std::int64_t page) noexcept {
-  constexpr std::int64_t most = std::int64_t{1} << 48;  // what a GPU can address; many such ranges fit into 64 bits
+  constexpr std::int64_t most = std::int64_t{1} << 48;           // what a GPU can address
+  constexpr std::int64_t without_limit = std::int64_t{1} << 42;  // more than any GPU has, and 2^21 of them fit below 2^63
   std::int64_t range = options.expandable_segment_range;
-  if (range == 0) range = options.capacity == 0 || options.capacity > most ? most : options.capacity + options.capacity / 8;
+  if (range == 0 && options.capacity == 0) range = without_limit;
+  if (range == 0) range = options.capacity > most ? most : options.capacity + options.capacity / 8;
   return rounded_up(range < most ? range : most, page);
 }
 

@@ -10,6 +10,7 @@
 #include <memprof/core/registry.hpp>
 #include <memprof/profile/build.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -32,9 +33,10 @@ struct failed_allocation {
   std::int64_t allocated = 0;       ///< blocks in use, with what rounding adds
   std::int64_t largest_cached = 0;  ///< of the free blocks that requests of its size class are served from
 
-  /// What could still have been reserved.
-  [[nodiscard]] std::int64_t free() const noexcept { return allowed - reserved; }
-  /// Reserved, but in no block in use: it lies in pieces, none of which the request fits into.
+  /// What could still have been reserved. An expandable segment may have taken more than is allowed of the device: PyTorch
+  /// compares with what a segment of a fixed size would take.
+  [[nodiscard]] std::int64_t free() const noexcept { return std::max(allowed - reserved, std::int64_t{0}); }
+  /// Reserved, but in no block in use: it lies in pieces that are too small, or that such a request may not have.
   [[nodiscard]] std::int64_t fragmented() const noexcept { return reserved - allocated; }
 
   bool operator==(const failed_allocation&) const = default;
@@ -117,8 +119,8 @@ namespace detail {
   return shared.labels == nullptr ? std::string{} : operation_path(sequence, operation, *shared.labels);
 }
 
-/// Whether the steps fit into `options.capacity`, all on one stream. Costs some ten to hundred nanoseconds a step, twice that if
-/// they do not fit. Raises an error if the options are impossible.
+/// Whether the steps fit into `options.capacity`, all on one stream. Costs a replay, and a second one unless it is certain that a
+/// limit made no difference. Raises an error if the options are impossible.
 [[nodiscard]] inline memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
   memory_fit result;
   caching_allocator allocator{options};
@@ -131,8 +133,10 @@ namespace detail {
     result.first_failure->event = failed.event;
     result.first_failure->operation = failed.operation;
   }
-  // Unless memory was given back early, a limit made no difference.
-  if (result.fits() && result.stats.num_device_free == 0) return result;
+  // Unless memory was given back early, a limit made no difference; but of expandable segments it also sets the length, by which
+  // blocks are chosen.
+  const bool depends_on_limit = options.expandable_segments && options.capacity != 0;
+  if (result.fits() && result.stats.num_device_free == 0 && !depends_on_limit) return result;
   caching_allocator unlimited{detail::with_capacity(options, 0)};
   (void)detail::replay(sequence, unlimited);
   result.unlimited_stats = unlimited.stats();

@@ -59,6 +59,9 @@ class allocation_sequence {
   [[nodiscard]] std::uint64_t replaced_allocations() const noexcept { return replaced_allocations_; }
 
  private:
+  /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
+  static constexpr std::uint64_t no_block = ~std::uint64_t{0};
+
   struct open_operation {
     std::uint32_t operation;
     label name;
@@ -66,17 +69,16 @@ class allocation_sequence {
   };
 
   void allocate(const event& told, const std::vector<open_operation>& open) {
-    if (told.bytes == 0) return;  // as in PyTorch, where that does not reach the allocator
     const live_blocks::insertion made = live_.insert(told.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
-    if (made.is_new) {
-      made.entry->bytes = told.bytes;
-      made.entry->owner = number_of_new_block();
-    } else {
+    std::uint64_t& block = made.entry->owner;
+    if (!made.is_new) {
       ++replaced_allocations_;
-      add_step(0, made.entry->owner, open);
+      free_block(block, open);
     }
-    add_step(told.bytes, made.entry->owner, open);
+    made.entry->bytes = told.bytes;
+    block = told.bytes == 0 ? no_block : number_of_new_block();
+    if (block != no_block) add_step(told.bytes, block, open);
   }
 
   void deallocate(std::uint64_t address, const std::vector<open_operation>& open) {
@@ -85,9 +87,14 @@ class allocation_sequence {
       ++unmatched_frees_;
       return;
     }
-    add_step(0, found->owner, open);
-    unused_.push_back(static_cast<std::uint32_t>(found->owner));
+    free_block(found->owner, open);
     live_.erase(found);
+  }
+
+  void free_block(std::uint64_t block, const std::vector<open_operation>& open) {
+    if (block == no_block) return;
+    add_step(0, block, open);
+    unused_.push_back(static_cast<std::uint32_t>(block));
   }
 
   [[nodiscard]] std::uint32_t number_of_new_block() {

@@ -34,8 +34,10 @@ inline void check(const caching_allocator_options& options) {
          "garbage_collection_threshold is from 0 to below 1");
   demand(options.large_segment_size >= smallest_large_segment && options.large_segment_size <= std::int64_t{1} << 48,
          "large_segment_size is from 10 MiB to 2^48 bytes");
-  demand(options.max_split_size > 0 && options.max_non_split_rounding >= 0 && options.expandable_segment_range >= 0,
-         "max_split_size, max_non_split_rounding and expandable_segment_range are bytes");
+  // Else a part of a new segment could be too large to be split again, and would be given back as if it were a whole segment.
+  demand(options.max_split_size >= options.large_segment_size, "max_split_size is at least large_segment_size");
+  demand(options.max_non_split_rounding >= 0 && options.expandable_segment_range >= 0,
+         "max_non_split_rounding and expandable_segment_range are bytes");
   for (const std::int64_t divisions : options.roundup_power2_divisions) {
     demand(divisions >= 0 && std::popcount(static_cast<std::uint64_t>(divisions)) <= 1,
            "roundup_power2_divisions are powers of two, or 0");
@@ -49,7 +51,7 @@ inline void check(const caching_allocator_options& options) {
 ///
 /// Follows c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6 to 2.14; docs/caching_allocator.md has the rules and what is left
 /// out. Not synchronised. It allocates from the heap: a backend calls it where its own hooks do not see that. A request or a free
-/// costs some ten to hundred nanoseconds, and a retry a pass over the cached blocks.
+/// costs a search in the cached blocks of its pool, logarithmic in their number, and a retry a pass over them.
 class caching_allocator {
  public:
   /// A pool of its own for the memory of a CUDA graph or a `torch.cuda.MemPool`; 0 is the one that all others use.

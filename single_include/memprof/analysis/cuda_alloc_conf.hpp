@@ -22,13 +22,19 @@ namespace memprof {
 namespace detail {
 
 /// Keys that change what is reserved.
-inline constexpr std::array<std::string_view, 8> modelled_alloc_conf_keys{
-    "backend",           "expandable_segments",       "garbage_collection_threshold", "large_segment_size_mb",
-    "max_split_size_mb", "max_non_split_rounding_mb", "per_process_memory_fraction",  "roundup_power2_divisions"};
+inline constexpr std::array<std::string_view, 9> modelled_alloc_conf_keys{"backend",
+                                                                          "expandable_segments",
+                                                                          "garbage_collection_threshold",
+                                                                          "large_segment_size_mb",
+                                                                          "max_split_size_mb",
+                                                                          "max_non_split_rounding_mb",
+                                                                          "per_process_memory_fraction",
+                                                                          "roundup_power2_divisions",
+                                                                          "throw_on_cudamalloc_oom"};
 
 /// Keys that have no effect on how much memory of the device is reserved. All that begin with "pinned_" have none either.
-inline constexpr std::array<std::string_view, 4> ineffective_alloc_conf_keys{
-    "graph_capture_record_stream_reuse", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc", "throw_on_cudamalloc_oom"};
+inline constexpr std::array<std::string_view, 3> ineffective_alloc_conf_keys{
+    "graph_capture_record_stream_reuse", "release_lock_on_cudamalloc", "release_lock_on_hipmalloc"};
 
 /// Reads "key:value,key:[value:value,...]", in which spaces mean nothing.
 class alloc_conf_reader {
@@ -64,6 +70,8 @@ class alloc_conf_reader {
       options_.expandable_segments = truth();
     } else if (key_ == "backend") {
       read_backend();
+    } else if (key_ == "throw_on_cudamalloc_oom") {
+      if (truth()) fault("throw_on_cudamalloc_oom:True, which refuses requests early, is not modelled; leave it out");
     } else if (is_ineffective(key_)) {
       skip_value();
     } else if (key_.starts_with("expandable_segments_reserve")) {
@@ -244,7 +252,8 @@ class alloc_conf_reader {
 /// a key that comes twice the last counts. Empty text is no option.
 ///
 /// Keys without effect on the device's memory are accepted. Raises an error that names the key and what it takes, or for an
-/// unknown key those there are. Also refused: backend:cudaMallocAsync, which is not modelled.
+/// unknown key those there are. Also refused: backend:cudaMallocAsync and throw_on_cudamalloc_oom:True, which are not modelled.
+/// Whether sizes go together is for `caching_allocator` to say, since keys may come in any order.
 [[nodiscard]] inline caching_allocator_options parse_cuda_alloc_conf(std::string_view text) {
   return detail::alloc_conf_reader{text}.read();
 }

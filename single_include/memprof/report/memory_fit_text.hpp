@@ -27,7 +27,9 @@ namespace detail {
   text += failure.fragmented() == 0 ? std::string{".\n"}
                                     : " and " + megabytes(failure.fragmented()) + " cached, in pieces of at most " +
                                           megabytes(failure.largest_cached) + " for such requests.\n";
-  if (failure.requested <= failure.free() + failure.fragmented()) {
+  if (failure.requested <= failure.free()) {
+    text += "  That would do, but the allocator takes memory from the device in larger segments or pages.\n";
+  } else if (failure.requested <= failure.allowed - failure.allocated) {
     text += "  Without fragmentation it would fit: expandable segments may help, unless they are on.\n";
   }
   return text;

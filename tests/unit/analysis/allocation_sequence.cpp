@@ -62,6 +62,16 @@ TEST_CASE("allocation sequence: other memory spaces and blocks without bytes hav
   CHECK(sequence.unmatched_frees() == 0);
 }
 
+TEST_CASE("allocation sequence: a block without bytes is live, and is freed or replaced without a step") {
+  allocation_sequence sequence{space};
+  apply(sequence, {allocation(0x100, 0), deallocation(0x100), allocation(0x200, 0), allocation(0x200, 8), allocation(0x200, 0),
+                   deallocation(0x200), deallocation(0x200), allocation(0x300, 4)});
+  CHECK(steps_of(sequence) == bytes_and_block{{8, 0}, {0, 0}, {4, 0}});
+  CHECK(sequence.replaced_allocations() == 2);
+  CHECK(sequence.unmatched_frees() == 1);
+  CHECK(sequence.block_count() == 1);
+}
+
 TEST_CASE("allocation sequence: a free of an unknown address is counted, and an allocation at a live one frees the older block") {
   allocation_sequence sequence{space};
   apply(sequence, {deallocation(0x500), allocation(0x100, 10), allocation(0x100, 30), deallocation(0x100), deallocation(0x100)});

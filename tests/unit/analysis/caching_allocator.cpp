@@ -455,6 +455,10 @@ TEST_CASE("caching allocator: options that cannot be are refused with the rule")
   CHECK(refusal({.per_process_memory_fraction = std::numeric_limits<double>::quiet_NaN()}).find("fraction") != std::string::npos);
   CHECK(refusal({.garbage_collection_threshold = 1}).find("garbage_collection_threshold") != std::string::npos);
   CHECK(refusal({.max_split_size = 0}).find("max_split_size") != std::string::npos);
+  CHECK(refusal({.max_split_size = 20 * mib - 1}).find("at least large_segment_size") != std::string::npos);
+  CHECK(refusal({.max_split_size = 20 * mib}).empty());
+  CHECK(refusal({.max_split_size = 20 * mib, .large_segment_size = 64 * mib}).find("at least large_segment_size") !=
+        std::string::npos);
   CHECK(refusal({.large_segment_size = 0}).find("large_segment_size") != std::string::npos);
   caching_allocator_options options;
   options.roundup_power2_divisions[3] = 6;

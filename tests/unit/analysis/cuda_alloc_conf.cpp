@@ -86,7 +86,7 @@ TEST_CASE("alloc conf: sizes that no byte count can hold are no limit") {
 TEST_CASE("alloc conf: keys that do not change what is reserved are accepted with any value") {
   const caching_allocator_options options = parse_cuda_alloc_conf(
       "release_lock_on_cudamalloc:True,pinned_num_register_threads:8,pinned_reserve_segment_size_mb:64,pinned_list:[1:2,3],"
-      "graph_capture_record_stream_reuse:True,throw_on_cudamalloc_oom:True,max_split_size_mb:100");
+      "graph_capture_record_stream_reuse:True,throw_on_cudamalloc_oom:False,max_split_size_mb:100");
   CHECK(options.max_split_size == 100 * mib);
 }
 
@@ -103,6 +103,7 @@ TEST_CASE("alloc conf: an unknown key is named, with those there are") {
 TEST_CASE("alloc conf: what is not modelled is refused, with what to do") {
   CHECK(is_in("leave it out", refusal("backend:cudaMallocAsync")));
   CHECK(is_in("leave it out", refusal("expandable_segments_reserve:0.5")));
+  CHECK(is_in("leave it out", refusal("throw_on_cudamalloc_oom:True")));
   CHECK(is_in("backend is 'natve'; it takes native", refusal("backend:natve")));
 }
 

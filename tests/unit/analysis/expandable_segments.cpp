@@ -139,6 +139,18 @@ TEST_CASE("expandable segments: a segment has addresses for 9/8 of the device, a
   CHECK(allocator.stats().reserved_bytes.current == 160 * mib);
 }
 
+TEST_CASE("expandable segments: without a limit their addresses last for more than a million times empty_cache") {
+  caching_allocator allocator{{.expandable_segments = true}};
+  int served = 0;
+  for (; served < 1'000'000; ++served) {
+    const cached_block* const block = allocator.allocate(megabytes(5));
+    if (block == nullptr) break;
+    allocator.deallocate(block);
+    allocator.empty_cache();
+  }
+  CHECK(served == 1'000'000);
+}
+
 TEST_CASE("expandable segments: a request that exceeds the addresses of a segment fails") {
   caching_allocator allocator{{.expandable_segments = true, .expandable_segment_range = 40 * mib}};
   CHECK(allocator.allocate(megabytes(41)) == nullptr);

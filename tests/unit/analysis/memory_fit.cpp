@@ -81,6 +81,39 @@ TEST_CASE("memory fit: the first request that fails is told with what was there 
   CHECK(fit.unlimited_stats.requested_bytes.peak == 89 * mib);
 }
 
+TEST_CASE("memory fit: nothing is free, and not less, where an expandable segment took more than is allowed") {
+  program steps;
+  steps.allocate(1, 41 * mib).allocate(2, 30 * mib);  // 41 of 50 are allowed, and three pages of 20 taken
+  const memory_fit fit =
+      fit_memory(steps.sequence(), {.capacity = 100 * mib, .per_process_memory_fraction = 0.5, .expandable_segments = true});
+  REQUIRE_FALSE(fit.fits());
+  CHECK(fit.first_failure->allowed == 50 * mib);
+  CHECK(fit.first_failure->reserved == 60 * mib);
+  CHECK(fit.first_failure->free() == 0);
+}
+
+TEST_CASE("memory fit: what would be needed without a limit does not depend on the limit") {
+  memprof::property::random_numbers random{20261121};
+  for (int count = 0; count < 2000; ++count) {
+    program steps;
+    std::vector<std::uint64_t> live;
+    for (std::uint64_t block = 0; block < 60; ++block) {
+      steps.allocate(block, static_cast<std::int64_t>(1 + random.below(40 * mib)));
+      live.push_back(block);
+      while (!live.empty() && random.chance(45)) {
+        const std::size_t index = random.below(live.size());
+        steps.deallocate(live[index]);
+        live[index] = live.back();
+        live.pop_back();
+      }
+    }
+    caching_allocator_options options{.expandable_segments = true};
+    const memory_fit unlimited = fit_memory(steps.sequence(), options);
+    options.capacity = unlimited.stats.reserved_bytes.peak;
+    REQUIRE(fit_memory(steps.sequence(), options).unlimited_stats == unlimited.stats);
+  }
+}
+
 TEST_CASE("memory fit: an operation has the path it has in a profile") {
   memprof::label_table labels;
   const memprof::label forward = labels.intern("forward");

@@ -49,6 +49,13 @@ TEST_CASE("memory fit text: what does not fit is told with the operation, the ro
         "  Without fragmentation it would fit: expandable segments may help, unless they are on.\n"
         "  Without a limit it would reserve at most 110.00 MB, of which 89.00 MB are allocated at once for the 88.00 MB that are "
         "asked for.\n");
+  fit.first_failure->requested = 19 * mib;
+  CHECK(to_text(fit).find("fragmentation") == std::string::npos);
+  CHECK(to_text(fit).find("  That would do, but the allocator takes memory from the device in larger segments or pages.\n") !=
+        std::string::npos);
+  fit.first_failure->requested = 36 * mib;
+  CHECK(to_text(fit).find("Without fragmentation it would fit") != std::string::npos);
+  CHECK(to_text(fit).find("That would do") == std::string::npos);
   fit.first_failure->requested = 37 * mib;
   CHECK(to_text(fit).find("outside every operation (event 7)") != std::string::npos);
   CHECK(to_text(fit).find("fragmentation") == std::string::npos);
