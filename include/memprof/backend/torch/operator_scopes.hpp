@@ -60,6 +60,8 @@ class operator_scopes {
 
  private:
   static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
+    // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
+    if (function.isAsync()) return nullptr;
     // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
     const std::uint32_t capture = abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
     torch_thread& self = this_torch_thread;
