@@ -9,11 +9,11 @@
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/capture/session.hpp>
 #include <memprof/capture/track_operation.hpp>
 #include <memprof/core/category.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
@@ -94,10 +94,6 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
   annotate_block(address, told, describe_tensor(name, tensor));
 }
 
-[[nodiscard]] inline bool is_capturing() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0;
-}
-
 }  // namespace detail
 
 inline namespace enabled {
@@ -107,7 +103,7 @@ inline namespace enabled {
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
-  if (detail::is_capturing()) detail::annotate_tensor(tensor, name, category::input);
+  if (detail::active_session() != 0) detail::annotate_tensor(tensor, name, category::input);
 }
 
 }  // namespace enabled
