@@ -1,6 +1,7 @@
 #include "models.hpp"
 #include "recorded_events.hpp"
 
+#include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/core/device_presets.hpp>
 
@@ -99,6 +100,34 @@ TEST_CASE("torch no_dispatch: results have the strides and the type that they ha
     CHECK(simulated[index].strides() == real[index].strides());
     CHECK(simulated[index].scalar_type() == real[index].scalar_type());
   }
+}
+
+TEST_CASE("torch no_dispatch: torch_backend in the same capture is refused, and leaves nothing attached") {
+  c10::Allocator* const before = c10::GetAllocator(c10::kCPU);
+  const auto check_refusal = [&](auto begin) {
+    std::string said;
+    try {
+      auto capture = begin();
+    } catch (const memprof::error& refusal) {
+      said = refusal.what();
+    }
+    CHECK_THAT(said, ContainsSubstring("give one of torch_backend and torch_no_dispatch"));
+    CHECK(c10::GetAllocator(c10::kCPU) == before);
+    CHECK(torch::ones({8}).sum().item<float>() == 8.0F);
+    CHECK_FALSE(torch::cuda::is_available());
+  };
+  const memprof::capture_options cuda{.device = {"cuda"}};
+  check_refusal([&] { return memprof::begin_capture<memprof::torch_backend, memprof::torch_no_dispatch>(cuda); });
+  check_refusal([&] { return memprof::begin_capture<memprof::torch_no_dispatch, memprof::torch_backend>(cuda); });
+  {
+    auto capture = memprof::begin_capture<memprof::torch_backend>();
+    const auto a = torch::ones({8});
+    CHECK(capture.profile().space("cpu").cumulative_current == 32);
+  }
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  const auto a = torch::ones({8});
+  CHECK(capture.profile().space("cpu").cumulative_current == 32);
+  CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
 
 TEST_CASE("torch no_dispatch: what reads data gets zeros") {

@@ -43,8 +43,8 @@ class torch_allocations {
   static constexpr std::string_view name = "torch_allocations";
 
   void attach(event_sink&) {
-    detail::torch_cpu_allocator::instance().begin();
     detail::process_operator_table().begin(detail::active_session());
+    detail::torch_cpu_allocator::instance().begin();  // the last that may throw: nothing need be undone
   }
   void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
 
@@ -67,8 +67,13 @@ class torch_backend {
   static constexpr std::string_view name = "torch_backend";
 
   void attach(event_sink& sink) {
-    allocations_.attach(sink);
     operators_.begin();
+    try {
+      allocations_.attach(sink);
+    } catch (...) {
+      operators_.end();
+      throw;
+    }
   }
   void detach() noexcept {
     operators_.end();
