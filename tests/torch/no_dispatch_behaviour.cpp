@@ -12,6 +12,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -206,6 +207,42 @@ TEST_CASE("torch no_dispatch: sizes that depend on data are upper bounds, or the
   CHECK(nonzero->count == 4);  // two of them asked by the indexing
   CHECK(nonzero->bytes == (200 * 2 + 200 * 2 + 50 * 2 + 50 * 2) * 8);
   CHECK_THAT(nonzero->cause, ContainsSubstring("depends on data"));
+}
+
+TEST_CASE("torch no_dispatch: dimensions that are not there are refused as by the kernels") {
+  const auto refusals = [] {
+    const auto scalar = torch::ones({});
+    const auto matrix = torch::ones({4, 4});
+    return std::vector<std::string>{
+        fault_of([&] { (void)at::unique_dim(scalar, 0); }),
+        fault_of([&] { (void)at::pixel_shuffle(matrix, 2); }),
+        fault_of([&] { (void)at::pixel_unshuffle(matrix, 2); }),
+        fault_of([&] { (void)matrix.repeat({2}); }),
+    };
+  };
+  const auto real = refusals();
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  const auto simulated = refusals();
+  for (std::size_t index = 0; index < real.size(); ++index) {
+    INFO("refusal " << index);
+    CHECK_FALSE(real[index].empty());
+    CHECK(simulated[index] == real[index]);
+  }
+  CHECK(capture.profile().space("cpu").cumulative_current == 0);
+}
+
+TEST_CASE("torch no_dispatch: a tensor without dimensions is unfolded, and its gradient has none") {
+  const auto run = [] {
+    const auto scalar = torch::ones({}).requires_grad_();
+    auto unfolded = scalar.unfold(0, 1, 1);
+    CHECK(unfolded.sizes() == std::vector<std::int64_t>{1});
+    unfolded.backward(torch::ones({1}));
+    CHECK(scalar.grad().sizes().empty());
+  };
+  run();
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  run();
+  CHECK(capture.profile().space("cpu").cumulative_current == 0);
 }
 
 // --- operators that are not libtorch's --------------------------------------------------------------------------------
