@@ -3,7 +3,8 @@
 /// @file
 /// Captures of libtorch programs on CUDA: `memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>()`.
 ///
-/// Needs libtorch 2.2 or later with CUDA, and the CUDA toolkit's headers; that is why `torch.hpp` does not include it.
+/// Needs libtorch with CUDA, and the CUDA toolkit's headers; that is why `torch.hpp` does not include it. Written for 2.2 and
+/// later, compiled with 2.13 alone.
 
 #include <memprof/config.hpp>
 #include <memprof/core/event_sink.hpp>

@@ -78,8 +78,8 @@ class torch_cpu_allocator final : public c10::Allocator {
     is_in_place_ = true;
   }
 
-  // What follows has no `override`, because what there is to override depends on libtorch: up to 2.1 `allocate` is const, and
-  // `copy_data` came with 2.2.
+  // What follows has no `override`, because what there is to override depends on libtorch: in older ones `allocate` is const, and
+  // there is no `copy_data`.
   // NOLINTBEGIN(modernize-use-override)
 
   c10::DataPtr allocate(std::size_t bytes) { return allocate_recorded(bytes); }
