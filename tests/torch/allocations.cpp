@@ -181,8 +181,12 @@ TEST_CASE("torch allocations: raw blocks and lazy copies are what they are witho
 
 TEST_CASE("torch allocations: two backends that record the same tensors are refused, and the program goes on") {
   CHECK_THROWS_AS((memprof::begin_capture<memprof::torch_allocations, memprof::torch_backend>()), memprof::error);
+  CHECK_THROWS_AS((memprof::begin_capture<memprof::torch_backend, memprof::torch_allocations>()), memprof::error);
+  CHECK_THROWS_AS((memprof::begin_capture<memprof::torch_backend, memprof::torch_backend>()), memprof::error);
   CHECK(at::ones({4}).sum().item<float>() == 4.0F);
   auto capture = begin();
   const at::Tensor tensor = at::empty({4});
   CHECK(live_bytes_now(capture) == 16);
+  capture.end();
+  CHECK(capture.profile().find_operation("aten::empty") == nullptr);  // no observer of operators was left
 }

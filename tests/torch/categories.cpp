@@ -279,3 +279,16 @@ TEST_CASE("torch categories: a sparse gradient is known in both of its parts") {
   const categories live = live_by_category(capture);
   CHECK(live.at("gradient") == 5 * 8 * 4 + 5 * 8);  // values and int64 indices
 }
+
+TEST_CASE("torch categories: a sparse state is known in both of its parts, and telling it does not wait for itself") {
+  auto capture = begin();
+  torch::nn::Embedding model{torch::nn::EmbeddingOptions(100, 8).sparse(true)};
+  memprof::annotate_module(model);
+  torch::optim::SGD optimizer{model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9)};
+  auto states = memprof::annotate_optimizer(optimizer);
+  model->forward(torch::zeros({5}, torch::kLong)).sum().backward();
+  optimizer.step();
+  CHECK(live_by_category(capture)["optimizer_state"] == 5 * 8 * 4 + 5 * 8);  // values and int64 indices
+  CHECK(find_block(live_set_now(capture), "weight.momentum_buffer") != nullptr);
+  CHECK(capture.profile().find_operation("aten::_indices") == nullptr);
+}

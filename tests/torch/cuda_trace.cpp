@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 namespace {
 
@@ -28,6 +29,13 @@ struct trace_entry {
   std::int8_t device_;
   std::size_t addr_;
   std::size_t size_;
+};
+
+/// Likewise, of `SegmentInfo`.
+struct reserved_segment {
+  std::int8_t device;
+  std::size_t address;
+  std::size_t total_size;
 };
 
 constexpr std::size_t megabyte = 1 << 20;
@@ -67,6 +75,21 @@ TEST_CASE("torch cuda trace: expandable segments are reserved and released by pa
   CHECK(reserved.peak == 40 * megabyte);
   CHECK(reserved.current == 20 * megabyte);
   CHECK(reserved.unmatched_releases == memprof::event_tally{});
+}
+
+TEST_CASE("torch cuda trace: what was reserved before the capture counts as reserved in it") {
+  const memprof::detail::cuda_trace trace = two_devices();
+  auto capture = memprof::begin_capture();
+  trace.record_reserved(std::vector<reserved_segment>{
+      {0, 0x10000000, 20 * megabyte}, {1, 0x20000000, 2 * megabyte}, {0, 0x30000000, 2 * megabyte}, {7, 0x40000000, megabyte}});
+  trace.record(trace_entry{trace_entry::SEGMENT_ALLOC, 0, 0x50000000, 4 * megabyte});
+  trace.record(trace_entry{trace_entry::SEGMENT_FREE, 0, 0x10000000, 20 * megabyte});
+  capture.end();
+  const memprof::reserved_profile& reserved = capture.profile().space("cuda:0").reserved;
+  CHECK(reserved.peak == 26 * megabyte);
+  CHECK(reserved.current == 6 * megabyte);
+  CHECK(reserved.unmatched_releases == memprof::event_tally{});
+  CHECK(capture.profile().space("cuda:1").reserved.peak == 2 * megabyte);
 }
 
 TEST_CASE("torch cuda trace: what says nothing of blocks changes nothing, nor do devices that were not there") {

@@ -23,7 +23,7 @@ class foreign_place {
   }
   foreign_place(const foreign_place&) = delete;
   foreign_place& operator=(const foreign_place&) = delete;
-  ~foreign_place() { memprof::detail::set_allocator(c10::kCPU, *before_); }
+  ~foreign_place() { (void)memprof::detail::set_allocator(c10::kCPU, *before_); }
 
  private:
   c10::Allocator* before_;

@@ -1,6 +1,7 @@
 #include "models.hpp"
 #include "recorded_events.hpp"
 
+#include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/core/device_presets.hpp>
 
@@ -11,6 +12,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -101,6 +103,34 @@ TEST_CASE("torch no_dispatch: results have the strides and the type that they ha
   }
 }
 
+TEST_CASE("torch no_dispatch: torch_backend in the same capture is refused, and leaves nothing attached") {
+  c10::Allocator* const before = c10::GetAllocator(c10::kCPU);
+  const auto check_refusal = [&](auto begin) {
+    std::string said;
+    try {
+      auto capture = begin();
+    } catch (const memprof::error& refusal) {
+      said = refusal.what();
+    }
+    CHECK_THAT(said, ContainsSubstring("give one of torch_backend and torch_no_dispatch"));
+    CHECK(c10::GetAllocator(c10::kCPU) == before);
+    CHECK(torch::ones({8}).sum().item<float>() == 8.0F);
+    CHECK_FALSE(torch::cuda::is_available());
+  };
+  const memprof::capture_options cuda{.device = {"cuda"}};
+  check_refusal([&] { return memprof::begin_capture<memprof::torch_backend, memprof::torch_no_dispatch>(cuda); });
+  check_refusal([&] { return memprof::begin_capture<memprof::torch_no_dispatch, memprof::torch_backend>(cuda); });
+  {
+    auto capture = memprof::begin_capture<memprof::torch_backend>();
+    const auto a = torch::ones({8});
+    CHECK(capture.profile().space("cpu").cumulative_current == 32);
+  }
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  const auto a = torch::ones({8});
+  CHECK(capture.profile().space("cpu").cumulative_current == 32);
+  CHECK(capture.profile().anomalies == memprof::event_anomalies{});
+}
+
 TEST_CASE("torch no_dispatch: what reads data gets zeros") {
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
   CHECK(torch::ones({1}).item<float>() == 0.0F);
@@ -177,6 +207,42 @@ TEST_CASE("torch no_dispatch: sizes that depend on data are upper bounds, or the
   CHECK(nonzero->count == 4);  // two of them asked by the indexing
   CHECK(nonzero->bytes == (200 * 2 + 200 * 2 + 50 * 2 + 50 * 2) * 8);
   CHECK_THAT(nonzero->cause, ContainsSubstring("depends on data"));
+}
+
+TEST_CASE("torch no_dispatch: dimensions that are not there are refused as by the kernels") {
+  const auto refusals = [] {
+    const auto scalar = torch::ones({});
+    const auto matrix = torch::ones({4, 4});
+    return std::vector<std::string>{
+        fault_of([&] { (void)at::unique_dim(scalar, 0); }),
+        fault_of([&] { (void)at::pixel_shuffle(matrix, 2); }),
+        fault_of([&] { (void)at::pixel_unshuffle(matrix, 2); }),
+        fault_of([&] { (void)matrix.repeat({2}); }),
+    };
+  };
+  const auto real = refusals();
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  const auto simulated = refusals();
+  for (std::size_t index = 0; index < real.size(); ++index) {
+    INFO("refusal " << index);
+    CHECK_FALSE(real[index].empty());
+    CHECK(simulated[index] == real[index]);
+  }
+  CHECK(capture.profile().space("cpu").cumulative_current == 0);
+}
+
+TEST_CASE("torch no_dispatch: a tensor without dimensions is unfolded, and its gradient has none") {
+  const auto run = [] {
+    const auto scalar = torch::ones({}).requires_grad_();
+    auto unfolded = scalar.unfold(0, 1, 1);
+    CHECK(unfolded.sizes() == std::vector<std::int64_t>{1});
+    unfolded.backward(torch::ones({1}));
+    CHECK(scalar.grad().sizes().empty());
+  };
+  run();
+  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  run();
+  CHECK(capture.profile().space("cpu").cumulative_current == 0);
 }
 
 // --- operators that are not libtorch's --------------------------------------------------------------------------------

@@ -244,3 +244,19 @@ TEST_CASE("torch operations: observers of others run beside, and may remove all 
   CHECK(capture.profile().space("cpu").cumulative_current == 36);
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
+
+TEST_CASE("torch operations: an asynchronous operator opens no scope, which its end on another thread could not close") {
+  auto capture = begin();
+  const auto communicate = [] {  // as c10d does
+    at::RecordFunction function{at::RecordScope::USER_SCOPE};
+    function._setAsync();
+    function.before("gloo:all_reduce");
+    std::thread{[&] { function.end(); }}.join();
+  };
+  for (int count = 0; count < 200; ++count) communicate();
+  const at::Tensor after = at::empty({10});
+  CHECK(memprof::detail::this_torch_thread.open_count == 0);
+  CHECK(memprof::detail::innermost_scope() == 0);
+  CHECK(self_allocated(capture.profile(), "aten::empty") == 40);
+  CHECK(capture.profile().find_operation("gloo:all_reduce") == nullptr);
+}

@@ -6,7 +6,9 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string_view>
 #include <thread>
 
@@ -20,6 +22,15 @@ const memprof::pytorch_operation* find(const memprof::profile& profile, std::str
   }
   return nullptr;
 }
+
+std::unique_ptr<at::RecordFunction> begin_operator(const char* name) {
+  auto function = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
+  function->before(name);
+  return function;
+}
+
+/// A block from libtorch's allocator that no operator of its own asks for.
+c10::DataPtr memory_of_no_operator(std::size_t bytes) { return c10::GetAllocator(c10::kCPU)->allocate(bytes); }
 
 }  // namespace
 
@@ -127,4 +138,58 @@ TEST_CASE("pytorch operations: a later capture begins without those of an earlie
   CHECK(second.profile().pytorch_operations.empty());
   (void)at::ones({3});
   CHECK_FALSE(second.profile().pytorch_operations.empty());
+}
+
+TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes, and leaves nothing behind on its thread") {
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  auto function = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
+  function->_setAsync();
+  function->before("gloo:all_reduce");
+  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  const c10::DataPtr meanwhile = memory_of_no_operator(1000);
+  std::thread{[&] { function.reset(); }}.join();
+  const c10::DataPtr after = memory_of_no_operator(1000);
+  const memprof::pytorch_operation* const row = find(capture.profile(), "gloo:all_reduce", "");
+  REQUIRE(row != nullptr);
+  CHECK(row->count == 1);
+  CHECK(row->cpu_memory == 0);
+}
+
+TEST_CASE("pytorch operations: operators of one thread may end in the order in which they began") {
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  auto first = begin_operator("first");
+  const c10::DataPtr of_first = memory_of_no_operator(1000);
+  auto second = begin_operator("second");
+  const c10::DataPtr of_second = memory_of_no_operator(200);
+  first.reset();
+  const c10::DataPtr of_second_too = memory_of_no_operator(30);
+  second.reset();
+  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  const c10::DataPtr of_none = memory_of_no_operator(4);
+  const memprof::pytorch_operation* const outer = find(capture.profile(), "first", "");
+  REQUIRE(outer != nullptr);
+  CHECK(outer->cpu_memory == 1000);
+  const memprof::pytorch_operation* const inner = find(capture.profile(), "second", "");
+  REQUIRE(inner != nullptr);
+  CHECK(inner->cpu_memory == 230);
+}
+
+TEST_CASE("pytorch operations: an operator that another thread ends has the memory up to then, and no more") {
+  auto capture = begin();
+  auto ops = memprof::track_pytorch_ops();
+  auto outer = begin_operator("outer");
+  auto moved = begin_operator("moved");
+  const c10::DataPtr of_moved = memory_of_no_operator(1000);
+  std::thread{[&] { moved.reset(); }}.join();
+  const c10::DataPtr of_outer = memory_of_no_operator(200);
+  outer.reset();
+  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  const memprof::pytorch_operation* row = find(capture.profile(), "moved", "");
+  REQUIRE(row != nullptr);
+  CHECK(row->cpu_memory == 1000);
+  row = find(capture.profile(), "outer", "");
+  REQUIRE(row != nullptr);
+  CHECK(row->cpu_memory == 200);
 }

@@ -10,6 +10,7 @@
 #include <memprof/backend/torch/tensor_annotation.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/capture/session.hpp>
 #include <memprof/core/category.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/detail/spin_lock.hpp>
@@ -132,7 +133,7 @@ class [[nodiscard]] optimizer_annotation {
   [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) const {
     const auto state = optimizer_.state().find(parameter.unsafeGetTensorImpl());
     if (state == optimizer_.state().end() || state->second == nullptr) return false;
-    if (!detail::is_capturing()) return true;
+    if (detail::active_session() == 0) return true;
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
