@@ -6,7 +6,8 @@
 /// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` sees the bytes of every CPU tensor
 /// on every thread, and which operator allocated them for which of the program's scopes. docs/torch.md says what is not seen.
 ///
-/// Needs libtorch 2.1 or later (CMake: `memprof::torch`). With `MEMPROF_ENABLED=0` everything here is there and does nothing.
+/// Needs libtorch (CMake: `memprof::torch`): written for 2.1 and later, compiled with 2.13 alone. With `MEMPROF_ENABLED=0`
+/// everything here is there and does nothing.
 
 #include <memprof/backend/torch/module_annotation.hpp>
 #include <memprof/backend/torch/optimizer_annotation.hpp>
@@ -41,8 +42,8 @@ class torch_allocations {
   static constexpr std::string_view name = "torch_allocations";
 
   void attach(event_sink&) {
-    detail::torch_cpu_allocator::instance().begin();
     detail::process_operator_table().begin(detail::active_session());
+    detail::torch_cpu_allocator::instance().begin();  // the last that may throw: nothing need be undone
   }
   void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
 
@@ -65,8 +66,13 @@ class torch_backend {
   static constexpr std::string_view name = "torch_backend";
 
   void attach(event_sink& sink) {
-    allocations_.attach(sink);
     operators_.begin();
+    try {
+      allocations_.attach(sink);
+    } catch (...) {
+      operators_.end();
+      throw;
+    }
   }
   void detach() noexcept {
     operators_.end();

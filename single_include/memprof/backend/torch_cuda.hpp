@@ -5,7 +5,8 @@
 /// @file
 /// Captures of libtorch programs on CUDA: `memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>()`.
 ///
-/// Needs libtorch 2.2 or later with CUDA, and the CUDA toolkit's headers; that is why `torch.hpp` does not include it.
+/// Needs libtorch with CUDA, and the CUDA toolkit's headers; that is why `torch.hpp` does not include it. Written for 2.2 and
+/// later, compiled with 2.13 alone.
 
 
 #include <string_view>
@@ -68,7 +69,8 @@ void attach_cuda_trace(Allocator& allocator, cuda_trace_listener& listener) {
 inline namespace enabled {
 
 /// Counts the blocks of CUDA tensors in the spaces "cuda:0", ..., with what the caching allocator reserves of the device, and
-/// until their streams are done with them in "cuda:0 active", .... All threads, all streams and private pools.
+/// until their streams are done with them in "cuda:0 active", .... All threads, all streams and private pools. What the allocator
+/// has reserved when the capture begins counts as reserved in it. Attach it at a quiet point, where no other thread allocates.
 ///
 /// Throws `memprof::error` if CUDA is not in use yet, or if the allocator has no trace. Cost: two events for each allocation and
 /// each free, under the allocator's own lock.
@@ -81,6 +83,7 @@ class torch_cuda_backend {
     listener.trace.name_devices(static_cast<std::size_t>(c10::cuda::device_count()));
     if (!listener.is_attached) detail::attach_cuda_trace(*c10::cuda::CUDACachingAllocator::get(), listener);
     listener.is_attached = true;
+    listener.trace.record_reserved(c10::cuda::CUDACachingAllocator::snapshot().segments);
     listener.is_recording.store(true, std::memory_order_relaxed);
   }
   void detach() noexcept { detail::process_cuda_trace_listener().is_recording.store(false, std::memory_order_relaxed); }

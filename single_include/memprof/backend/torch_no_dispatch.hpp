@@ -5,7 +5,7 @@
 /// @file
 /// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` lets a training step run without data.
 /// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
-/// rest. For libtorch 2.1 and later. A unit that includes this pays for libtorch's headers.
+/// rest. Written for libtorch 2.5 and later, compiled with 2.13 alone. A unit that includes this pays for libtorch's headers.
 
 #include <memprof/backend/torch/torch_call.hpp>
 
@@ -62,14 +62,20 @@ inline void torch_selected_fraction(double fraction) {
 /// `capture_options::device` says whether there is a CUDA device: if its name or that of one of its spaces begins with "cuda",
 /// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
 ///
-/// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key.
+/// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key, or if the same capture has
+/// `torch_backend`.
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
 
   void attach(event_sink&, const capture_options& options) {
-    detail::begin_simulation(options.device);
     operators_.begin();
+    try {
+      detail::begin_simulation(options.device);
+    } catch (...) {
+      operators_.end();
+      throw;
+    }
   }
   void detach() noexcept {
     operators_.end();

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <unordered_map>
 
 namespace memprof::detail {
@@ -14,12 +15,12 @@ namespace memprof::detail {
 /// but not in time for the operator that frees.
 class block_sizes {
  public:
-  /// A size told later replaces one told before.
-  void insert(const void* address, std::size_t bytes) { insert_into(shard_of(address), address, bytes, true); }
-  void insert_if_new(const void* address, std::size_t bytes) { insert_into(shard_of(address), address, bytes, false); }
+  /// A size told later replaces one told before. Without memory for it the size stays unknown, here and below.
+  void insert(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, true); }
+  void insert_if_new(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, false); }
 
   /// Forgets the block and returns its size; 0 if it is unknown.
-  [[nodiscard]] std::size_t take(const void* address) {
+  [[nodiscard]] std::size_t take(const void* address) noexcept {
     const nested_allocation hidden;
     shard& home = shard_of(address);
     const lock_guard lock{home.lock};
@@ -44,11 +45,19 @@ class block_sizes {
     std::unordered_map<const void*, std::size_t> sizes;
   };
 
-  static void insert_into(shard& home, const void* address, std::size_t bytes, bool replaces) {
+  static void insert_into(shard& home, const void* address, std::size_t bytes, bool replaces) noexcept {
     const nested_allocation hidden;
     const lock_guard lock{home.lock};
-    const auto [entry, is_new] = home.sizes.emplace(address, bytes);
-    if (!is_new && replaces) entry->second = bytes;
+    const auto known = home.sizes.find(address);
+    if (known != home.sizes.end()) {
+      if (replaces) known->second = bytes;
+      return;
+    }
+    try {
+      home.sizes.emplace(address, bytes);
+    } catch (const std::bad_alloc&) {
+      return;
+    }
   }
 
   /// Blocks of tensors begin at multiples of 64.

@@ -16,8 +16,9 @@
 #include <memory>
 
 /// @file
-/// One CUDA device that is only claimed, for programs that ask whether there is one before they move their model to it, in a
-/// process without CUDA. Where there is one, nothing here takes effect.
+/// One CUDA device that is only claimed, for programs that ask whether there is one before they move their model to it. Where
+/// libtorch finds a device itself, its own guard and hooks stay. A libtorch that was built with CUDA and finds none keeps its
+/// hooks, and gets the guard.
 
 namespace memprof::detail {
 

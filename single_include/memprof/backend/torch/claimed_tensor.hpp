@@ -84,7 +84,7 @@ class claiming_allocator final : public c10::Allocator {
  public:
   explicit claiming_allocator(c10::Device device) noexcept : device_(device) {}
 
-  // One of the two overrides: `allocate` was const before libtorch 2.3, and `copy_data` came in 2.1. NOLINTBEGIN(modernize-*)
+  // One of the two overrides, as in `torch_cpu_allocator`. NOLINTBEGIN(modernize-*)
   c10::DataPtr allocate(std::size_t bytes) const { return claim_block(bytes, device_, device_); }
   c10::DataPtr allocate(std::size_t bytes) { return claim_block(bytes, device_, device_); }
   void copy_data(void*, const void*, std::size_t) const {}

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/backend/torch/set_allocator.hpp>
 #include <memprof/backend/torch/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
 
@@ -11,18 +12,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <limits>
 
 namespace memprof::detail {
-
-/// Makes `allocator` the one of a kind of device. libtorch ignores a priority below the present one, which cannot be asked for.
-inline bool set_allocator(c10::DeviceType device, c10::Allocator& allocator) {
-  for (unsigned priority = 0; priority <= std::numeric_limits<std::uint8_t>::max(); ++priority) {
-    c10::SetAllocator(device, &allocator, static_cast<std::uint8_t>(priority));
-    if (c10::GetAllocator(device) == &allocator) return true;
-  }
-  return false;
-}
 
 /// Stands in the place of libtorch's CPU allocator during a capture, forwards to it and records.
 ///
@@ -78,8 +69,8 @@ class torch_cpu_allocator final : public c10::Allocator {
     is_in_place_ = true;
   }
 
-  // What follows has no `override`, because what there is to override depends on libtorch: up to 2.1 `allocate` is const, and
-  // `copy_data` came with 2.2.
+  // What follows has no `override`, because what there is to override depends on libtorch: in older ones `allocate` is const, and
+  // there is no `copy_data`.
   // NOLINTBEGIN(modernize-use-override)
 
   c10::DataPtr allocate(std::size_t bytes) { return allocate_recorded(bytes); }

@@ -27,51 +27,67 @@ class cuda_trace {
   void name_devices(std::size_t count) {
     for (std::size_t device = 0; device < count && device < max_devices; ++device) {
       const std::string name = "cuda:" + std::to_string(device);
-      spaces_[device] = {memory_space{name}.id(), memory_space{name + " active"}.id(), true};
+      spaces_[device] = device_spaces{memory_space{name}, memory_space{name + " active"}};
+    }
+  }
+
+  /// Records what the allocator has reserved already, from its `SnapshotInfo::segments`.
+  template <class Segments>
+  void record_reserved(const Segments& segments) const noexcept {
+    for (const auto& segment : segments) {
+      const device_spaces* const spaces = spaces_of(segment.device);
+      if (spaces == nullptr) continue;
+      event_sink{}.reserve(spaces->allocated, address_of(segment.address), static_cast<std::size_t>(segment.total_size));
     }
   }
 
   /// Records one entry of the allocator's trace. Called under the lock of its device, on the thread that allocates: it must call
-  /// nothing of PyTorch.
+  /// nothing of PyTorch that takes a lock or allocates.
   template <class Entry>
   void record(const Entry& entry) const noexcept {
-    const auto device = static_cast<std::size_t>(entry.device_);
-    if (device >= max_devices || !spaces_[device].is_named) return;
-    const device_spaces& spaces = spaces_[device];
-    const auto address = reinterpret_cast<const void*>(static_cast<std::uintptr_t>(entry.addr_));
+    const device_spaces* const spaces = spaces_of(entry.device_);
+    if (spaces == nullptr) return;
+    const void* const address = address_of(entry.addr_);
     const auto bytes = static_cast<std::size_t>(entry.size_);
     switch (entry.action_) {
-      case Entry::ALLOC: record_block(spaces, address, bytes); break;
+      case Entry::ALLOC: record_block(*spaces, address, bytes); break;
       case Entry::FREE_REQUESTED:
         forget_undecided(this_torch_thread, address);
-        record_deallocation(spaces.allocated, address, bytes);
+        record_deallocation(spaces->allocated.id(), address, bytes);
         break;
-      case Entry::FREE_COMPLETED: record_deallocation(spaces.active, address, bytes); break;
+      case Entry::FREE_COMPLETED: record_deallocation(spaces->active.id(), address, bytes); break;
       case Entry::SEGMENT_ALLOC:
-      case Entry::SEGMENT_MAP: record_reserved(event_kind::reserve, spaces.allocated, address, bytes); break;
+      case Entry::SEGMENT_MAP: event_sink{}.reserve(spaces->allocated, address, bytes); break;
       case Entry::SEGMENT_FREE:
-      case Entry::SEGMENT_UNMAP: record_reserved(event_kind::release, spaces.allocated, address, bytes); break;
+      case Entry::SEGMENT_UNMAP: event_sink{}.release(spaces->allocated, address, bytes); break;
       default: break;
     }
   }
 
  private:
   struct device_spaces {
-    std::uint8_t allocated;
-    std::uint8_t active;
-    bool is_named;
+    memory_space allocated;
+    memory_space active;
   };
 
+  /// Null for a device that has no name.
+  [[nodiscard]] const device_spaces* spaces_of(std::int64_t device) const noexcept {
+    if (device < 0 || device >= std::int64_t{max_devices}) return nullptr;
+    const std::optional<device_spaces>& named = spaces_[static_cast<std::size_t>(device)];
+    return named.has_value() ? &*named : nullptr;
+  }
+
+  template <class Number>
+  [[nodiscard]] static const void* address_of(Number address) noexcept {
+    return reinterpret_cast<const void*>(static_cast<std::uintptr_t>(address));
+  }
+
   static void record_block(const device_spaces& spaces, const void* address, std::size_t bytes) noexcept {
-    record_allocation(spaces.allocated, address, bytes, category_in_graph(this_torch_thread, address).tag());
-    record_allocation(spaces.active, address, bytes);
+    record_allocation(spaces.allocated.id(), address, bytes, category_in_graph(this_torch_thread, address).tag());
+    record_allocation(spaces.active.id(), address, bytes);
   }
 
-  static void record_reserved(event_kind kind, std::uint8_t space, const void* address, std::size_t bytes) noexcept {
-    record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, space, 0});
-  }
-
-  std::array<device_spaces, max_devices> spaces_{};
+  std::array<std::optional<device_spaces>, max_devices> spaces_{};
 };
 
 }  // namespace memprof::detail

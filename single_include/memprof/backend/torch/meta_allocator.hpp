@@ -3,11 +3,11 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/backend/torch/claimed_tensor.hpp>
+#include <memprof/backend/torch/set_allocator.hpp>
 
 #include <c10/core/Allocator.h>
 
 #include <cstddef>
-#include <cstdint>
 
 namespace memprof::detail {
 
@@ -16,7 +16,7 @@ class meta_allocator final : public c10::Allocator {
  public:
   explicit meta_allocator(c10::Allocator* previous) noexcept : previous_(previous) {}
 
-  // One of the two overrides, as in `claiming_allocator`. NOLINTBEGIN(modernize-*)
+  // One of the two overrides, as in `torch_cpu_allocator`. NOLINTBEGIN(modernize-*)
   c10::DataPtr allocate(std::size_t bytes) const { return allocate_or_pass_on(bytes); }
   c10::DataPtr allocate(std::size_t bytes) { return allocate_or_pass_on(bytes); }
   void copy_data(void*, const void*, std::size_t) const {}
@@ -32,13 +32,13 @@ class meta_allocator final : public c10::Allocator {
 };
 
 /// Installs it, once; it stays, as storages refer to it. Call it while no other thread uses the Meta device: libtorch's table of
-/// allocators has no lock.
+/// allocators has no lock. Throws `memprof::error` if libtorch does not let it in.
 inline void install_meta_allocator() {
   static meta_allocator* const allocator = new meta_allocator{c10::GetAllocator(c10::kMeta)};
-  // A priority below that of the present allocator is ignored, and it cannot be read.
-  for (unsigned priority = 0; priority < 256 && c10::GetAllocator(c10::kMeta) != allocator; ++priority) {
-    c10::SetAllocator(c10::kMeta, allocator, static_cast<std::uint8_t>(priority));
-  }
+  if (c10::GetAllocator(c10::kMeta) == allocator || set_allocator(c10::kMeta, *allocator)) return;
+  raise(
+      "begin_capture: libtorch keeps another allocator of the Meta device (c10::SetAllocator had no effect); capture without "
+      "torch_no_dispatch");
 }
 
 }  // namespace memprof::detail

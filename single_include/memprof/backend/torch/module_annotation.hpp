@@ -9,6 +9,8 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
+#include <memprof/backend/torch/memory_from_malloc.hpp>
+#include <memprof/backend/torch/operator_labels.hpp>
 #include <memprof/backend/torch/tensor_annotation.hpp>
 #include <memprof/backend/torch/version.hpp>
 
@@ -26,11 +28,12 @@ namespace detail {
 
 /// Tells of a parameter's gradient what it is, whenever the backward pass has accumulated one. Owned by the parameter.
 ///
-/// It runs after the accumulation, and libtorch takes over or adds gradients as it does without.
-class gradient_annotation final : public torch::autograd::PostAccumulateGradHook {
+/// It runs after the accumulation, and libtorch takes over or adds gradients as it does without. The parameter frees it where
+/// nothing hides that from a tracked heap: so it comes from `malloc`, and its text is a label's.
+class gradient_annotation final : public torch::autograd::PostAccumulateGradHook, public memory_from_malloc {
  public:
-  gradient_annotation(std::string parameter, std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier)
-      : parameter_(std::move(parameter)), earlier_(std::move(earlier)) {}
+  gradient_annotation(label parameter, std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier)
+      : parameter_(parameter), earlier_(std::move(earlier)) {}
 
   void operator()(const at::Tensor& parameter) override {
     if (earlier_ != nullptr) (*earlier_)(parameter);
@@ -38,15 +41,17 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
   }
 
   void annotate(const at::Tensor& parameter) const {
-    if (is_capturing()) annotate_tensor(parameter.grad(), parameter_ + ".grad", category::gradient);
+    if (active_session() == 0) return;
+    const nested_allocation hidden;
+    annotate_tensor(parameter.grad(), this->parameter() + ".grad", category::gradient);
   }
 
   /// Path of the parameter in its module.
-  [[nodiscard]] const std::string& parameter() const noexcept { return parameter_; }
-  void rename(std::string parameter) { parameter_ = std::move(parameter); }
+  [[nodiscard]] std::string parameter() const { return std::string{text_of_label(parameter_)}; }
+  void rename(label parameter) noexcept { parameter_ = parameter; }
 
  private:
-  std::string parameter_;
+  label parameter_;
   std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier_;  ///< of somebody else; null: there was none
 };
 
@@ -58,9 +63,9 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
 
 inline void watch_gradient(const at::Tensor& parameter, const std::string& name) {
   if (!parameter.requires_grad() || !parameter.is_leaf()) return;
-  if (gradient_annotation* const known = find_gradient_annotation(parameter)) return known->rename(name);
+  if (gradient_annotation* const known = find_gradient_annotation(parameter)) return known->rename(find_label(name));
   std::unique_ptr<torch::autograd::PostAccumulateGradHook>& hook = torch::autograd::impl::post_acc_grad_hooks(parameter);
-  hook = std::make_unique<gradient_annotation>(name, std::move(hook));
+  hook = std::make_unique<gradient_annotation>(find_label(name), std::move(hook));
 }
 
 }  // namespace detail
@@ -80,11 +85,11 @@ inline void annotate_module(const torch::nn::Module& module, std::string_view pa
   for (const auto& entry : module.named_parameters()) {
     const std::string name = path_of(entry.key());
     detail::watch_gradient(entry.value(), name);
-    if (!detail::is_capturing()) continue;
+    if (detail::active_session() == 0) continue;
     detail::annotate_tensor(entry.value(), name, category::parameter);
     if (const auto* const gradient = detail::find_gradient_annotation(entry.value())) gradient->annotate(entry.value());
   }
-  if (!detail::is_capturing()) return;
+  if (detail::active_session() == 0) return;
   for (const auto& entry : module.named_buffers()) {
     detail::annotate_tensor(entry.value(), path_of(entry.key()), category::other);
   }

@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/backend/torch/block_sizes.hpp>
+#include <memprof/backend/torch/memory_from_malloc.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 
 #include <atomic>
@@ -14,11 +15,45 @@
 
 namespace memprof::detail {
 
-/// One call of an operator, until it ends.
-struct pytorch_operator_call {
-  pytorch_operator_call* outer = nullptr;  ///< the call on the same thread within which this one was made
-  std::int64_t self_bytes = 0;             ///< allocated less freed, without the calls within
+/// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
+/// first, where another thread ends the operator, and this thread must not be left with its address.
+struct pytorch_operator_call : memory_from_malloc {
+  pytorch_operator_call* outer = nullptr;   ///< the call on the same thread within which this one was made
+  std::atomic<std::int64_t> self_bytes{0};  ///< allocated less freed, without the calls within; written by that thread alone
+  std::atomic<bool> is_left{false};         ///< by the first of the two
+
+  /// Only the thread of the call: so there is no need of an exchange.
+  void add(std::int64_t bytes) noexcept {
+    self_bytes.store(self_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  }
+
+  /// The second of the two frees it.
+  void leave() noexcept {
+    // Acquire and release pair with those of the other: it no longer looks at what is deleted here.
+    if (is_left.exchange(true, std::memory_order_acq_rel)) delete this;
+  }
 };
+
+/// Takes a call out of the thread's chain, wherever it stands in it: operators need not end in the order in which they began.
+inline void unlink_call(torch_thread& self, const pytorch_operator_call& ended) noexcept {
+  pytorch_operator_call** place = &self.call;
+  while (*place != nullptr && *place != &ended) place = &(*place)->outer;
+  if (*place == nullptr) return;
+  pytorch_operator_call* const found = *place;
+  *place = found->outer;
+  found->leave();
+}
+
+/// The innermost call that runs; null: none. Those that other threads have ended go.
+[[nodiscard]] inline pytorch_operator_call* innermost_call(torch_thread& self) noexcept {
+  // Acquire pairs with the release of `leave`.
+  while (self.call != nullptr && self.call->is_left.load(std::memory_order_acquire)) {
+    pytorch_operator_call* const ended = self.call;
+    self.call = ended->outer;
+    ended->leave();
+  }
+  return self.call;
+}
 
 /// The sizes of live blocks; null while no operators are counted.
 inline constinit std::atomic<block_sizes*> counted_blocks{nullptr};
@@ -36,7 +71,7 @@ inline void count_allocation(torch_thread& self, const void* address, std::size_
   if (sizes == nullptr) [[likely]]
     return;
   sizes->insert(address, bytes);
-  if (self.call != nullptr) self.call->self_bytes += static_cast<std::int64_t>(bytes);
+  if (pytorch_operator_call* const call = innermost_call(self)) call->add(static_cast<std::int64_t>(bytes));
 }
 
 inline void count_deallocation(torch_thread& self, const void* address) noexcept {
@@ -44,7 +79,7 @@ inline void count_deallocation(torch_thread& self, const void* address) noexcept
   if (sizes == nullptr) [[likely]]
     return;
   const std::size_t bytes = sizes->take(address);
-  if (self.call != nullptr) self.call->self_bytes -= static_cast<std::int64_t>(bytes);
+  if (pytorch_operator_call* const call = innermost_call(self)) call->add(-static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace memprof::detail

@@ -33,8 +33,9 @@ struct operator_plan {
   void count_estimate(const char* why, std::int64_t bytes) noexcept {
     // Relaxed: numbers of their own, read when the profile is.
     cause.store(why, std::memory_order_relaxed);
-    estimated_calls.fetch_add(1, std::memory_order_relaxed);
     estimated_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    // Release pairs with the acquire of `estimates`: what is counted has a cause.
+    estimated_calls.fetch_add(1, std::memory_order_release);
   }
 };
 
@@ -88,7 +89,8 @@ class operator_plans {
     const hidden_lock guard{lock_};
     std::vector<approximated_operation> rows;
     for (const auto& [schema, plan] : plans_) {
-      const std::int64_t calls = plan->estimated_calls.load(std::memory_order_relaxed);
+      // Acquire pairs with the release of `count_estimate`.
+      const std::int64_t calls = plan->estimated_calls.load(std::memory_order_acquire);
       if (calls == 0) continue;
       rows.push_back({plan->name, plan->cause.load(std::memory_order_relaxed), calls,
                       plan->estimated_bytes.load(std::memory_order_relaxed)});

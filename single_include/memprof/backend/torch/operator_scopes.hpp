@@ -48,16 +48,26 @@ inline void close_scope(const open_operator& opened) noexcept {
 /// The begin and the end of operators, as libtorch tells them to its observers.
 class operator_scopes {
  public:
-  /// From now on, on all threads. Operators that are running are left out, to their end.
+  /// From now on, on all threads. Operators that are running are left out, to their end. Throws `memprof::error` if another one
+  /// does it already: each operator would open two scopes.
   void begin() {
+    if (is_observing.load(std::memory_order_relaxed)) {
+      raise("begin_capture: operators are recorded already; give one of torch_backend and torch_no_dispatch, and once");
+    }
     handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.scopes(
         {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+    is_observing.store(true, std::memory_order_relaxed);
   }
   /// Operators that are running still tell their end.
-  void end() noexcept { at::removeCallback(handle_); }
+  void end() noexcept {
+    at::removeCallback(handle_);
+    is_observing.store(false, std::memory_order_relaxed);
+  }
 
  private:
   static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
+    // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
+    if (function.isAsync()) return nullptr;
     // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
     const std::uint32_t capture = abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
     torch_thread& self = this_torch_thread;
@@ -131,6 +141,7 @@ class operator_scopes {
     }
   }
 
+  inline static constinit std::atomic<bool> is_observing{false};  ///< used by control calls only
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };
 

@@ -130,7 +130,7 @@ class [[nodiscard]] optimizer_annotation {
   [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) const {
     const auto state = optimizer_.state().find(parameter.unsafeGetTensorImpl());
     if (state == optimizer_.state().end() || state->second == nullptr) return false;
-    if (!detail::is_capturing()) return true;
+    if (detail::active_session() == 0) return true;
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {

@@ -114,10 +114,17 @@ inline void grid_sampler_backward_rule(torch_call& call) {
   call.returns(std::move(of_input), std::move(of_grid));
 }
 
+/// As the kernels check it.
+inline void check_has_image(const at::Tensor& input, const char* name) {
+  TORCH_CHECK(input.dim() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", input.dim(),
+              " dimension(s)");
+}
+
 /// (self, factor): channels become space.
 inline void pixel_shuffle_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::int64_t factor = call.integer(1);
+  check_has_image(input, "pixel_shuffle");
   std::vector<std::int64_t> sizes = input.sizes().vec();
   const std::size_t last = sizes.size() - 1;
   sizes[last - 2] /= factor * factor;
@@ -131,6 +138,7 @@ inline void pixel_shuffle_rule(torch_call& call) {
 inline void pixel_unshuffle_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::int64_t factor = call.integer(1);
+  check_has_image(input, "pixel_unshuffle");
   std::vector<std::int64_t> sizes = input.sizes().vec();
   const std::size_t last = sizes.size() - 1;
   sizes[last - 2] *= factor * factor;

@@ -87,9 +87,9 @@ inline void unique_consecutive_rule(torch_call& call) { return_unique(call, 1); 
 inline void unique_of_dimension_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   std::vector<std::int64_t> sizes = input.sizes().vec();
-  std::int64_t& distinct = sizes[dimension(call.integer(1), input)];
-  const std::int64_t all = distinct;
-  distinct = selected_of(call, all);
+  const std::int64_t all = input.size(call.integer(1));  // a tensor without dimensions is refused, as by libtorch
+  const std::int64_t distinct = selected_of(call, all);
+  sizes[dimension(call.integer(1), input)] = distinct;
   const at::Tensor values = torch_call::empty(sizes, input);
   const at::Tensor inverse = torch_call::empty({all}, input, at::kLong);
   const at::Tensor counts = torch_call::empty({distinct}, input, at::kLong);
@@ -100,6 +100,8 @@ inline void unique_of_dimension_rule(torch_call& call) {
 inline void repeat_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   std::vector<std::int64_t> sizes = call.integers(1);
+  TORCH_CHECK(std::ssize(sizes) >= input.dim(),
+              "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
   const std::size_t added = sizes.size() - static_cast<std::size_t>(input.dim());
   for (std::size_t index = added; index < sizes.size(); ++index) sizes[index] *= input.sizes()[index - added];
   call.returns(torch_call::empty(sizes, input));
@@ -110,8 +112,8 @@ inline void unfold_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const std::vector<std::int64_t> sizes = call.integers(1);
   at::Tensor of_input = torch_call::empty(sizes, gradient);
-  const at::Tensor positions = torch_call::empty(
-      {sizes[static_cast<std::size_t>(at::maybe_wrap_dim(call.integer(2), std::ssize(sizes)))]}, gradient, at::kLong);
+  const auto unfolded = static_cast<std::size_t>(at::maybe_wrap_dim(call.integer(2), std::ssize(sizes)));
+  const at::Tensor positions = torch_call::empty({sizes.empty() ? 1 : sizes[unfolded]}, gradient, at::kLong);
   call.returns(std::move(of_input));
 }
 

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/backend/torch/rules_pointwise.hpp>
 #include <memprof/backend/torch/torch_call.hpp>
 
 #include <ATen/ExpandUtils.h>
@@ -36,9 +37,6 @@ inline void huber_loss_rule(torch_call& call) {
   call.returns(torch_call::empty({}, input));
 }
 
-/// (grad_output, self, target, ...): a gradient of the size of both.
-inline void loss_backward_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(1))); }
-
 /// What is written was made before the call, of the right size.
 inline void ready_result_rule(torch_call& call) { call.returns(call.tensor(call.size() - 1)); }
 
@@ -64,17 +62,17 @@ inline void ctc_loss_rule(torch_call& call) {
 
 inline constexpr known_rule loss_rules[] = {
     {"aten::mse_loss", reduced_loss_rule},
-    {"aten::mse_loss_backward", loss_backward_rule},
+    {"aten::mse_loss_backward", like_second_rule},
     {"aten::smooth_l1_loss", reduced_loss_rule},
     {"aten::smooth_l1_loss_backward.grad_input", ready_result_rule},
     {"aten::huber_loss", huber_loss_rule},
     {"aten::huber_loss_backward.out", ready_result_rule},
     {"aten::nll_loss2d_forward", nll_loss2d_rule},
-    {"aten::nll_loss2d_backward", loss_backward_rule},
+    {"aten::nll_loss2d_backward", like_second_rule},
     {"aten::_ctc_loss", ctc_loss_rule},
     {"aten::_ctc_loss.Tensor", ctc_loss_rule},
-    {"aten::_ctc_loss_backward", loss_backward_rule},
-    {"aten::_ctc_loss_backward.Tensor", loss_backward_rule},
+    {"aten::_ctc_loss_backward", like_second_rule},
+    {"aten::_ctc_loss_backward.Tensor", like_second_rule},
 };
 
 }  // namespace memprof::detail

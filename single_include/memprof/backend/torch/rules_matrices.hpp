@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/backend/torch/cublas_workspace.hpp>
+#include <memprof/backend/torch/rules_reductions.hpp>
 #include <memprof/backend/torch/torch_call.hpp>
 
 #include <algorithm>
@@ -64,12 +65,9 @@ inline void multiply_batches(torch_call& call, std::size_t first) {
 inline void bmm_rule(torch_call& call) { multiply_batches(call, 0); }
 inline void baddbmm_rule(torch_call& call) { multiply_batches(call, 1); }
 
-/// The product of two vectors.
-inline void dot_rule(torch_call& call) { call.returns(torch_call::empty({}, call.tensor(0))); }
-
 inline constexpr known_rule matrix_rules[] = {
     {"aten::mm", mm_rule},           {"aten::addmm", addmm_rule}, {"aten::bmm", bmm_rule},
-    {"aten::baddbmm", baddbmm_rule}, {"aten::dot", dot_rule},     {"aten::vdot", dot_rule},
+    {"aten::baddbmm", baddbmm_rule}, {"aten::dot", scalar_rule},  {"aten::vdot", scalar_rule},
 };
 
 }  // namespace memprof::detail

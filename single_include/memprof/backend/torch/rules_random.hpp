@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/backend/torch/rules_pointwise.hpp>
 #include <memprof/backend/torch/torch_call.hpp>
 
 /// @file
@@ -17,12 +18,9 @@ inline void native_dropout_rule(torch_call& call) {
   call.returns(output, mask);
 }
 
-/// (grad_output, mask, scale)
-inline void native_dropout_backward_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
-
 inline constexpr known_rule random_rules[] = {
     {"aten::native_dropout", native_dropout_rule},
-    {"aten::native_dropout_backward", native_dropout_backward_rule},
+    {"aten::native_dropout_backward", like_first_rule},
 };
 
 }  // namespace memprof::detail

@@ -73,9 +73,10 @@ inline void begin_simulation(const device_description& device) {
     claim_cuda_guard();
     cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
+  // The last that may throw: until here there is nothing to undo.
+  join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
   is_claiming_cuda.store(claims_cuda, std::memory_order_relaxed);
   is_simulating.store(true, std::memory_order_relaxed);
-  join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
   simulate_this_thread();
 }
 

@@ -62,22 +62,32 @@ namespace detail {
   return find_label(text);
 }
 
+struct sparse_parts {
+  at::Tensor indices;
+  at::Tensor values;
+};
+
+/// Both are read by operators, which the hooks must leave out: the look at optimizers is called by one and holds a lock, which a
+/// look from within these would wait for.
+[[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
+  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  return {tensor._indices(), tensor._values()};
+}
+
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
 inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category told) {
   if (!tensor.defined()) return;
   if (tensor.layout() == c10::kSparse) {
-    annotate_tensor(tensor._indices(), name, told);
-    annotate_tensor(tensor._values(), name, told);
+    const nested_allocation hidden;  // to the end of the parts
+    const sparse_parts parts = parts_of_sparse(tensor);
+    annotate_tensor(parts.indices, name, told);
+    annotate_tensor(parts.values, name, told);
     return;
   }
   const void* const address = block_address(tensor);
   if (address == nullptr) return;
   const nested_allocation hidden;
   annotate_block(address, told, describe_tensor(name, tensor));
-}
-
-[[nodiscard]] inline bool is_capturing() noexcept {
-  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0;
 }
 
 }  // namespace detail
@@ -89,7 +99,7 @@ inline namespace enabled {
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
-  if (detail::is_capturing()) detail::annotate_tensor(tensor, name, category::input);
+  if (detail::active_session() != 0) detail::annotate_tensor(tensor, name, category::input);
 }
 
 }  // namespace enabled
