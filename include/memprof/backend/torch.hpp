@@ -20,6 +20,7 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/cpu_allocator.hpp>
+#include <memprof/backend/torch/device_times.hpp>
 #include <memprof/backend/torch/forward_scopes.hpp>
 #include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
@@ -50,6 +51,7 @@ class torch_allocations {
   void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
 
   void describe(profile& result) const {
+    detail::process_device_times().tell(detail::process_operator_table());
     detail::process_operator_table().describe(result);
     if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
   }

@@ -86,6 +86,7 @@ class operator_table {
     const lock_guard lock{lock_};
     rows_.clear();
     further_ = {};
+    untimed_ = 0;
     capture_ = capture;
   }
 
@@ -101,6 +102,20 @@ class operator_table {
     row.cpu_memory += cpu_memory;
   }
 
+  /// How long a call that was added took on the device.
+  void add_device_time(std::uint32_t capture, const operator_key& key, std::int64_t device_time_ns) {
+    const lock_guard lock{lock_};
+    if (capture != capture_) return;
+    const auto known = rows_.find(key);
+    (known != rows_.end() ? known->second : further_).device_time_ns += device_time_ns;
+  }
+
+  /// Calls of which it is not known.
+  void add_untimed(std::int64_t calls) {
+    const lock_guard lock{lock_};
+    untimed_ += calls;
+  }
+
   /// Adds the rows to a profile, those first that allocated most. Under the registry's lock.
   void describe(profile& result) {
     const lock_guard lock{lock_};
@@ -108,18 +123,22 @@ class operator_table {
     for (const auto& [key, row] : rows_) {
       const std::string_view name = shared.labels == nullptr ? std::string_view{} : shared.labels->text(key.name);
       result.pytorch_operations.push_back(
-          {std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns, 0, row.cpu_memory, 0});
+          {std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns, row.device_time_ns, row.cpu_memory, 0});
     }
     std::sort(result.pytorch_operations.begin(), result.pytorch_operations.end(), allocated_more);
-    if (further_.count == 0) return;
-    result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
-                                         further_.count, further_.cpu_time_ns, 0, further_.cpu_memory, 0});
+    if (further_.count != 0) {
+      result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
+                                           further_.count, further_.cpu_time_ns, further_.device_time_ns, further_.cpu_memory,
+                                           0});
+    }
+    if (untimed_ != 0) result.pytorch_operations.push_back({"(calls above without a device time)", "", untimed_, 0, 0, 0, 0});
   }
 
  private:
   struct totals {
     std::int64_t count = 0;
     std::int64_t cpu_time_ns = 0;
+    std::int64_t device_time_ns = 0;
     std::int64_t cpu_memory = 0;
   };
 
@@ -133,6 +152,7 @@ class operator_table {
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;
+  std::int64_t untimed_ = 0;
 };
 
 /// Never destroyed: operators may end until the process does.
