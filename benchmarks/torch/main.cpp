@@ -1,7 +1,7 @@
 // What a capture adds to an allocation and free, to an operator, and to a training step of a GPT as large as GPT-2.
 //
-// All variants run in turn in each round; differences are taken within a round, so that a machine that slows down slows all.
-// Times are CPU time of the process.
+// All variants run in turn in each round, each round beginning with another one; differences are taken within a round, so that
+// a machine that slows down slows all. Times are CPU time of the process.
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
@@ -73,7 +73,8 @@ template <class Work>
 std::vector<std::vector<double>> measure(std::size_t variants, int rounds, Work work) {
   std::vector<std::vector<double>> samples(variants);
   for (int round = -1; round < rounds; ++round) {  // the first one warms up
-    for (std::size_t index = 0; index < variants; ++index) {
+    for (std::size_t turn = 0; turn < variants; ++turn) {
+      const std::size_t index = (turn + static_cast<std::size_t>(round + 1)) % variants;
       const running held{static_cast<variant>(index)};
       const double begin = cpu_seconds();
       work();
@@ -107,15 +108,18 @@ double print_each(const char* what, const std::vector<std::vector<double>>& samp
   return added_by_operations;
 }
 
+/// Medians within rounds, and by the fastest step of each variant, which noise touches least.
 void print_ratios(const char* what, const std::vector<std::vector<double>>& samples) {
-  std::printf("\n%s\n%-32s %10s %12s %24s\n", what, "", "s a step", "slower by", "least to greatest");
+  const double fastest_off = std::ranges::min(samples[0]);
+  std::printf("\n%s\n%-32s %10s %12s %24s %14s\n", what, "", "s a step", "slower by", "least to greatest", "fastest steps");
   for (std::size_t index = 0; index < samples.size(); ++index) {
     std::vector<double> slower;
     for (std::size_t round = 0; round < samples[index].size(); ++round) {
       slower.push_back(100 * (samples[index][round] / samples[0][round] - 1));
     }
-    std::printf("%-32s %10.3f %+10.2f %% %+10.2f %% to %+6.2f %%\n", variant_names[index].data(), median(samples[index]),
-                median(slower), *std::ranges::min_element(slower), *std::ranges::max_element(slower));
+    std::printf("%-32s %10.3f %+10.2f %% %+10.2f %% to %+6.2f %% %+12.2f %%\n", variant_names[index].data(),
+                median(samples[index]), median(slower), std::ranges::min(slower), std::ranges::max(slower),
+                100 * (std::ranges::min(samples[index]) / fastest_off - 1));
   }
 }
 

@@ -87,8 +87,11 @@ void check(const options& given) {
   if (model.is_llama() && model.d_model / model.heads % 2 != 0) {
     throw input_error{"--model llama needs heads of even width: try --d-model " + std::to_string(2 * model.d_model)};
   }
-  if (given.device != "cpu" && !given.no_dispatch) {
-    throw input_error{"--device " + given.device + " needs --no-dispatch: without it this program sees only tensors of the CPU"};
+  if (given.device != "cpu" && given.device != "cuda" && !given.no_dispatch) {
+    throw input_error{"--device " + given.device + " needs --no-dispatch: without it there are cpu and cuda"};
+  }
+  if (given.device == "cuda" && !given.no_dispatch && !torch::cuda::is_available()) {
+    throw input_error{"--device cuda: libtorch finds no GPU here; with --no-dispatch it needs none"};
   }
   if (given.device != "cpu" && given.device != "cuda" &&
       !memprof::device_preset(given.device).tensor_space().name.view().starts_with("cuda")) {
@@ -134,7 +137,7 @@ void print_usage() {
       "  --text FILE    what to learn (memprof's own documents)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
       "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
-      "  --device NAME  cpu; with --no-dispatch also cuda or a preset such as gpu-24gb, which need not be there (cpu)\n"
+      "  --device NAME  cpu or cuda; with --no-dispatch also a preset such as gpu-24gb, and none need be there (cpu)\n"
       "  --fit SIZE     of a GPU, such as 24GB: whether the training would fit, and if not, where it would fail\n"
       "  --help         this text");
 }

@@ -1,3 +1,4 @@
+#include <torch_gpt/cuda_capture.hpp>
 #include <torch_gpt/memory_report.hpp>
 
 #include <memprof/analysis/cuda_alloc_conf.hpp>
@@ -41,8 +42,8 @@ memprof::capture_guard memory_report::begin() {
   memprof::capture_options wanted;
   wanted.device = device_named(options_.device);
   if (options_.fit) wanted.log = &log_;
-  return options_.no_dispatch ? memprof::begin_capture<memprof::torch_no_dispatch>(wanted)
-                              : memprof::begin_capture<memprof::torch_backend>(wanted);
+  if (options_.no_dispatch) return memprof::begin_capture<memprof::torch_no_dispatch>(wanted);
+  return options_.torch_device().is_cuda() ? begin_cuda_capture(wanted) : memprof::begin_capture<memprof::torch_backend>(wanted);
 }
 
 void memory_report::print() {

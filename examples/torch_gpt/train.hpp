@@ -17,7 +17,7 @@ struct options {
   std::int64_t seed = 1;
   std::optional<std::string> text;  ///< without: the repository's documents
   std::optional<std::string> json;  ///< where to write the profile
-  std::string device = "cpu";       ///< cpu, cuda, or with `no_dispatch` the name of a device that need not be there
+  std::string device = "cpu";       ///< cpu, cuda, or with `no_dispatch` a preset; with that none need be there
   bool no_dispatch = false;         ///< nothing is computed, and nothing allocated
   std::optional<std::int64_t> fit;  ///< bytes of a GPU: whether the training would fit into it
   bool help = false;

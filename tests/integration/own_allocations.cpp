@@ -67,7 +67,9 @@ TEST_CASE("own allocations: control calls, scopes and annotations allocate nothi
       (void)capture.profile();
       auto scope = memprof::track_operation(long_name, memprof::category::activation);
       auto inner = memprof::track_operation<"a name known at compile time, longer than a small string">();
-      memprof::annotate(&scope, {.name = "a description that does not fit into a string's own buffer", .shape = "[1, 2]"});
+      memprof::annotate(&scope, {.name = "a description that does not fit into a string's own buffer",
+                                 .shape = "[1, 2]",
+                                 .requires_grad = memprof::requires_grad::no});
     }
   });
   CHECK(cpu.allocations == 0);

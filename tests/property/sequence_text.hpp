@@ -76,7 +76,7 @@ class profile_lines {
     for (const owned_bytes& row : set.by_category) line(where + " by_category", row.owner, row.bytes, row.blocks);
     for (const live_block& row : set.largest_blocks) {
       line(where + " largest_blocks", row.address, row.bytes, row.operation, to_string(row.category), row.name, row.shape,
-           row.dtype);
+           row.dtype, to_string(row.requires_grad));
     }
   }
 

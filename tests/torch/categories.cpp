@@ -222,6 +222,25 @@ TEST_CASE("torch categories: an input is told by its name") {
   CHECK(live.largest_blocks[0].category == memprof::category::input);
 }
 
+TEST_CASE("torch categories: which tensors autograd computes gradients for is told with them") {
+  auto capture = begin();
+  torch::nn::Linear model{16, 8};
+  model->bias.set_requires_grad(false);
+  const at::Tensor input = torch::ones({4, 16}, torch::requires_grad());
+  memprof::annotate_module(model, "head");
+  memprof::annotate_input(input, "features");
+  model->forward(input).sum().backward();
+  const memprof::live_set live = live_set_now(capture);
+  const auto told = [&](const char* name) {
+    const memprof::live_block* const block = find_block(live, name);
+    return block == nullptr ? memprof::requires_grad::unknown : block->requires_grad;
+  };
+  CHECK(told("head.weight") == memprof::requires_grad::yes);
+  CHECK(told("head.bias") == memprof::requires_grad::no);
+  CHECK(told("head.weight.grad") == memprof::requires_grad::no);
+  CHECK(told("features") == memprof::requires_grad::yes);
+}
+
 TEST_CASE("torch categories: the backward pass allocates temporaries, of which gradients remain") {
   auto capture = begin();
   torch::nn::Linear model{16, 16};

@@ -2,6 +2,7 @@
 
 #include <memprof/config.hpp>
 #include <memprof/core/category.hpp>
+#include <memprof/core/requires_grad.hpp>
 
 #include <string_view>
 
@@ -21,6 +22,7 @@ struct annotation {
   std::string_view shape{};  ///< "[768, 2304]"
   std::string_view dtype{};  ///< "float32"
   optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
 };
 
 #if MEMPROF_ENABLED
@@ -37,10 +39,12 @@ inline void annotate(const void* pointer, const annotation& told) {
     return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
   }
   label description = 0;
-  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty()) {
+  const bool is_graded = told.requires_grad != requires_grad::unknown;
+  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty() || is_graded) {
     const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
     std::string text{told.name};
     text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
+    if (is_graded) text.append(1, '\x1f').append(to_string(told.requires_grad));
     const detail::lock_guard lock{shared.lock};
     description = abi_1::intern(shared, text);
   }

@@ -9,7 +9,7 @@ namespace memprof {
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as the caller told them (0: not told), space
-  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
   scope_end,            ///< label, address: as in its `scope_begin`
   thread_begin,         ///< the ring belongs to a new thread: no operation is open

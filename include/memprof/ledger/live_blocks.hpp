@@ -29,7 +29,7 @@ struct block {
   [[nodiscard]] std::uint32_t category() const noexcept {
     return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
   }
-  /// Label of `name\x1fshape\x1fdtype`; 0 if there is none.
+  /// Label of `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known; 0 if there is none.
   [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
 
   [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,

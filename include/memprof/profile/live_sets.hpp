@@ -149,6 +149,7 @@ class live_set_builder {
     result.name = next_field();
     result.shape = next_field();
     result.dtype = next_field();
+    result.requires_grad = requires_grad_from_string(next_field());
     return result;
   }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/core/category.hpp>
+#include <memprof/core/requires_grad.hpp>
 #include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 
@@ -28,7 +29,8 @@ struct owned_bytes {
   bool operator==(const owned_bytes&) const = default;
 };
 
-/// One block that was live at a peak. `name`, `shape` and `dtype` are those of `annotate`, empty if it was never called.
+/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
+/// it was never called.
 struct live_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
@@ -37,6 +39,7 @@ struct live_block {
   std::string name;
   std::string shape;
   std::string dtype;
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
 
   bool operator==(const live_block&) const = default;
 };

@@ -49,6 +49,9 @@ template <>
 inline constexpr auto& enumeration_names<category> = category_names;
 
 template <>
+inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
+
+template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
@@ -56,7 +59,10 @@ inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>
 
 template <>
 inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
-                                                                                 "name", "shape", "dtype"});
+                                                                                 "name", "shape", "dtype", "requires_grad"});
+
+template <>
+inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
 
 template <>
 inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",

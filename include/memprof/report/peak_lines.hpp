@@ -66,6 +66,7 @@ void append_categories(auto& text, const auto& live) {
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
   }
+  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
   if (text.empty()) {
     std::array<char, 16> digits{};
     const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);

@@ -211,6 +211,27 @@ TEST_CASE("ledger: annotating the block that made the peak changes the categorie
   CHECK(set.largest_blocks[0].name == "wte");
   CHECK(set.largest_blocks[0].shape == "[65, 128]");
   CHECK(set.largest_blocks[0].dtype == "float32");
+  CHECK(set.largest_blocks[0].requires_grad == memprof::requires_grad::unknown);
+}
+
+TEST_CASE("ledger: an annotation may tell whether a gradient is computed") {
+  told_ledger told;
+  told.allocate(0x100, 1000);
+  told.allocate(0x200, 900);
+  told.allocate(0x300, 800);
+  told.annotate(0x100, "wte\x1f[]\x1fint8\x1ftrue", category::parameter);
+  told.annotate(0x200,
+                "frozen\x1f[]\x1fint8\x1f"
+                "false",
+                category::parameter);
+  told.annotate(0x300, "odd\x1f[]\x1fint8\x1fTrue", category::parameter);
+  told.snapshot("MODEL_CREATION");
+  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  REQUIRE(set.largest_blocks.size() == 3);
+  CHECK(set.largest_blocks[0].requires_grad == memprof::requires_grad::yes);
+  CHECK(set.largest_blocks[0].dtype == "int8");
+  CHECK(set.largest_blocks[1].requires_grad == memprof::requires_grad::no);
+  CHECK(set.largest_blocks[2].requires_grad == memprof::requires_grad::unknown);
 }
 
 TEST_CASE("ledger: annotating a block that came after the peak leaves the categories at the peak alone") {

@@ -156,6 +156,7 @@ TEST_CASE("schema: an independent validator refuses what the reader refuses") {
   CHECK(!with("/spaces/0/cumulative_peak", 1.5).empty());
   CHECK(!with("/spaces/0/segments/0/segment_peak", nullptr).empty());
   CHECK(!with("/spaces/0/live_at_peak/largest_blocks/0/category", "unknown").empty());
+  CHECK(!with("/spaces/0/live_at_peak/largest_blocks/0/requires_grad", "maybe").empty());
   CHECK(!with("/cost/record_ns_per_event", "8").empty());
   CHECK(!with("/device", nullptr).empty());
   CHECK(!with("/spaces/0/capacity", "24GB").empty());

@@ -31,9 +31,9 @@ memprof::profile training_step() {
   space.live_at_peak.remaining_bytes = mib;
   space.live_at_peak.remaining_operations = 2;
   space.live_at_peak.by_category = {{"activation", 6 * mib, 12}, {"parameter", 2 * mib, 4}};
-  space.live_at_peak.largest_blocks = {
-      {0x10, mib, "gpt/block_0/mlp", memprof::category::activation, "hidden", "[512, 512]", "float32"},
-      {0xabcdef, mib / 2, "", memprof::category::other, "", "", ""}};
+  space.live_at_peak.largest_blocks = {{0x10, mib, "gpt/block_0/mlp", memprof::category::activation, "hidden", "[512, 512]",
+                                        "float32", memprof::requires_grad::yes},
+                                       {0xabcdef, mib / 2, "", memprof::category::other, "", "", ""}};
   profile.cost.events = 1234;
   profile.cost.memory_bytes = 3 * mib / 2;
   profile.cost.record_ns_per_event = 8.04;
@@ -67,7 +67,7 @@ TEST_CASE("text: it says the peak, where it was, and whose it was") {
         "        6.00 MB    75.0 %  activation (12 blocks)\n"
         "        2.00 MB    25.0 %  parameter (4 blocks)\n"
         "  Largest blocks:\n"
-        "        1.00 MB    12.5 %  hidden [512, 512] float32, activation, allocated in operation gpt/block_0/mlp\n"
+        "        1.00 MB    12.5 %  hidden [512, 512] float32 requires_grad, activation, allocated in operation gpt/block_0/mlp\n"
         "        0.50 MB     6.2 %  0xabcdef, allocated outside every operation\n"
         "The profiler itself: 1.50 MB of memory, 1234 events, 8.0 ns to record and 4.0 ns to account for each\n");
 }

@@ -14,6 +14,7 @@
 #include <memprof/core/category.hpp>
 #include <memprof/core/label.hpp>
 #include <memprof/core/recorder.hpp>
+#include <memprof/core/requires_grad.hpp>
 
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
@@ -54,7 +55,7 @@ namespace detail {
   return block.get() != nullptr ? block.get() : block.get_context();
 }
 
-/// Interns what `annotate` would: name, shape and element type.
+/// Interns what `annotate` would: name, shape, element type and `requires_grad`.
 [[nodiscard]] inline label describe_tensor(std::string_view name, const at::Tensor& tensor) {
   std::string text{name};
   text += "\x1f[";
@@ -63,6 +64,7 @@ namespace detail {
     text += std::to_string(size);
   }
   text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
+  text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
   return find_label(text);
 }
 
@@ -98,8 +100,8 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
 
 inline namespace enabled {
 
-/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape and element type in
-/// reports.
+/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape, element type and
+/// `requires_grad` in reports.
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
