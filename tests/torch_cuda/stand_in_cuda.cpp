@@ -1,6 +1,6 @@
-// A stand-in for CUDA's runtime and driver: enough of both for PyTorch's caching allocator, whose real code then runs where there
-// is no GPU. Memory is a count of bytes and a row of addresses behind which nothing lies. Built against the headers of the CUDA
-// version that libtorch was built with, so that the compiler compares the signatures.
+// A stand-in for CUDA's runtime, driver and management library: enough of them for PyTorch's caching allocator, whose real code
+// then runs where there is no GPU. Memory is a count of bytes and a row of addresses behind which nothing lies. Built against the
+// headers of the CUDA version that libtorch was built with, so that the compiler compares the signatures.
 //
 // A stream has work to do from the first cudaMemsetAsync on until it, or the device, is synchronized.
 #include <cuda.h>
@@ -289,5 +289,23 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function
   return cudaSuccess;
 }
 #endif
+
+// --- the management library, without its header: a device that other processes do not use -----------------------------
+
+constexpr int nvml_success = 0;
+constexpr int nvml_not_supported = 3;
+
+int nvmlInit_v2() { return nvml_success; }
+int nvmlDeviceGetHandleByPciBusId_v2(const char*, void** handle) {
+  *handle = nullptr;
+  return nvml_success;
+}
+int nvmlDeviceGetComputeRunningProcesses(void*, unsigned* count, void*) {
+  *count = 0;
+  return nvml_success;
+}
+int nvmlDeviceGetNvLinkRemoteDeviceType() { return nvml_not_supported; }
+int nvmlDeviceGetNvLinkRemotePciInfo_v2() { return nvml_not_supported; }
+int nvmlSystemGetCudaDriverVersion_v2() { return nvml_not_supported; }
 
 }  // extern "C"

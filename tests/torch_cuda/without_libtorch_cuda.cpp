@@ -4,6 +4,9 @@
 #include <c10/cuda/CUDACachingAllocator.h>
 #include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAMacros.h>
+#if __has_include(<c10/cuda/PeerToPeerAccess.h>)
+#include <c10/cuda/PeerToPeerAccess.h>
+#endif
 
 namespace c10::cuda::_internal {
 
@@ -18,6 +21,9 @@ bool bring_cuda_into_use() {
   const auto devices = c10::cuda::device_count();
   if (devices == 0) return false;
   c10::cuda::_internal::setHasPrimaryContext([](c10::DeviceIndex) { return true; });
+#if __has_include(<c10/cuda/PeerToPeerAccess.h>)
+  c10::cuda::detail::init_p2p_access_cache(devices);
+#endif
   c10::cuda::CUDACachingAllocator::init(devices);
   return true;
 }
