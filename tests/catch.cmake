@@ -8,10 +8,12 @@ endif()
 include(Catch)
 
 # The umbrella in several units of every test executable: a definition that is not inline fails the link.
-set(odr_units odr odr_second_unit odr_disabled_unit)
-list(TRANSFORM odr_units REPLACE "(.+)" "${CMAKE_CURRENT_LIST_DIR}/\\1.cpp")
-add_library(memprof_odr OBJECT ${odr_units})
-target_link_libraries(memprof_odr PRIVATE memprof::memprof)
+if(NOT TARGET memprof_odr)
+  set(odr_units odr odr_second_unit odr_disabled_unit)
+  list(TRANSFORM odr_units REPLACE "(.+)" "${CMAKE_CURRENT_LIST_DIR}/\\1.cpp")
+  add_library(memprof_odr OBJECT ${odr_units})
+  target_link_libraries(memprof_odr PRIVATE memprof::memprof)
+endif()
 
 # memprof_add_test(<target> <label> <source>...): every TEST_CASE becomes a test of ctest.
 function(memprof_add_test target label)

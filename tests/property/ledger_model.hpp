@@ -6,6 +6,7 @@
 #include <memprof/profile/profile.hpp>
 #include <property/core_model.hpp>
 #include <property/reserved_model.hpp>
+#include <property/stream_model.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -52,6 +53,9 @@ class ledger_model {
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, told); break;
       case event_kind::reserve:
       case event_kind::release: change_reserved(told); break;
+      case event_kind::allocate_on_stream: allocate_on_stream(thread, told); break;
+      case event_kind::deallocate_on_stream: deallocate_on_stream(thread, told); break;
+      case event_kind::out_of_memory: out_of_memory(thread, told); break;
       default: ++rejected_; break;
     }
   }
@@ -101,6 +105,11 @@ class ledger_model {
     std::vector<block> held;  // the live blocks beside it, as they were then, in order of allocation
     std::string core;         // of a capacity of each core: the bytes are those on this one
   };
+  struct failure {
+    std::int64_t requested, device_free, live, reserved;
+    std::uint64_t stamp;
+    std::size_t own_segment, operation;
+  };
   struct sample {
     std::uint64_t stamp;
     std::int64_t live;
@@ -119,6 +128,8 @@ class ledger_model {
     space_anomalies anomalies;
     core_model cores;
     reserved_model reserved;
+    stream_model streams;
+    std::vector<failure> failures;  // all of them
   };
   struct flow {
     std::int64_t net = 0, greatest = 0, self_net = 0, self_greatest = 0;
@@ -307,12 +318,50 @@ class ledger_model {
       ++rejected_;
       return;
     }
-    reserved_model& reserved = space_of(told.space).reserved;
+    space_state& space = space_of(told.space);
+    const std::int64_t before = space.reserved.current();
     if (told.kind == event_kind::release) {
-      reserved.release(told.address, told.bytes);
-    } else if (!reserved.reserve(told.address, told.bytes)) {
+      space.reserved.release(told.address, told.bytes);
+    } else if (!space.reserved.reserve(told.address, told.bytes)) {
       ++rejected_;
     }
+    space.streams.change_reserved(told.label, space.reserved.current() - before);
+  }
+
+  [[nodiscard]] static std::int64_t live_bytes_at(const space_state& space, std::uint64_t address) {
+    const auto found = space.live.find(address);
+    return found == space.live.end() ? 0 : space.blocks[found->second].bytes;
+  }
+
+  void allocate_on_stream(std::uint32_t thread, const event& told) {
+    const std::int64_t rejected_before = rejected_;
+    const std::int64_t replaced = told.space == any_space ? 0 : live_bytes_at(space_of(told.space), told.address);
+    allocate(thread, told);
+    if (rejected_ != rejected_before) return;
+    space_of(told.space).streams.deallocate(told.label, replaced);
+    space_of(told.space).streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  }
+
+  void deallocate_on_stream(std::uint32_t thread, const event& told) {
+    if (told.space != any_space) {
+      space_state& space = space_of(told.space);
+      space.streams.deallocate(told.label, live_bytes_at(space, told.address));
+    }
+    deallocate(thread, told);
+  }
+
+  void out_of_memory(std::uint32_t thread, const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    if (static_cast<std::int64_t>(told.bytes) < 0 || static_cast<std::int64_t>(told.address) < 0) {
+      ++rejected_;
+      return;
+    }
+    space.failures.push_back({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live_bytes,
+                              space.reserved.current(), stamp_, space.segments.size() - 1, operation_of(thread)});
   }
 
   void release(std::uint32_t thread, unsigned id, std::uint64_t address) {

@@ -183,6 +183,18 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.anomalies = space.anomalies;
   result.cores = space.cores.build(space.first_segment, segments.size());
   result.reserved = space.reserved.build(space.first_segment, segments.size());
+  result.streams = space.streams.build([&](std::uint32_t name) { return text_of(names, name); });
+  for (const failure& failed : space.failures) {
+    if (result.out_of_memory.size() == out_of_memory_ledger::max_kept) {
+      count(result.further_out_of_memory, static_cast<std::uint64_t>(failed.requested));
+      continue;
+    }
+    const std::size_t segment = space.first_segment + failed.own_segment;
+    result.out_of_memory.push_back({failed.requested, failed.device_free, failed.live, failed.reserved,
+                                    failed.operation == 0 ? "" : path_of(names, failed.operation),
+                                    segment < segments.size() ? static_cast<std::int64_t>(segment) : -1,
+                                    time_of(names, failed.stamp)});
+  }
   return result;
 }
 

@@ -71,9 +71,10 @@ struct personality {
   unsigned on_cores = 0;      ///< of the allocations and frees
   std::uint64_t columns = 0;  ///< of a grid of cores; as many rows
   unsigned reservations = 1;  ///< of what is neither a scope nor an annotation
+  unsigned on_streams = 2;    ///< of the allocations, frees and reservations
 };
 
-inline constexpr std::array<personality, 12> personalities{{
+inline constexpr std::array<personality, 14> personalities{{
     {"training", 60, 300, 1, 1, 0, personality::size_range::training, true, 3, 25, 5, 0, 300, 4},
     {"random", 20, 200, 3, 2, 64, personality::size_range::training, false, 3, 15, 5, 1, 20, 3},
     {"collisions", 20, 150, 2, 3, 5, personality::size_range::few, false, 5, 15, 10, 2, 5, 3},
@@ -86,6 +87,8 @@ inline constexpr std::array<personality, 12> personalities{{
     {"few cores", 20, 200, 1, 2, 6, personality::size_range::few, false, 8, 15, 3, 1, 6, 2, 95, 2},
     {"hostile cores", 20, 120, 3, 4, 8, personality::size_range::hostile, false, 8, 10, 5, 15, 4, 3, 80, 3},
     {"caching", 40, 200, 2, 2, 24, personality::size_range::few, false, 8, 10, 3, 2, 10, 2, 0, 0, 70},
+    {"streams", 40, 250, 2, 3, 40, personality::size_range::training, true, 5, 15, 3, 0, 10, 2, 0, 0, 20, 90},
+    {"hostile streams", 20, 200, 3, 2, 8, personality::size_range::hostile, false, 6, 10, 3, 15, 5, 2, 0, 0, 30, 80},
 }};
 
 inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
@@ -143,6 +146,7 @@ class sequence_generator {
     } else {
       make_allocation(told);
     }
+    if (random_.chance(kind_.on_streams)) make_on_stream(told);
     std::uint32_t thread = thread_;
     if (random_.chance(kind_.strange)) make_strange(told, thread);
     return {false, thread, told};
@@ -176,6 +180,24 @@ class sequence_generator {
     told.address = random_.below(24) * 8;
     told.bytes = random_.chance(70) ? random_.below(6) * 8 : random_size();
     if (random_.chance(2)) told.address = ~std::uint64_t{0} - random_.below(16);
+  }
+
+  /// Gives a stream to what may have one; frees often name another than the allocation did.
+  void make_on_stream(event& told) {
+    const auto name = static_cast<std::uint32_t>(random_.below(6));
+    switch (told.kind) {
+      case event_kind::allocate:
+        told.kind = random_.chance(8) ? event_kind::out_of_memory : event_kind::allocate_on_stream;
+        told.label = name;
+        break;
+      case event_kind::deallocate:
+        told.kind = event_kind::deallocate_on_stream;
+        told.label = name;
+        break;
+      case event_kind::reserve:
+      case event_kind::release: told.label = name; break;
+      default: break;
+    }
   }
 
   void make_on_cores(event& told) {
@@ -234,7 +256,7 @@ class sequence_generator {
   /// What no honest source sends, or what is left when others' events were dropped.
   void make_strange(event& told, std::uint32_t& thread) {
     switch (random_.below(kind_.on_cores == 0 ? 11 : 14)) {
-      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 12, 255})); break;
+      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 15, 255})); break;
       case 1: told.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
       case 2: told.kind = event_kind::thread_begin; break;
       case 3: told.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope

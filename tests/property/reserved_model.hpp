@@ -46,6 +46,8 @@ class reserved_model {
     segments_.push_back({segments_.back().current, 0});
   }
 
+  [[nodiscard]] std::int64_t current() const { return static_cast<std::int64_t>(total()); }
+
   [[nodiscard]] reserved_profile build(std::size_t first_segment, std::size_t segment_count) const {
     reserved_profile result;
     if (!is_used_) return result;

@@ -33,7 +33,10 @@ namespace memprof::property {
                                  "deallocate_on_cores",
                                  "deallocate_circular_buffers",
                                  "reserve",
-                                 "release"};
+                                 "release",
+                                 "allocate_on_stream",
+                                 "deallocate_on_stream",
+                                 "out_of_memory"};
     const auto kind = static_cast<unsigned>(told.kind);
     out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
         << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
@@ -126,6 +129,15 @@ class profile_lines {
     for (const event_tally* tally : {&space.reserved.unmatched_releases, &space.reserved.replaced_reservations}) {
       line(where + " reserved anomaly", tally->count, tally->bytes);
     }
+    for (const stream_usage& row : space.streams) {
+      line(where + " stream, pool, peak, current, count, reserved", row.stream, row.pool, row.cumulative_peak,
+           row.cumulative_current, row.allocation_count, row.reserved_peak, row.reserved_current);
+    }
+    for (const out_of_memory_failure& row : space.out_of_memory) {
+      line(where + " failed", row.requested, row.device_free, row.live_bytes, row.reserved_bytes, row.operation, row.segment,
+           row.time_ns);
+    }
+    line(where + " further failed", space.further_out_of_memory.count, space.further_out_of_memory.bytes);
   }
 
   void write(const std::string& where, const core_peaks& peaks) {

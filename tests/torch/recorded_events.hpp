@@ -156,8 +156,12 @@ class capture_events {
     for (const memprof::event* one = first; one != last; ++one) {
       if (one->space != space_) continue;
       const auto bytes = static_cast<change>(one->bytes);
-      if (one->kind == memprof::event_kind::allocate) all_.push_back(bytes);
-      if (one->kind == memprof::event_kind::deallocate) all_.push_back(-bytes);
+      if (one->kind == memprof::event_kind::allocate || one->kind == memprof::event_kind::allocate_on_stream) {
+        all_.push_back(bytes);
+      }
+      if (one->kind == memprof::event_kind::deallocate || one->kind == memprof::event_kind::deallocate_on_stream) {
+        all_.push_back(-bytes);
+      }
     }
     static_cast<memprof::detail::capture_state*>(memprof::abi_1::process_registry.capture)->apply(first, last, ring_id);
   }

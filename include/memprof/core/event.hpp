@@ -16,8 +16,11 @@ enum class event_kind : std::uint8_t {
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                      ///< address, bytes, space: an allocator took a range from the device
-  release,                      ///< address, bytes (0: not told), space: it gave one back
+  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space, label: it gave one back
+  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
+  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
+  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.

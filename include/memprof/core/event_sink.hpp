@@ -5,6 +5,7 @@
 #include <memprof/core/event.hpp>
 #include <memprof/core/memory_space.hpp>
 #include <memprof/core/recorder.hpp>
+#include <memprof/core/stream_pool.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -51,13 +52,32 @@ class event_sink {
 
   /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
   /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
-  /// step for each range that is held.
-  void reserve(memory_space space, const void* address, std::size_t bytes) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::reserve, space.id(), 0});
+  /// step for each range that is held. `told`: for which stream, and for which pool.
+  void reserve(memory_space space, const void* address, std::size_t bytes, stream_pool told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::reserve, space.id(), 0});
   }
   /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
-  void release(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::release, space.id(), 0});
+  void release(memory_space space, const void* address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::release, space.id(), 0});
+  }
+
+  /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
+  /// `space_profile::streams`.
+  void allocate_on_stream(memory_space space, const void* address, std::size_t bytes, stream_pool where,
+                          optional_category told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::allocate_on_stream,
+                          space.id(), told.tag()});
+  }
+  /// The end of such a block, told with the same stream and pool.
+  void deallocate_on_stream(memory_space space, const void* address, stream_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event(
+        {0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::deallocate_on_stream, space.id(), 0});
+  }
+
+  /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
+  /// keeps the first 32 with the operation that asked (`space_profile::out_of_memory`).
+  void out_of_memory(memory_space space, std::size_t bytes, std::size_t device_free) const noexcept {
+    detail::record_event({0, device_free, bytes, 0, event_kind::out_of_memory, space.id(), 0});
   }
 
   /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on

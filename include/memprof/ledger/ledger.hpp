@@ -5,6 +5,7 @@
 #include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/ledger/event_of_allocator.hpp>
 #include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
@@ -187,21 +188,16 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
-    if (told.kind == event_kind::reserve || told.kind == event_kind::release) return apply_reserved(run, told);
+    if (is_of_allocator(told.kind)) {
+      if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
+      return;
+    }
     const event_on_cores change{told};
     if (!change.is_possible()) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
-  }
-
-  void apply_reserved(thread_state& run, const event& told) noexcept {
-    if (!enter(run, told.space)) return;
-    reserved_ledger& held = run.space->reserved();
-    const bool is_applied =
-        told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
-    if (!is_applied) ++rejected_events_;
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {

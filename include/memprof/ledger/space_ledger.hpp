@@ -9,8 +9,10 @@
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
 #include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
@@ -147,6 +149,12 @@ class space_ledger {
   /// What an allocator holds of the space for all of it, beside the space's totals.
   [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
   [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
+  /// What of both was for which stream and from which pool.
+  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  /// What the device had no memory for.
+  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -254,7 +262,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes() + reserved_.bytes();
+           cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -369,6 +377,8 @@ class space_ledger {
   bool is_usable_ = false;
   core_ledger cores_;
   reserved_ledger reserved_;
+  stream_ledger streams_;
+  out_of_memory_ledger out_of_memory_;
 };
 
 }  // namespace memprof

@@ -4,6 +4,7 @@
 #include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/core_peaks.hpp>
+#include <memprof/profile/device_events.hpp>
 #include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/profile.hpp>
@@ -184,6 +185,10 @@ class space_builder {
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
+    result_.streams = build_streams(space_.streams(), names_.labels);
+    result_.out_of_memory =
+        build_out_of_memory(space_.out_of_memory(), names_.time, paths_, space_.first_segment(), segments.size());
+    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
     return std::move(result_);
   }
 

@@ -196,6 +196,35 @@ struct reserved_profile {
   bool operator==(const reserved_profile&) const = default;
 };
 
+/// What one stream of a device had of a space, from one pool of its allocator; bytes. The last row of a space may stand for all
+/// streams and pools beyond the first 64: its `stream` then says so, and `pool` is empty.
+struct stream_usage {
+  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
+  /// Empty: the allocator's own; "unknown": libtorch before 2.10 does not tell; else a private one, as that of a CUDA graph:
+  /// "0:1".
+  std::string pool;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocation_count = 0;
+  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
+  std::int64_t reserved_current = 0;  ///< those at the end
+
+  bool operator==(const stream_usage&) const = default;
+};
+
+/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
+struct out_of_memory_failure {
+  std::int64_t requested = 0;       ///< bytes, as the allocator told: rounded up, if it rounds
+  std::int64_t device_free = 0;     ///< bytes that were free on the device, as it told
+  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
+  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
+  std::string operation;            ///< path of the operation that asked, empty if none was open
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+
+  bool operator==(const out_of_memory_failure&) const = default;
+};
+
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
 struct space_profile {
   std::string name;
@@ -215,8 +244,11 @@ struct space_profile {
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;         ///< what lay on single cores, if the space is that of cores
-  reserved_profile reserved;  ///< what its allocator held of the device, if that keeps freed memory for later
+  core_profile cores;                 ///< what lay on single cores, if the space is that of cores
+  reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
+  std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
+  std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
+  event_tally further_out_of_memory;                 ///< those after them
 
   bool operator==(const space_profile&) const = default;
 };
@@ -259,9 +291,9 @@ struct pytorch_operation {
   std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
   std::int64_t count = 0;           ///< calls
   std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive; 0 where there is no device
+  std::int64_t device_time_ns = 0;  ///< inclusive; 0: not measured
   std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on the device
+  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
 
   bool operator==(const pytorch_operation&) const = default;
 };
@@ -312,6 +344,7 @@ struct profile {
   std::vector<operation_profile> operations;           ///< parents before children
   std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
   std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
+  std::vector<std::string> not_captured;               ///< what a backend was to watch and could not, and why
   event_anomalies anomalies;
   profiler_cost cost;
 

@@ -70,8 +70,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   return lines;
 }
 
-/// Says loudly, before any number is explained, that the numbers are not exact, and why.
+/// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
 void append_warning(auto& text, const auto& source) {
+  for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals and peaks may be too small\n";

@@ -3,7 +3,9 @@
 #include <memprof/core/category.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/core_lines.hpp>
+#include <memprof/report/device_lines.hpp>
 #include <memprof/report/reserved_lines.hpp>
+#include <memprof/report/segment_text.hpp>
 #include <memprof/report/text_format.hpp>
 #include <memprof/report/text_options.hpp>
 
@@ -20,22 +22,6 @@
 /// The part of the text report that answers: how much was it, when, and whose.
 
 namespace memprof::detail {
-
-[[nodiscard]] inline std::string operation_text(std::string_view path) {
-  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
-}
-
-[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
-  constexpr double ns_per_second = 1e9;
-  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
-}
-
-/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
-[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
-  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
-  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
-         " of " + std::to_string(source.segments.size()) + "), ";
-}
 
 /// One row of a table: bytes, their share of `whole`, and whose they are.
 void append_share(auto& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
@@ -106,11 +92,13 @@ void append_peak(auto& text, const auto& source, const auto& space, const text_o
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
-    return append_reserved(text, space);
+    append_reserved(text, space);
+    return append_streams(text, space, options);
   }
   text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
           operation_text(space.peak_operation) + '\n';
   append_reserved(text, space);
+  append_streams(text, space, options);
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);

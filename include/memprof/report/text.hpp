@@ -3,6 +3,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/anomaly_lines.hpp>
 #include <memprof/report/capacity_lines.hpp>
+#include <memprof/report/device_lines.hpp>
 #include <memprof/report/peak_lines.hpp>
 #include <memprof/report/segment_lines.hpp>
 #include <memprof/report/text_format.hpp>
@@ -64,7 +65,8 @@ template <std::same_as<profile> Profile = profile>
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0) continue;
+    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0 && space.out_of_memory.empty()) continue;
+    detail::append_out_of_memory(text, source, space, options);
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }

@@ -14,6 +14,8 @@ struct text_options {
   std::size_t owners = 5;               ///< operations named at a peak
   std::size_t largest_blocks = 5;       ///< blocks named at a peak
   std::size_t core_ranges = 5;          ///< rectangles of cores named for a space whose blocks lie on cores
+  std::size_t streams = 10;             ///< streams and pools named for a space whose allocator tells them
+  std::size_t out_of_memory = 3;        ///< allocations named for which a device had no memory
   std::size_t pytorch_operations = 10;  ///< rows of each table about PyTorch's operators
 };
 

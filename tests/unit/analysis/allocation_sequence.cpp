@@ -54,6 +54,15 @@ TEST_CASE("allocation sequence: blocks have numbers, and that of a freed block i
   CHECK(sequence.events() == 5);
 }
 
+TEST_CASE("allocation sequence: blocks that were told with a stream are blocks") {
+  allocation_sequence sequence{space};
+  apply(sequence, {{0, 0x100, 10, 7, event_kind::allocate_on_stream, space, 0},
+                   {0, 0x200, 20, 8, event_kind::allocate_on_stream, space, 0},
+                   {0, 0x100, 0, 7, event_kind::deallocate_on_stream, space, 0},
+                   {0, 5, 30, 0, event_kind::out_of_memory, space, 0}});
+  CHECK(steps_of(sequence) == bytes_and_block{{10, 0}, {20, 1}, {0, 0}});
+}
+
 TEST_CASE("allocation sequence: other memory spaces and blocks without bytes have no steps, but events are counted on") {
   allocation_sequence sequence{space};
   apply(sequence, {allocation(0x100, 10, 0), allocation(0x200, 0), deallocation(0x100, 0), allocation(0x100, 5)});

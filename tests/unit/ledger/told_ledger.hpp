@@ -45,11 +45,20 @@ class told_ledger {
   void free_circular_buffers(core_range cores = any_core, where at = {}) {
     tell({next_stamp(), 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, at.space, 0}, at.thread);
   }
-  void reserve(std::uint64_t address, std::uint64_t bytes, where at = {}) {
-    tell({next_stamp(), address, bytes, 0, event_kind::reserve, at.space, 0}, at.thread);
+  void reserve(std::uint64_t address, std::uint64_t bytes, where at = {}, std::string_view stream = {}) {
+    tell({next_stamp(), address, bytes, label_of(stream), event_kind::reserve, at.space, 0}, at.thread);
   }
-  void release(std::uint64_t address, std::uint64_t bytes = 0, where at = {}) {
-    tell({next_stamp(), address, bytes, 0, event_kind::release, at.space, 0}, at.thread);
+  void release(std::uint64_t address, std::uint64_t bytes = 0, where at = {}, std::string_view stream = {}) {
+    tell({next_stamp(), address, bytes, label_of(stream), event_kind::release, at.space, 0}, at.thread);
+  }
+  void allocate_on_stream(std::uint64_t address, std::uint64_t bytes, std::string_view stream, where at = {}) {
+    tell({next_stamp(), address, bytes, label_of(stream), event_kind::allocate_on_stream, at.space, at.tag}, at.thread);
+  }
+  void free_on_stream(std::uint64_t address, std::string_view stream, where at = {}, std::uint64_t bytes = 0) {
+    tell({next_stamp(), address, bytes, label_of(stream), event_kind::deallocate_on_stream, at.space, 0}, at.thread);
+  }
+  void out_of_memory(std::uint64_t bytes, std::uint64_t device_free, where at = {}) {
+    tell({next_stamp(), device_free, bytes, 0, event_kind::out_of_memory, at.space, 0}, at.thread);
   }
   void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
     tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);
@@ -71,6 +80,8 @@ class told_ledger {
   ledger events;
 
  private:
+  [[nodiscard]] label label_of(std::string_view name) { return name.empty() ? 0 : labels_.intern(name); }
+
   label_table labels_;
   std::array<label, ledger::max_spaces> spaces_{};
   std::size_t space_count_ = 0;

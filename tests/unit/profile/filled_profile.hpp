@@ -36,7 +36,10 @@ inline memprof::profile filled_profile() {
   memprof::profile result;
   std::int64_t counter = 0;
   fill(result, counter);
-  for (auto& space : result.spaces) space.peak_segment = space.first_shortfall.segment = 1;
+  for (auto& space : result.spaces) {
+    space.peak_segment = space.first_shortfall.segment = 1;
+    for (auto& failure : space.out_of_memory) failure.segment = 1;
+  }
   result.operations[0].parent = -1;
   result.operations[1].parent = 0;
   return result;

@@ -197,6 +197,8 @@ TEST_CASE("json errors: an index that leads nowhere is refused") {
   CHECK_THAT(with("/spaces/0/peak_segment", -2), ContainsSubstring("/spaces/0/peak_segment is -2"));
   CHECK_THAT(with("/spaces/0/first_shortfall/segment", 2),
              Equals(start + "/spaces/0/first_shortfall/segment is 2, but must be at least -1 and less than 2"));
+  CHECK_THAT(with("/spaces/0/out_of_memory/1/segment", 2),
+             Equals(start + "/spaces/0/out_of_memory/1/segment is 2, but must be at least -1 and less than 2"));
   CHECK_THAT(with("/operations/1/parent", 1),
              Equals(start + "/operations/1/parent is 1, but must be at least -1 and less than 1"));
   CHECK_THAT(with("/spaces/1/segments", ordered_json::array()),

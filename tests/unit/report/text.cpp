@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -282,6 +283,50 @@ TEST_CASE("text: what an allocator reserved stands with the peak of its space") 
   profile.spaces[0].reserved.replaced_reservations = {1, mib};
   CHECK(contains(explanation(profile),
                  "  1 reservation in cpu of memory that was reserved already (1.00 MB): the older one counts as released\n"));
+}
+
+TEST_CASE("text: streams and pools are a table where more than the allocator's own pool on one stream was used") {
+  memprof::profile profile = training_step();
+  std::vector<memprof::stream_usage>& streams = profile.spaces[0].streams;
+  streams = {{"default", "", mib, 0, 3, 2 * mib, 2 * mib}};
+  CHECK(!contains(explanation(profile), "By stream and pool"));
+  streams[0].pool = "unknown";
+  CHECK(!contains(explanation(profile), "By stream and pool"));
+  streams = {{"0xab0", "0:1", 7 * mib, mib, 12, 40 * mib, 20 * mib},
+             {"default", "", mib, 0, 3, 2 * mib, 2 * mib},
+             {"default", "unknown", mib, 0, 1, 0, 0},
+             {"(beyond the first 64 streams and pools)", "", mib, 0, 99, mib, 0}};
+  CHECK(contains(explanation(profile),
+                 "in operation gpt/block_1/mlp\n"
+                 "  By stream and pool:\n"
+                 "   Reserved peak  Reserved now      Live peak       Live now  Allocations\n"
+                 "        40.00 MB      20.00 MB        7.00 MB        1.00 MB           12  stream 0xab0, private pool 0:1\n"
+                 "         2.00 MB       2.00 MB        1.00 MB        0.00 MB            3  stream default\n"
+                 "         0.00 MB       0.00 MB        1.00 MB        0.00 MB            1  stream default, pool unknown\n"
+                 "         1.00 MB       0.00 MB        1.00 MB        0.00 MB           99  (beyond the first 64 streams and "
+                 "pools)\n"
+                 "  Largest owners at that moment:\n"));
+  CHECK(contains(explanation(profile, {.streams = 1}), "private pool 0:1\n    (3 more)\n  Largest owners"));
+}
+
+TEST_CASE("text: an allocation that the device had no memory for stands before the peak of its space") {
+  memprof::profile profile = training_step();
+  memprof::space_profile& space = profile.spaces[0];
+  space.out_of_memory = {{80 * mib, 3 * mib, 8 * mib, 20 * mib, "gpt/head", 1, 2'000'000'000}};
+  CHECK(contains(explanation(profile),
+                 "cpu.\ncpu WAS OUT OF MEMORY: 80.00 MB were asked for, 2.000 s after the capture began,\n"
+                 "  in segment FORWARD_PASS (2 of 2), in operation gpt/head;\n"
+                 "  3.00 MB were free on the device, 20.00 MB reserved by its allocator, 8.00 MB of them live\n"
+                 "Peak of cpu: "));
+  space.out_of_memory.resize(4);
+  space.further_out_of_memory = {5, 5 * mib};
+  CHECK(contains(explanation(profile), "0.00 MB of them live\n  and 6 further times\nPeak of cpu: "));
+}
+
+TEST_CASE("text: what could not be captured is a warning") {
+  memprof::profile profile = training_step();
+  profile.not_captured = {"CUDA: there is no CUDA device"};
+  CHECK(contains(explanation(profile), "cpu.\nWARNING: NOT CAPTURED: CUDA: there is no CUDA device\nPeak of cpu: "));
 }
 
 TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {

@@ -56,12 +56,12 @@ class pytorch_operator_context final : public at::ObserverContext, public memory
   /// Adds the call to the table. An operator that ends on another thread tells its time, and the memory up to now.
   void end() {
     const std::int64_t time_ns = monotonic_ns() - begin_ns_;
-    const std::int64_t self_bytes = call_ == nullptr ? 0 : call_->self_bytes.load(std::memory_order_relaxed);
+    const operator_memory self_memory = call_ == nullptr ? operator_memory{} : call_->memory();
     if (pytorch_operator_call* const ended = std::exchange(call_, nullptr)) {
       if (thread_ == &this_torch_thread) unlink_call(*thread_, *ended);
       ended->leave();
     }
-    process_operator_table().add(capture_, key_, time_ns, self_bytes);
+    process_operator_table().add(capture_, key_, time_ns, self_memory);
     process_device_times().add(capture_, key_, std::move(before_on_device_));
     key_ = {};  // here and not in the destructor, which libtorch calls where nothing hides it
   }

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <memprof/core/event.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/out_of_memory_ledger.hpp>
+#include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+#include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/ledger/thread_state.hpp>
+
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
+/// and gives back, and when the device has no more.
+
+namespace memprof {
+
+/// Whether the event is one of these.
+[[nodiscard]] inline bool is_of_allocator(event_kind kind) noexcept {
+  return kind >= event_kind::reserve && kind <= event_kind::out_of_memory;
+}
+
+namespace detail {
+
+/// The bytes that live at the event's address; 0 if nothing does.
+[[nodiscard]] inline std::int64_t live_bytes_at(space_ledger& space, std::uint64_t address) noexcept {
+  const live_blocks::place found = space.find(address);
+  return found ? static_cast<std::int64_t>(found->bytes) : 0;
+}
+
+[[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  const std::int64_t replaced = live_bytes_at(*run.space, told.address);
+  const std::int64_t untracked = run.space->untracked_allocations.count;
+  if (!run.allocate(told, stamp)) return false;
+  stream_ledger& streams = run.space->streams();
+  streams.deallocate(told.label, replaced);
+  if (run.space->untracked_allocations.count == untracked) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  return true;
+}
+
+inline void deallocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  run.space->streams().deallocate(told.label, live_bytes_at(*run.space, told.address));
+  run.deallocate(told, stamp);
+}
+
+[[nodiscard]] inline bool change_reserved(space_ledger& space, const event& told) noexcept {
+  reserved_ledger& held = space.reserved();
+  const std::int64_t before = held.current();
+  const bool is_applied =
+      told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
+  if (is_applied) space.streams().change_reserved(told.label, held.current() - before);
+  return is_applied;
+}
+
+[[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (told.bytes > greatest || told.address > greatest) return false;
+  space_ledger& space = *run.space;
+  space.out_of_memory().add({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live(),
+                             space.reserved().current(), stamp, space.segments().size(), run.scopes.operation()});
+  return true;
+}
+
+}  // namespace detail
+
+/// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
+[[nodiscard]] inline bool apply_of_allocator(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  switch (told.kind) {
+    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, told, stamp);
+    case event_kind::deallocate_on_stream: detail::deallocate_on_stream(run, told, stamp); return true;
+    case event_kind::out_of_memory: return detail::note_out_of_memory(run, told, stamp);
+    default: return detail::change_reserved(*run.space, told);
+  }
+}
+
+}  // namespace memprof

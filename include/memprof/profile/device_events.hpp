@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memprof/core/clock.hpp>
+#include <memprof/core/label.hpp>
+#include <memprof/core/stream_pool.hpp>
+#include <memprof/detail/heap.hpp>
+#include <memprof/ledger/out_of_memory_ledger.hpp>
+#include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The names of a row, as `stream_pool` joined them.
+inline void name_stream(stream_usage& row, std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] != stream_pool_separator) ++end;
+  row.stream = text.substr(0, end);
+  if (end < text.size()) row.pool = text.substr(end + 1);
+}
+
+[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
+  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved};
+}
+
+/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
+template <class Streams>
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, const label_table& labels) {
+  const std::size_t count = told.rows().size();
+  std::vector<std::size_t> order(count);
+  for (std::size_t index = 0; index < count; ++index) order[index] = index;
+  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
+    const stream_record& a = told.rows()[left];
+    const stream_record& b = told.rows()[right];
+    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
+    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
+  });
+  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
+  for (std::size_t row = 0; row < count; ++row) {
+    rows[row] = to_stream_usage(told.rows()[order[row]]);
+    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
+  }
+  if (told.has_further()) {
+    rows[count] = to_stream_usage(told.further());
+    rows[count].stream = "(beyond the first " + std::to_string(Streams::max_rows) + " streams and pools)";
+  }
+  return rows;
+}
+
+/// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
+template <class Failed>
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const time_scale& time,
+                                                                     const std::vector<std::string>& paths,
+                                                                     std::size_t first_segment, std::size_t segment_count) {
+  std::vector<out_of_memory_failure> rows(failed.kept().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const out_of_memory_record& record = failed.kept()[index];
+    const std::size_t segment = first_segment + record.segment;
+    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
+    if (record.operation != 0) rows[index].operation = paths[record.operation];
+    // Events behind the last segment of a finished profile are in none.
+    if (segment < segment_count) rows[index].segment = static_cast<std::int64_t>(segment);
+  }
+  return rows;
+}
+
+}  // namespace memprof::detail
