@@ -28,7 +28,6 @@ struct known_cause {
       {"the gradient asks which elements are zero: the simulation takes all of them to be", {"prod"}},
       {"sizes and strides become small tensors for a while", {"repeat"}},
       {"indices of the bags are sorted in several small tensors", {"embedding_bag"}},
-      {"the size of oneDNN's workspace depends on the processor", {"lstm_onednn"}},
   };
   return causes;
 }

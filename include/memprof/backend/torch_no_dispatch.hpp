@@ -66,7 +66,7 @@ inline void torch_selected_fraction(double fraction) {
 /// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
 ///
 /// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key, or if the same capture has
-/// `torch_backend`.
+/// `torch_backend` or `torch_allocations`: they would add the tensors of a `real_scope` to simulated ones.
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
