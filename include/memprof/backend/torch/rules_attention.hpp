@@ -82,8 +82,9 @@ inline void cuda_flash_attention_rule(torch_call& call) {
   const std::int64_t keys = call.tensor(1).size(2);
   at::Tensor output = with_exchanged_heads(query);
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
-  at::Tensor seed = torch_call::empty({2}, query, at::kUInt64);
-  at::Tensor offset = torch_call::empty({}, query, at::kUInt64);
+  // Unsigned where libtorch has that type.
+  at::Tensor seed = torch_call::empty({2}, query, at::kLong);
+  at::Tensor offset = torch_call::empty({}, query, at::kLong);
   call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), keys, std::move(seed),
                std::move(offset), torch_call::empty({0}, query));
 }
