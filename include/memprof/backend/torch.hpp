@@ -7,6 +7,8 @@
 /// Needs libtorch (CMake: `memprof::torch`): written for 2.1 and later, compiled with 2.13 alone. With `MEMPROF_ENABLED=0`
 /// everything here is there and does nothing.
 
+#include <memprof/backend/torch/version.hpp>
+
 #include <memprof/backend/torch/module_annotation.hpp>
 #include <memprof/backend/torch/optimizer_annotation.hpp>
 #include <memprof/backend/torch/tensor_annotation.hpp>

@@ -5,6 +5,8 @@
 /// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
 /// rest. Written for libtorch 2.5 and later, compiled with 2.13 alone. A unit that includes this pays for libtorch's headers.
 
+#include <memprof/backend/torch/version.hpp>
+
 #include <memprof/backend/torch/torch_call.hpp>
 #include <memprof/capture/capture.hpp>
 #include <memprof/config.hpp>

@@ -130,9 +130,8 @@ class operator_table {
     const registry& shared = abi_1::process_registry;
     for (const auto& [key, row] : rows_) {
       const std::string_view name = shared.labels == nullptr ? std::string_view{} : shared.labels->text(key.name);
-      result.pytorch_operations.push_back(
-          {std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns, row.device_time_ns, row.memory.cpu,
-           row.memory.device});
+      result.pytorch_operations.push_back({std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+                                           row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.pytorch_operations.begin(), result.pytorch_operations.end(), allocated_more);
     if (further_.count != 0) {

@@ -15,6 +15,7 @@
 #include <memprof/core/recorder.hpp>
 #include <memprof/detail/spin_lock.hpp>
 
+#include <c10/util/StringUtil.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -53,6 +54,18 @@ void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visit
     visit(".grad_avg", rmsprop->grad_avg());
   } else if (const auto* const adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(&state)) {
     visit(".sum", adagrad->sum());
+  }
+}
+
+/// The state of a parameter in `Optimizer::state()`, where the key is the parameter's address; in older versions, that address as
+/// a string.
+template <class States>
+[[nodiscard]] auto find_state(const States& states, const at::Tensor& parameter) {
+  void* const address = parameter.unsafeGetTensorImpl();
+  if constexpr (requires { states.find(address); }) {
+    return states.find(address);
+  } else {
+    return states.find(c10::str(address));
   }
 }
 
@@ -154,7 +167,7 @@ class [[nodiscard]] optimizer_annotation {
 
   /// False if the parameter has no state.
   [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) {
-    const auto state = optimizer_.state().find(parameter.unsafeGetTensorImpl());
+    const auto state = detail::find_state(optimizer_.state(), parameter);
     if (state == optimizer_.state().end() || state->second == nullptr) return false;
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
