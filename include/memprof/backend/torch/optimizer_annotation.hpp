@@ -57,15 +57,14 @@ void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visit
   }
 }
 
-/// The state of a parameter in `Optimizer::state()`, where the key is the parameter's address; in older versions, that address as
-/// a string.
+/// The state of a parameter in `Optimizer::state()`, where the key is the address of its `TensorImpl`; in older versions, that
+/// address as a string.
 template <class States>
-[[nodiscard]] auto find_state(const States& states, const at::Tensor& parameter) {
-  void* const address = parameter.unsafeGetTensorImpl();
-  if constexpr (requires { states.find(address); }) {
-    return states.find(address);
+[[nodiscard]] auto find_state(const States& states, void* parameter) {
+  if constexpr (requires { states.find(parameter); }) {
+    return states.find(parameter);
   } else {
-    return states.find(c10::str(address));
+    return states.find(c10::str(parameter));
   }
 }
 
@@ -122,7 +121,7 @@ class [[nodiscard]] optimizer_annotation {
  private:
   /// A state that lies in two blocks, which are replaced whenever something is added to it: momentum of sparse gradients.
   struct sparse_state {
-    void* parameter;
+    void* parameter;  ///< its `TensorImpl`
     std::string name;
     const void* block;  ///< of its values, as told last
   };
@@ -141,7 +140,7 @@ class [[nodiscard]] optimizer_annotation {
 
   /// Tells a state anew if something was added to it. Additions are operators, so that there is a look between any two.
   void annotate_replaced(sparse_state& known) const {
-    const auto state = optimizer_.state().find(known.parameter);
+    const auto state = detail::find_state(optimizer_.state(), known.parameter);
     if (state == optimizer_.state().end() || state->second == nullptr) return;
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
       const void* const block = detail::sparse_block(tensor);
@@ -167,7 +166,7 @@ class [[nodiscard]] optimizer_annotation {
 
   /// False if the parameter has no state.
   [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) {
-    const auto state = detail::find_state(optimizer_.state(), parameter);
+    const auto state = detail::find_state(optimizer_.state(), parameter.unsafeGetTensorImpl());
     if (state == optimizer_.state().end() || state->second == nullptr) return false;
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
