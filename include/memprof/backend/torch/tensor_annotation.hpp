@@ -2,7 +2,6 @@
 
 #include <memprof/config.hpp>
 
-#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 
 #include <string_view>
@@ -16,6 +15,7 @@
 #include <memprof/core/label.hpp>
 #include <memprof/core/recorder.hpp>
 
+#include <ATen/SparseTensorImpl.h>
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
 
