@@ -34,14 +34,14 @@ struct entry {
   double greatest_error;  ///< of the peak, as a fraction; 0: the peak is equal but for scalars
 };
 
-/// Convolutions have scratch memory of oneDNN that the simulation does not know.
+/// The copies that oneDNN takes for convolutions depend on the processor: without AVX2 the simulation's are too small.
 std::vector<entry> entries() {
   return {
-      {"ResNet", train_two_steps<unseen::resnetImpl>, 0.25},
+      {"ResNet", train_two_steps<unseen::resnetImpl>, 0.1},
       {"ViT", train_two_steps<unseen::vitImpl>, 0.01},
       {"LSTM language model", train_two_steps<unseen::lstm_language_modelImpl>, 0},
       {"encoder and decoder (T5-like)", train_two_steps<unseen::encoder_decoderImpl>, 0},
-      {"UNet", train_two_steps<unseen::unetImpl>, 0.25},
+      {"UNet", train_two_steps<unseen::unetImpl>, 0.1},
       {"mixture of experts", train_two_steps<unseen::mixture_of_expertsImpl>, 0},
   };
 }

@@ -23,7 +23,8 @@ struct known_cause {
 
 [[nodiscard]] inline const std::vector<known_cause>& known_causes() {
   static const std::vector<known_cause> causes{
-      {"oneDNN reorders inputs, weights and results into blocks of channels in scratch memory; which, depends on the processor",
+      {"which copies oneDNN takes in blocks of channels, how large the blocks are, and its scratch memory depend on the "
+       "processor",
        {"conv1d", "conv2d", "conv2d_1x1", "conv2d_strided", "conv2d_depthwise", "conv_transpose2d", "conv3d"}},
       {"the gradient asks which elements are zero: the simulation takes all of them to be", {"prod"}},
       {"sizes and strides become small tensors for a while", {"repeat"}},

@@ -81,12 +81,14 @@ inline void close_ended_elsewhere(torch_thread& self) noexcept {
 /// What libtorch keeps of a scope of the program until it ends, on whichever thread.
 class user_scope_context final : public at::ObserverContext, public memory_from_malloc {
  public:
-  user_scope_context(shared_end& end, const torch_thread& thread) noexcept : end_(&end), thread_(&thread) {}
+  explicit user_scope_context(const torch_thread& thread) : thread_(&thread) {}
   user_scope_context(const user_scope_context&) = delete;
   user_scope_context& operator=(const user_scope_context&) = delete;
   ~user_scope_context() override { end_->leave(); }
 
-  /// False, and nothing is told, on the thread on which it began.
+  /// For the thread on which it began, which leaves it too.
+  [[nodiscard]] shared_end& end() const noexcept { return *end_; }
+  /// False, and nothing is told, on that thread.
   [[nodiscard]] bool tell_from_elsewhere() const noexcept {
     if (thread_ == &this_torch_thread) return false;
     end_->tell();
@@ -94,7 +96,7 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
   }
 
  private:
-  shared_end* end_;
+  shared_end* end_ = new shared_end;
   const torch_thread* thread_;
 };
 
@@ -169,11 +171,10 @@ class operator_scopes {
   [[nodiscard]] static std::unique_ptr<at::ObserverContext> begin_user_scope(torch_thread& self,
                                                                              const at::RecordFunction& function,
                                                                              std::uint32_t capture) {
-    auto end = std::make_unique<shared_end>();
-    auto context = std::make_unique<user_scope_context>(*end, self);
     const label name = operator_label(self, function.name());
+    auto context = std::make_unique<user_scope_context>(self);
     open_operator& opened = push(self, function);
-    opened.end = end.release();
+    opened.end = &context->end();
     open_scope(opened, capture, name, {});
     abi_1::this_thread.innermost_scope = name;
     return context;

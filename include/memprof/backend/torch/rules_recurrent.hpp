@@ -2,11 +2,14 @@
 
 #include <memprof/backend/torch/onednn_lstm.hpp>
 #include <memprof/backend/torch/torch_call.hpp>
+#include <memprof/core/recorder.hpp>
 
+#include <ATen/Version.h>
 #include <c10/core/GradMode.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -67,9 +70,19 @@ inline void gru_cell_backward_rule(torch_call& call) {
                std::move(of_hidden_bias));
 }
 
+/// Whether libtorch computes with the version of oneDNN that the formulas are from.
+[[nodiscard]] inline bool has_known_onednn() {
+  static const bool is_known = [] {
+    const nested_allocation hidden;
+    return at::get_mkldnn_version().find(" v3.12.") != std::string::npos;
+  }();
+  return is_known;
+}
+
 /// Why a call of a layer is an estimate; null: it is none.
-[[nodiscard]] inline const char* onednn_layer_cause(const at::Tensor& input, bool keeps_workspace) noexcept {
-  if (!is_x86_64) return "oneDNN's scratch memory for a layer was compared with the real one on x86-64 alone";
+[[nodiscard]] inline const char* onednn_layer_cause(const at::Tensor& input, bool keeps_workspace) {
+  if (!is_x86_64) return "what oneDNN allocates for a layer was compared with the real one on x86-64 alone";
+  if (!has_known_onednn()) return "what oneDNN allocates for a layer was compared with the real one in version 3.12 alone";
   if (!keeps_workspace) return "without a backward pass oneDNN's scratch memory for a layer depends on the processor";
   if (input.scalar_type() != at::kFloat) return "in 16-bit types oneDNN's scratch memory for a layer depends on the processor";
   return nullptr;

@@ -2,7 +2,6 @@
 
 #include <memprof/config.hpp>
 
-#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 
 #include <string_view>
@@ -17,6 +16,7 @@
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/requires_grad.hpp>
 
+#include <ATen/SparseTensorImpl.h>
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
 
