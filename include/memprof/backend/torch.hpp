@@ -4,7 +4,7 @@
 /// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` sees the bytes of every CPU tensor
 /// on every thread, and which operator allocated them for which of the program's scopes. docs/torch.md says what is not seen.
 ///
-/// Needs libtorch (CMake: `memprof::torch`): written for 2.1 and later, compiled with 2.13 alone. With `MEMPROF_ENABLED=0`
+/// Needs libtorch 2.1 or later (CMake: `memprof::torch`); docs/torch.md says with which it was tested. With `MEMPROF_ENABLED=0`
 /// everything here is there and does nothing.
 
 #include <memprof/backend/torch/version.hpp>

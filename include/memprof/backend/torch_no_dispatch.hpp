@@ -3,7 +3,7 @@
 /// @file
 /// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` lets a training step run without data.
 /// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
-/// rest. Written for libtorch 2.5 and later, compiled with 2.13 alone. A unit that includes this pays for libtorch's headers.
+/// rest. Needs libtorch 2.1 or later. A unit that includes this pays for libtorch's headers.
 
 #include <memprof/backend/torch/version.hpp>
 
