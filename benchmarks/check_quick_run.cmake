@@ -24,8 +24,8 @@ foreach(index RANGE ${last})
 endforeach()
 
 # One row of each group that needs nothing installed.
-foreach(expected IN ITEMS "whole road, 4 threads, freed by another" "profiler's memory" "ledger replay" "snapshot" "#include <memprof/memprof.hpp>"
-    "mutex \\+ unordered_map, 4 threads")
+foreach(expected IN ITEMS "whole road, 4 threads, freed by another" "profiler's memory" "ledger replay" "caching allocator's model"
+    "snapshot" "#include <memprof/memprof.hpp>" "mutex \\+ unordered_map, 4 threads")
   if(NOT names MATCHES "${expected}")
     message(FATAL_ERROR "no row '${expected}' among:\n${names}")
   endif()

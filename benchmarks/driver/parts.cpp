@@ -64,6 +64,17 @@ void add_replay(const repetitions& runs, report& report, const std::string& vari
   report.results.push_back(row);
 }
 
+void add_allocator_model(const repetitions& runs, report& report, const std::string& variant, const std::string& name) {
+  result row;
+  row.name = name;
+  row.unit = "ns";
+  for (const double rate : values(runs, "caching_allocator/" + variant + "/iterations:1/manual_time", "items_per_second")) {
+    row.measured.push_back(1e9 / rate);
+  }
+  row.on = median(row.measured);
+  report.results.push_back(row);
+}
+
 }  // namespace
 
 void measure_parts(const plan& plan, report& report) {
@@ -74,6 +85,9 @@ void measure_parts(const plan& plan, report& report) {
   add_snapshot(runs, report);
   add_replay(runs, report, "lifo_like", "ledger replay, 100,000 live, LIFO-like", 50);
   add_replay(runs, report, "random", "ledger replay, 100,000 live, random", 25);
+  add_allocator_model(runs, report, "training", "caching allocator's model, training");
+  add_allocator_model(runs, report, "expandable", "caching allocator's model, training, expandable segments");
+  add_allocator_model(runs, report, "random", "caching allocator's model, 5,000 live, random");
 }
 
 }  // namespace bench

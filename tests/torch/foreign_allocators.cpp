@@ -29,15 +29,24 @@ class foreign_place {
   c10::Allocator* before_;
 };
 
+/// An allocator for every version: in older ones `allocate` is const, and there is no `copy_data`.
+struct any_allocator : c10::Allocator {
+  virtual c10::DataPtr make(std::size_t bytes) = 0;
+
+  c10::DataPtr allocate(std::size_t bytes) const { return const_cast<any_allocator*>(this)->make(bytes); }
+  c10::DataPtr allocate(std::size_t bytes) { return make(bytes); }
+  void copy_data(void* destination, const void* source, std::size_t bytes) const { std::memcpy(destination, source, bytes); }
+};
+
 /// Knows its blocks by a context and not by their address.
-struct context_allocator final : c10::Allocator {
+struct context_allocator final : any_allocator {
   struct context {
     void* address;
     int* live;
   };
   int live = 0;
 
-  c10::DataPtr allocate(std::size_t bytes) override {
+  c10::DataPtr make(std::size_t bytes) override {
     void* const address = std::malloc(bytes + 1);
     ++live;
     return {address, new context{address, &live}, &free_block, c10::Device{c10::kCPU}};
@@ -48,36 +57,27 @@ struct context_allocator final : c10::Allocator {
     std::free(block->address);
     delete block;
   }
-  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
-    std::memcpy(destination, source, bytes);
-  }
 };
 
 /// Has another deleter than libtorch's own allocator.
-struct pool_allocator final : c10::Allocator {
-  c10::DataPtr allocate(std::size_t bytes) override {
+struct pool_allocator final : any_allocator {
+  c10::DataPtr make(std::size_t bytes) override {
     void* const address = std::malloc(bytes + 1);
     return {address, address, &std::free, c10::Device{c10::kCPU}};
   }
   c10::DeleterFnPtr raw_deleter() const override { return &std::free; }
-  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
-    std::memcpy(destination, source, bytes);
-  }
 };
 
 /// Forwards to the one that was there before.
-struct forwarding_allocator final : c10::Allocator {
+struct forwarding_allocator final : any_allocator {
   c10::Allocator* below = c10::GetAllocator(c10::kCPU);
   int calls = 0;
 
-  c10::DataPtr allocate(std::size_t bytes) override {
+  c10::DataPtr make(std::size_t bytes) override {
     ++calls;
     return below->allocate(bytes);
   }
   c10::DeleterFnPtr raw_deleter() const override { return below->raw_deleter(); }
-  void copy_data(void* destination, const void* source, std::size_t bytes) const override {
-    below->copy_data(destination, source, bytes);
-  }
 };
 
 }  // namespace

@@ -51,8 +51,7 @@ TEST_CASE("torch no_dispatch: single operators hold and peak as their kernels do
     INFO(row.name << (row.has_backward ? ", forward and backward" : ", forward"));
     CHECK(row.real.fault.empty());
     CHECK(row.simulated.fault.empty());
-    const bool is_workspace_unknown = row.name == "lstm_onednn";
-    if (!is_workspace_unknown) CHECK(row.real.totals.net == row.simulated.totals.net);
+    CHECK(row.real.totals.net == row.simulated.totals.net);
     // Whatever differs is told, with its cause.
     if (!are_equal(row)) CHECK(!battery::cause_of_difference(row.name).empty());
     equal_peaks += row.real.totals.peak == row.simulated.totals.peak ? 1 : 0;

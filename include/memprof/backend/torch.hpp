@@ -7,6 +7,8 @@
 /// Needs libtorch (CMake: `memprof::torch`): written for 2.1 and later, compiled with 2.13 alone. With `MEMPROF_ENABLED=0`
 /// everything here is there and does nothing.
 
+#include <memprof/backend/torch/version.hpp>
+
 #include <memprof/backend/torch/module_annotation.hpp>
 #include <memprof/backend/torch/optimizer_annotation.hpp>
 #include <memprof/backend/torch/tensor_annotation.hpp>
@@ -20,6 +22,7 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/cpu_allocator.hpp>
+#include <memprof/backend/torch/device_times.hpp>
 #include <memprof/backend/torch/forward_scopes.hpp>
 #include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
@@ -50,6 +53,7 @@ class torch_allocations {
   void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
 
   void describe(profile& result) const {
+    detail::process_device_times().tell(detail::process_operator_table());
     detail::process_operator_table().describe(result);
     if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
   }

@@ -93,6 +93,7 @@ class operator_table {
     const lock_guard lock{lock_};
     rows_.clear();
     further_ = {};
+    untimed_ = 0;
     capture_ = capture;
   }
 
@@ -109,25 +110,43 @@ class operator_table {
     row.memory.device += self.device;
   }
 
+  /// How long a call that was added took on the device.
+  void add_device_time(std::uint32_t capture, const operator_key& key, std::int64_t device_time_ns) {
+    const lock_guard lock{lock_};
+    if (capture != capture_) return;
+    const auto known = rows_.find(key);
+    (known != rows_.end() ? known->second : further_).device_time_ns += device_time_ns;
+  }
+
+  /// Calls of which it is not known.
+  void add_untimed(std::int64_t calls) {
+    const lock_guard lock{lock_};
+    untimed_ += calls;
+  }
+
   /// Adds the rows to a profile, those first that allocated most. Under the registry's lock.
   void describe(profile& result) {
     const lock_guard lock{lock_};
     const registry& shared = abi_1::process_registry;
     for (const auto& [key, row] : rows_) {
       const std::string_view name = shared.labels == nullptr ? std::string_view{} : shared.labels->text(key.name);
-      result.pytorch_operations.push_back(
-          {std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns, 0, row.memory.cpu, row.memory.device});
+      result.pytorch_operations.push_back({std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+                                           row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.pytorch_operations.begin(), result.pytorch_operations.end(), allocated_more);
-    if (further_.count == 0) return;
-    result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
-                                         further_.count, further_.cpu_time_ns, 0, further_.memory.cpu, further_.memory.device});
+    if (further_.count != 0) {
+      result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
+                                           further_.count, further_.cpu_time_ns, further_.device_time_ns, further_.memory.cpu,
+                                           further_.memory.device});
+    }
+    if (untimed_ != 0) result.pytorch_operations.push_back({"(calls above without a device time)", "", untimed_, 0, 0, 0, 0});
   }
 
  private:
   struct totals {
     std::int64_t count = 0;
     std::int64_t cpu_time_ns = 0;
+    std::int64_t device_time_ns = 0;
     operator_memory memory;
   };
 
@@ -143,6 +162,7 @@ class operator_table {
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;
+  std::int64_t untimed_ = 0;
 };
 
 /// Never destroyed: operators may end until the process does.

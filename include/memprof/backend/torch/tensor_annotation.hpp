@@ -2,6 +2,7 @@
 
 #include <memprof/config.hpp>
 
+#include <ATen/SparseTensorImpl.h>
 #include <ATen/core/Tensor.h>
 
 #include <string_view>
@@ -78,6 +79,12 @@ struct sparse_parts {
 [[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   return {tensor._indices(), tensor._values()};
+}
+
+/// The block of the values of a sparse tensor, for which no operator is called; null for all other tensors.
+[[nodiscard]] inline const void* sparse_block(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kSparse) return nullptr;
+  return block_address(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
 }
 
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.

@@ -1,0 +1,121 @@
+#include <memprof/backend/torch.hpp>
+#include <memprof/memprof.hpp>
+
+#include <torch/csrc/profiler/stubs/base.h>
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string_view>
+
+namespace {
+
+namespace profiler = torch::profiler::impl;
+
+/// What libtorch's CUDA library registers for its profiler, with a device that takes one microsecond for what is between two
+/// events.
+struct stand_in_device final : profiler::ProfilerStubs {
+  // Which of the two there is depends on the version. NOLINTBEGIN(modernize-use-override)
+  void record(c10::DeviceIndex*, profiler::ProfilerVoidEventStub* event, std::int64_t*) const { put(event); }
+  void record(int*, profiler::ProfilerVoidEventStub* event, std::int64_t*) const { put(event); }
+  // NOLINTEND(modernize-use-override)
+  float elapsed(const profiler::ProfilerVoidEventStub* first, const profiler::ProfilerVoidEventStub* second) const override {
+    if (is_refusing) throw std::runtime_error{"the event was never recorded"};
+    return static_cast<float>(*std::static_pointer_cast<std::int64_t>(*second) - *std::static_pointer_cast<std::int64_t>(*first));
+  }
+  static void put(profiler::ProfilerVoidEventStub* event) {
+    if (is_absent) throw std::runtime_error{"no device"};
+    *event = std::make_shared<std::int64_t>(++events);
+  }
+  void mark(const char*) const override {}
+  void rangePush(const char*) const override {}
+  void rangePop() const override {}
+  [[nodiscard]] bool enabled() const override { return true; }
+  void onEachDevice(std::function<void(int)>) const override {}
+  void synchronize() const override {}
+
+  static inline std::int64_t events = 0;
+  static inline bool is_absent = false;
+  static inline bool is_refusing = false;
+};
+
+/// Registers it in place of what there was, until the end of the scope.
+class with_device {
+ public:
+  explicit with_device(bool is_absent = false, bool is_refusing = false)
+      : earlier_(const_cast<profiler::ProfilerStubs*>(profiler::cudaStubs())) {
+    stand_in_device::is_absent = is_absent;
+    stand_in_device::is_refusing = is_refusing;
+    profiler::registerCUDAMethods(&device_);
+  }
+  with_device(const with_device&) = delete;
+  with_device& operator=(const with_device&) = delete;
+  ~with_device() { profiler::registerCUDAMethods(earlier_); }
+
+ private:
+  stand_in_device device_;
+  profiler::ProfilerStubs* earlier_;
+};
+
+const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name) {
+  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+    if (row.name == name) return &row;
+  }
+  return nullptr;
+}
+
+/// The profile of two products of matrices. Within `aten::t` there is `aten::transpose`, and within that `aten::as_strided`.
+memprof::profile counted() {
+  const at::Tensor input = at::ones({2, 8});
+  const at::Tensor weight = at::ones({4, 8});
+  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  {
+    auto ops = memprof::track_pytorch_ops();
+    for (int count = 0; count < 2; ++count) (void)at::mm(input, weight.t());
+  }
+  capture.end();
+  return capture.profile();
+}
+
+}  // namespace
+
+TEST_CASE("pytorch operations: the time on a device lies between an event before and one after each call") {
+  const with_device device;
+  const memprof::profile profile = counted();
+  const auto time_of = [&](const char* name) {
+    const memprof::pytorch_operation* const row = find(profile, name);
+    return row == nullptr || row->count != 2 ? 0 : row->device_time_ns / 2;
+  };
+  CHECK(time_of("aten::as_strided") == 1000);  // nothing within: its own two events follow each other
+  CHECK(time_of("aten::transpose") == 3000);   // inclusive: those of as_strided lie between its own
+  CHECK(time_of("aten::t") == 5000);
+  CHECK(find(profile, "(calls above without a device time)") == nullptr);
+}
+
+TEST_CASE("pytorch operations: times that the device refuses are counted as missing") {
+  const with_device device{false, true};
+  const memprof::profile profile = counted();
+  const memprof::pytorch_operation* const product = find(profile, "aten::mm");
+  REQUIRE(product != nullptr);
+  CHECK(product->count == 2);
+  CHECK(product->device_time_ns == 0);
+  const memprof::pytorch_operation* const untimed = find(profile, "(calls above without a device time)");
+  REQUIRE(untimed != nullptr);
+  std::int64_t calls = 0;
+  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+    if (&row != untimed) calls += row.count;
+  }
+  CHECK(untimed->count == calls);
+}
+
+TEST_CASE("pytorch operations: a CUDA build without a device has no times, and goes on") {
+  const with_device device{true};
+  const memprof::profile profile = counted();
+  REQUIRE(find(profile, "aten::mm") != nullptr);
+  CHECK(find(profile, "aten::mm")->device_time_ns == 0);
+  CHECK(find(profile, "(calls above without a device time)") == nullptr);
+}
