@@ -280,13 +280,22 @@ CUresult cuGetErrorString(CUresult, const char** text) {
 /// What libtorch looks up and its allocator does not call without other processes or devices.
 CUresult stand_in_not_supported() { return CUDA_ERROR_NOT_SUPPORTED; }
 
-#if CUDART_VERSION >= 12050
-cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
-                                             cudaDriverEntryPointQueryResult* result) {
+static cudaError_t find_driver_function(const char* symbol, void** function, cudaDriverEntryPointQueryResult* result) {
   *function = dlsym(RTLD_DEFAULT, symbol);
   if (*function == nullptr) *function = reinterpret_cast<void*>(&stand_in_not_supported);
   if (result != nullptr) *result = cudaDriverEntryPointSuccess;
   return cudaSuccess;
+}
+#if CUDART_VERSION < 13000
+cudaError_t cudaGetDriverEntryPoint(const char* symbol, void** function, unsigned long long,
+                                    cudaDriverEntryPointQueryResult* result) {
+  return find_driver_function(symbol, function, result);
+}
+#endif
+#if CUDART_VERSION >= 12050
+cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned, unsigned long long,
+                                             cudaDriverEntryPointQueryResult* result) {
+  return find_driver_function(symbol, function, result);
 }
 #endif
 
