@@ -6,7 +6,6 @@
 namespace torch_gpt {
 
 memprof::capture_guard begin_cuda_capture(const memprof::capture_options& wanted) {
-  (void)at::empty({1}, at::kCUDA);  // so that there is an allocator to listen to
   return memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>(wanted);
 }
 

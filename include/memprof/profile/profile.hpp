@@ -291,7 +291,7 @@ struct pytorch_operation {
   std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
   std::int64_t count = 0;           ///< calls
   std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive; 0: not measured
+  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
   std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
   std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
 
