@@ -44,12 +44,13 @@ template <class Entry, class Segment>
 
 /// The name of a stream and a pool. Takes the registry's lock.
 [[nodiscard]] inline stream_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
-  constexpr std::size_t longest = 48;  // two numbers of 20 digits and what stands between
+  constexpr std::size_t longest_number = 20;
+  constexpr std::size_t longest = 2 * longest_number + 8;  // and what stands before and between
   constexpr int hexadecimal = 16;
   std::array<char, longest> stream_text{'0', 'x'};
   std::array<char, longest> pool_text{};
   char* const stream_end = std::to_chars(stream_text.data() + 2, stream_text.data() + longest, stream, hexadecimal).ptr;
-  char* pool_end = std::to_chars(pool_text.data(), pool_text.data() + longest, pool.first).ptr;
+  char* pool_end = std::to_chars(pool_text.data(), pool_text.data() + longest_number, pool.first).ptr;
   *pool_end++ = ':';
   pool_end = std::to_chars(pool_end, pool_text.data() + longest, pool.second).ptr;
   const std::string_view private_pool{pool_text.data(), static_cast<std::size_t>(pool_end - pool_text.data())};
