@@ -58,7 +58,7 @@ template <std::same_as<profile> Profile = profile>
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty()) return text;
+    if (source.spaces.empty() && source.not_captured.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }

@@ -327,6 +327,9 @@ TEST_CASE("text: what could not be captured is a warning") {
   memprof::profile profile = training_step();
   profile.not_captured = {"CUDA: there is no CUDA device"};
   CHECK(contains(explanation(profile), "cpu.\nWARNING: NOT CAPTURED: CUDA: there is no CUDA device\nPeak of cpu: "));
+  memprof::profile nothing;
+  nothing.not_captured = profile.not_captured;
+  CHECK(contains(memprof::to_text(nothing), "WARNING: NOT CAPTURED: CUDA: there is no CUDA device\n"));
 }
 
 TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
