@@ -148,15 +148,18 @@ namespace memprof {
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as the caller told them (0: not told), space
-  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype`, 0 for none
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
   scope_end,            ///< label, address: as in its `scope_begin`
   thread_begin,         ///< the ring belongs to a new thread: no operation is open
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                      ///< address, bytes, space: an allocator took a range from the device
-  release,                      ///< address, bytes (0: not told), space: it gave one back
+  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space, label: it gave one back
+  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
+  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
+  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
 };
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -1645,6 +1648,45 @@ class memory_space {
 
 }  // namespace memprof
 
+// ---- <memprof/core/stream_pool.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// Stands between the stream and the pool in the name of a `stream_pool`.
+inline constexpr char stream_pool_separator = '\x1f';
+
+/// A stream of a device and the pool from which an allocator serves it: blocks are told with one so that the profile says which
+/// stream and which pool held how much (`space_profile::streams`). By default it is none.
+class stream_pool {
+ public:
+  constexpr stream_pool() = default;
+  /// The stream and the pool of these names, of which some 60 characters each are kept. Takes a lock, and nothing from
+  /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
+  explicit stream_pool(std::string_view stream, std::string_view pool = {}) noexcept {
+    constexpr std::size_t longest = 62;
+    std::array<char, 2 * longest + 1> text{};
+    char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
+    *end++ = stream_pool_separator;
+    end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
+    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
+    const detail::lock_guard lock{abi_1::process_registry.lock};
+    name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
+  }
+
+  /// Both names as one; 0 for none.
+  [[nodiscard]] constexpr label name() const noexcept { return name_; }
+  bool operator==(const stream_pool&) const = default;
+
+ private:
+  label name_ = 0;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/core/event_sink.hpp>
 #include <concepts>
 #include <cstddef>
@@ -1691,13 +1733,32 @@ class event_sink {
 
   /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
   /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
-  /// step for each range that is held.
-  void reserve(memory_space space, const void* address, std::size_t bytes) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::reserve, space.id(), 0});
+  /// step for each range that is held. `told`: for which stream, and for which pool.
+  void reserve(memory_space space, const void* address, std::size_t bytes, stream_pool told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::reserve, space.id(), 0});
   }
   /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
-  void release(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::release, space.id(), 0});
+  void release(memory_space space, const void* address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::release, space.id(), 0});
+  }
+
+  /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
+  /// `space_profile::streams`.
+  void allocate_on_stream(memory_space space, const void* address, std::size_t bytes, stream_pool where,
+                          optional_category told = {}) const noexcept {
+    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::allocate_on_stream,
+                          space.id(), told.tag()});
+  }
+  /// The end of such a block, told with the same stream and pool.
+  void deallocate_on_stream(memory_space space, const void* address, stream_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event(
+        {0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::deallocate_on_stream, space.id(), 0});
+  }
+
+  /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
+  /// keeps the first 32 with the operation that asked (`space_profile::out_of_memory`).
+  void out_of_memory(memory_space space, std::size_t bytes, std::size_t device_free) const noexcept {
+    detail::record_event({0, device_free, bytes, 0, event_kind::out_of_memory, space.id(), 0});
   }
 
   /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
@@ -1926,6 +1987,34 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 
 }  // namespace memprof
 
+// ---- <memprof/core/requires_grad.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody told.
+enum class requires_grad : std::uint8_t { unknown, no, yes };
+
+/// The names of `requires_grad`, in the order of its values.
+inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
+
+/// The name of a value as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
+}
+
+/// The value of that name; `unknown` for any other text.
+[[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
+  if (name == to_string(requires_grad::no)) return requires_grad::no;
+  return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
+}
+
+}  // namespace memprof
+
 // ---- <memprof/capture/annotate.hpp>
 #include <string_view>
 
@@ -1943,6 +2032,7 @@ struct annotation {
   std::string_view shape{};  ///< "[768, 2304]"
   std::string_view dtype{};  ///< "float32"
   optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
 };
 
 #if MEMPROF_ENABLED
@@ -1959,10 +2049,12 @@ inline void annotate(const void* pointer, const annotation& told) {
     return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
   }
   label description = 0;
-  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty()) {
+  const bool is_graded = told.requires_grad != requires_grad::unknown;
+  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty() || is_graded) {
     const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
     std::string text{told.name};
     text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
+    if (is_graded) text.append(1, '\x1f').append(to_string(told.requires_grad));
     const detail::lock_guard lock{shared.lock};
     description = abi_1::intern(shared, text);
   }
@@ -2169,7 +2261,8 @@ struct owned_bytes {
   bool operator==(const owned_bytes&) const = default;
 };
 
-/// One block that was live at a peak. `name`, `shape` and `dtype` are those of `annotate`, empty if it was never called.
+/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
+/// it was never called.
 struct live_block {
   std::uint64_t address = 0;
   std::int64_t bytes = 0;
@@ -2178,6 +2271,7 @@ struct live_block {
   std::string name;
   std::string shape;
   std::string dtype;
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
 
   bool operator==(const live_block&) const = default;
 };
@@ -2334,6 +2428,35 @@ struct reserved_profile {
   bool operator==(const reserved_profile&) const = default;
 };
 
+/// What one stream of a device had of a space, from one pool of its allocator; bytes. The last row of a space may stand for all
+/// streams and pools beyond the first 64: its `stream` then says so, and `pool` is empty.
+struct stream_usage {
+  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
+  /// Empty: the allocator's own; "unknown": libtorch before 2.10 does not tell; else a private one, as that of a CUDA graph:
+  /// "0:1".
+  std::string pool;
+  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t allocation_count = 0;
+  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
+  std::int64_t reserved_current = 0;  ///< those at the end
+
+  bool operator==(const stream_usage&) const = default;
+};
+
+/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
+struct out_of_memory_failure {
+  std::int64_t requested = 0;       ///< bytes, as the allocator told: rounded up, if it rounds
+  std::int64_t device_free = 0;     ///< bytes that were free on the device, as it told
+  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
+  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
+  std::string operation;            ///< path of the operation that asked, empty if none was open
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+
+  bool operator==(const out_of_memory_failure&) const = default;
+};
+
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
 struct space_profile {
   std::string name;
@@ -2353,8 +2476,11 @@ struct space_profile {
   std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
-  core_profile cores;         ///< what lay on single cores, if the space is that of cores
-  reserved_profile reserved;  ///< what its allocator held of the device, if that keeps freed memory for later
+  core_profile cores;                 ///< what lay on single cores, if the space is that of cores
+  reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
+  std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
+  std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
+  event_tally further_out_of_memory;                 ///< those after them
 
   bool operator==(const space_profile&) const = default;
 };
@@ -2397,9 +2523,9 @@ struct pytorch_operation {
   std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
   std::int64_t count = 0;           ///< calls
   std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive; 0 where there is no device
+  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
   std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on the device
+  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
 
   bool operator==(const pytorch_operation&) const = default;
 };
@@ -2450,6 +2576,7 @@ struct profile {
   std::vector<operation_profile> operations;           ///< parents before children
   std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
   std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
+  std::vector<std::string> not_captured;               ///< what a backend was to watch and could not, and why
   event_anomalies anomalies;
   profiler_cost cost;
 
@@ -2555,8 +2682,7 @@ class event_log {
 }  // namespace memprof
 
 // ---- <memprof/ledger/ledger.hpp>
-// ---- <memprof/ledger/event_on_cores.hpp>
-// ---- <memprof/ledger/core_ledger.hpp>
+// ---- <memprof/ledger/event_of_allocator.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -2584,7 +2710,7 @@ struct block {
   [[nodiscard]] std::uint32_t category() const noexcept {
     return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
   }
-  /// Label of `name\x1fshape\x1fdtype`; 0 if there is none.
+  /// Label of `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known; 0 if there is none.
   [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
 
   [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,
@@ -2801,213 +2927,209 @@ class live_blocks {
 
 }  // namespace memprof
 
+// ---- <memprof/ledger/out_of_memory_ledger.hpp>
+// ---- <memprof/ledger/tally.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+}  // namespace memprof
+
 #include <cstddef>
 #include <cstdint>
 
 namespace memprof {
 
-/// Bytes on one core, or peaks of them.
-struct core_usage {
-  std::int64_t circular_buffers;
-  std::int64_t buffers;
-  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
-
-  void add(buffer_kind kind, std::int64_t bytes) noexcept {
-    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
-    total += bytes;
-  }
-  void raise_to(const core_usage& other) noexcept {
-    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
-    if (other.buffers > buffers) buffers = other.buffers;
-    if (other.total > total) total = other.total;
-  }
+/// An allocation that a device had no memory for, and what was held then; bytes.
+struct out_of_memory_record {
+  std::int64_t requested;
+  std::int64_t device_free;
+  std::int64_t live;
+  std::int64_t reserved;
+  std::uint64_t stamp;
+  std::size_t segment;      ///< of the space
+  std::uint32_t operation;  ///< the innermost, on the thread that asked
 };
 
-/// The greatest peaks of some cores; the three need not be of one core.
-struct core_maxima {
-  core_usage peak;
-  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
-  std::uint8_t busiest_y;
-};
-
-/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
-///
-/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
-/// segments; there is none until the first block.
-class core_ledger {
+/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
+class out_of_memory_ledger {
  public:
-  /// False until the first block: the space is not one of cores.
-  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+  static constexpr std::size_t max_kept = 32;
 
-  // --- events -------------------------------------------------------------------------------------------------------
-
-  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
-  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
-  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
-                              std::uint64_t born_thread) noexcept {
-    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
-    if (!reach(cores) || !note(cores)) return false;
-    deallocate(address);
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    // Reserved here, so that the frees of all circular buffers cannot fail.
-    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
-    block* const entry = table.insert(address).entry;
-    if (entry == nullptr) return false;
-    entry->bytes = bytes;
-    entry->born_thread = born_thread;
-    entry->owner = cores.packed();
-    change(cores, kind, static_cast<std::int64_t>(bytes));
-    return true;
+  void add(const out_of_memory_record& failed) noexcept {
+    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
   }
 
-  /// Takes a block away; nothing happens if there is none.
-  void deallocate(std::uint64_t address) noexcept {
-    deallocate(address, buffer_kind::buffer);
-    deallocate(address, buffer_kind::circular_buffer);
-  }
-
-  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
-  /// until the next event.
-  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
-    ended_.clear();
-    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
-      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
-    });
-    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
-    return ended_;
-  }
-
-  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    ++finished_;
-    if (!is_used()) return true;
-    const core_maxima greatest = open_segment();
-    for (core_state& core : grid_) {
-      core.overall.raise_to(core.peak);
-      core.peak = core.live;
-    }
-    if (!segments_.resize(finished_)) return false;
-    segments_.back() = greatest;
-    return true;
-  }
-
-  // --- what reports ask ---------------------------------------------------------------------------------------------
-
-  /// The finished segments of the space; may be fewer if there was no memory.
-  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
-  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
-  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
-    return greatest(among, [](const core_state& core) { return core.live; });
-  }
-  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
-  /// rectangle. Costs a pass over the blocks.
-  template <class Visitor>
-  void for_each_block(const core_range& cores, Visitor&& visit) const {
-    for (const live_blocks& table : blocks_) {
-      table.for_each([&](const block& live) {
-        if (cores_of(live).overlaps(cores)) visit(live);
-      });
-    }
-  }
-  /// The segment that has not ended.
-  [[nodiscard]] core_maxima open_segment() const noexcept {
-    return greatest(any_core, [](const core_state& core) { return core.peak; });
-  }
-  /// All segments together, on the cores of `among`.
-  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
-    return greatest(among, [](const core_state& core) {
-      core_usage peak = core.overall;
-      peak.raise_to(core.peak);
-      return peak;
-    });
-  }
-  /// The different rectangles of the blocks so far, packed, in the order of their first block.
-  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
-           segments_.bytes();
-  }
+  [[nodiscard]] const detail::page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
+  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  struct core_state {
-    core_usage live;
-    core_usage peak;     ///< in the open segment
-    core_usage overall;  ///< in the finished segments
-  };
+  detail::page_array<out_of_memory_record> kept_;
+  tally further_;
+};
 
-  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
-    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
-  }
+}  // namespace memprof
 
-  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
-    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
-    const live_blocks::place found = table.find(address);
-    if (!found) return;
-    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
-    table.erase(found);
-  }
+// ---- <memprof/ledger/reserved_ledger.hpp>
+// ---- <memprof/detail/partition_point.hpp>
+#include <cstddef>
 
-  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
-    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
-      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
-        core_state& core = grid_[y * columns_ + x];
-        core.live.add(kind, bytes);
-        core.peak.raise_to(core.live);
-      }
+namespace memprof::detail {
+
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
     }
   }
+  return first;
+}
 
-  template <class Peak>
-  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
-    core_maxima result{};
-    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
-      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
-        const core_usage peak = peak_of(grid_[y * columns_ + x]);
-        if (peak.total > result.peak.total) {
-          result.busiest_x = static_cast<std::uint8_t>(x);
-          result.busiest_y = static_cast<std::uint8_t>(y);
-        }
-        result.peak.raise_to(peak);
-      }
-    }
-    return result;
-  }
+}  // namespace memprof::detail
 
-  /// Lets the grid hold the last of `cores`; false if the system has no memory.
-  [[nodiscard]] bool reach(const core_range& cores) noexcept {
-    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
-    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
-    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
-    detail::page_array<core_state> larger;
-    if (!larger.resize(columns * rows)) return false;
-    for (std::size_t y = 0; y < rows_; ++y) {
-      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
-    }
-    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
-    columns_ = columns;
-    rows_ = rows;
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace memprof {
+
+/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
+struct reserved_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
+
+/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
+/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
+/// thousand at most.
+class reserved_ledger {
+ public:
+  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
+  /// address, or the totals or the system have no room for it.
+  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t end = address + bytes;
+    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
+    is_used_ = true;
+    const std::uint64_t replaced = erase(address, end);
+    if (replaced != 0) replaced_reservations.add(replaced);
+    insert(first_behind(address), {address, end});
+    current_ += static_cast<std::int64_t>(bytes);
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
     return true;
   }
 
-  /// Adds a rectangle to those that are known; false if the system has no memory.
-  [[nodiscard]] bool note(const core_range& cores) noexcept {
-    if (known_ranges_.find(cores.packed())) return true;
-    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
-    return ranges_.push_back(cores.packed());
+  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
+  /// False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    is_used_ = true;
+    if (bytes == 0) bytes = bytes_from(address);
+    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
+    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
+    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
+    return true;
   }
 
-  detail::page_array<core_state> grid_;  ///< row after row
-  std::size_t columns_ = 0;
-  std::size_t rows_ = 0;
-  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
-  live_blocks known_ranges_;  ///< `ranges_` as a set
-  detail::page_array<std::uint32_t> ranges_;
-  detail::page_array<std::uint64_t> ended_;
-  detail::page_array<core_maxima> segments_;
-  std::size_t finished_ = 0;
+  /// False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    const bool is_kept = segments_.push_back(open_segment());
+    segment_peak_ = current_;
+    return is_kept;
+  }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
+  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes(); }
+
+  tally unmatched_releases;
+  tally replaced_reservations;
+
+ private:
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  /// The first range that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+  }
+
+  /// The size of the range that begins at `address`, or 0.
+  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
+    const std::size_t index = first_behind(address);
+    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
+  }
+
+  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
+  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
+    std::uint64_t erased = 0;
+    const std::size_t first = first_behind(begin);
+    std::size_t last = first;
+    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
+      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
+    }
+    if (first == last) return 0;
+    const range left{ranges_[first].begin, begin};
+    const range right{end, ranges_[last - 1].end};
+    remove(first, last);
+    if (right.begin < right.end) insert(first, right);
+    if (left.begin < left.end) insert(first, left);
+    current_ -= static_cast<std::int64_t>(erased);
+    return erased;
+  }
+
+  void insert(std::size_t index, const range& added) noexcept {
+    (void)ranges_.push_back(added);  // its callers have made room
+    range* const place = ranges_.data() + index;
+    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
+    *place = added;
+  }
+
+  void remove(std::size_t first, std::size_t last) noexcept {
+    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
+    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
+  }
+
+  detail::page_array<range> ranges_;  ///< disjoint, by address
+  detail::page_array<reserved_record> segments_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+  bool is_used_ = false;
 };
 
 }  // namespace memprof
@@ -3062,30 +3184,6 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
     values[count] = last;
     sift_into_heap(values, count, 0, before);
   }
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/detail/partition_point.hpp>
-#include <cstddef>
-
-namespace memprof::detail {
-
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
-template <class IsBefore>
-[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
-  std::size_t first = 0;
-  while (count != 0) {
-    const std::size_t half = count / 2;
-    if (is_before(first + half)) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
 }
 
 }  // namespace memprof::detail
@@ -3322,6 +3420,218 @@ struct capacity_overrun {
 
 }  // namespace memprof
 
+// ---- <memprof/ledger/core_ledger.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
+                              std::uint64_t born_thread) noexcept {
+    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->born_thread = born_thread;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment() noexcept {
+    ++finished_;
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    if (!segments_.resize(finished_)) return false;
+    segments_.back() = greatest;
+    return true;
+  }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// The finished segments of the space; may be fewer if there was no memory.
+  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) { return core.live; });
+  }
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// rectangle. Costs a pass over the blocks.
+  template <class Visitor>
+  void for_each_block(const core_range& cores, Visitor&& visit) const {
+    for (const live_blocks& table : blocks_) {
+      table.for_each([&](const block& live) {
+        if (cores_of(live).overlaps(cores)) visit(live);
+      });
+    }
+  }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes();
+  }
+
+ private:
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    detail::page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  detail::page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  detail::page_array<std::uint32_t> ranges_;
+  detail::page_array<std::uint64_t> ended_;
+  detail::page_array<core_maxima> segments_;
+  std::size_t finished_ = 0;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
 
@@ -3377,147 +3687,97 @@ struct operation_stats {
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/reserved_ledger.hpp>
-// ---- <memprof/ledger/tally.hpp>
-#include <algorithm>
+// ---- <memprof/ledger/stream_ledger.hpp>
+// ---- <memprof/detail/saturating.hpp>
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::detail {
 
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
+/// left + right, or the nearest value there is: numbers from files may be anything.
+[[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(left, right, &sum)) return sum;
+  return right > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
 
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
-};
+/// left - right, or the nearest value there is.
+[[nodiscard]] constexpr std::int64_t subtract_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(left, right, &difference)) return difference;
+  return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
 
-}  // namespace memprof
+}  // namespace memprof::detail
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <limits>
 
 namespace memprof {
 
-/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
-struct reserved_record {
-  std::int64_t peak;
-  std::int64_t current;
+/// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
+struct stream_record {
+  label name;  ///< as `stream_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
+  std::int64_t live;
+  std::int64_t peak_live;
+  std::int64_t allocation_count;
+  std::int64_t reserved;
+  std::int64_t peak_reserved;
 };
 
-/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
-/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
-/// thousand at most.
-class reserved_ledger {
+/// A row for each stream and pool with which blocks or ranges were told, up to `max_rows`, and one for all others. What is not
+/// told with any is in none.
+class stream_ledger {
  public:
-  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
-  /// address, or the totals or the system have no room for it.
-  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const std::uint64_t end = address + bytes;
-    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
-    is_used_ = true;
-    const std::uint64_t replaced = erase(address, end);
-    if (replaced != 0) replaced_reservations.add(replaced);
-    insert(first_behind(address), {address, end});
-    current_ += static_cast<std::int64_t>(bytes);
-    segment_peak_ = std::max(segment_peak_, current_);
-    peak_ = std::max(peak_, current_);
-    return true;
+  static constexpr std::size_t max_rows = 64;
+
+  void allocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0) return;
+    stream_record& row = row_of(name);
+    row.live = detail::add_saturating(row.live, bytes);
+    row.peak_live = std::max(row.peak_live, row.live);
+    ++row.allocation_count;
+  }
+  /// More than is live was told with another name before: no row gets negative.
+  void deallocate(label name, std::int64_t bytes) noexcept {
+    if (name == 0 || bytes == 0) return;
+    stream_record& row = row_of(name);
+    row.live -= std::min(row.live, bytes);
+  }
+  /// What is held for the stream grew or, if `change` is negative, shrank.
+  void change_reserved(label name, std::int64_t change) noexcept {
+    if (name == 0 || change == 0) return;
+    stream_record& row = row_of(name);
+    row.reserved = std::max(detail::add_saturating(row.reserved, change), std::int64_t{0});
+    row.peak_reserved = std::max(row.peak_reserved, row.reserved);
   }
 
-  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
-  /// False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (!ranges_.reserve(ranges_.size() + 1)) return false;
-    is_used_ = true;
-    if (bytes == 0) bytes = bytes_from(address);
-    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
-    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
-    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
-    return true;
-  }
-
-  /// False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    const bool is_kept = segments_.push_back(open_segment());
-    segment_peak_ = current_;
-    return is_kept;
-  }
-
-  /// Whether any event came.
-  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
-  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
-  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// In the order in which they were first told.
+  [[nodiscard]] const detail::page_array<stream_record>& rows() const noexcept { return rows_; }
+  /// Those that have no row of their own. All 0 if there are none.
+  [[nodiscard]] const stream_record& further() const noexcept { return further_; }
+  [[nodiscard]] bool has_further() const noexcept { return has_further_; }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes(); }
-
-  tally unmatched_releases;
-  tally replaced_reservations;
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
-  /// The first range that ends behind `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
-  }
-
-  /// The size of the range that begins at `address`, or 0.
-  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
-    const std::size_t index = first_behind(address);
-    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
-  }
-
-  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
-  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
-    std::uint64_t erased = 0;
-    const std::size_t first = first_behind(begin);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
+  [[nodiscard]] stream_record& row_of(label name) noexcept {
+    if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (rows_[index].name != name) continue;
+      last_ = index;
+      return rows_[index];
     }
-    if (first == last) return 0;
-    const range left{ranges_[first].begin, begin};
-    const range right{end, ranges_[last - 1].end};
-    remove(first, last);
-    if (right.begin < right.end) insert(first, right);
-    if (left.begin < left.end) insert(first, left);
-    current_ -= static_cast<std::int64_t>(erased);
-    return erased;
+    if (rows_.size() < max_rows && rows_.push_back({name, 0, 0, 0, 0, 0})) return rows_.back();
+    has_further_ = true;
+    return further_;
   }
 
-  void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // its callers have made room
-    range* const place = ranges_.data() + index;
-    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
-    *place = added;
-  }
-
-  void remove(std::size_t first, std::size_t last) noexcept {
-    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
-    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
-  }
-
-  detail::page_array<range> ranges_;  ///< disjoint, by address
-  detail::page_array<reserved_record> segments_;
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t segment_peak_ = 0;
-  bool is_used_ = false;
+  detail::page_array<stream_record> rows_;
+  stream_record further_{};
+  std::size_t last_ = 0;  ///< most events are told with the same name as the one before
+  bool has_further_ = false;
 };
 
 }  // namespace memprof
@@ -3725,6 +3985,12 @@ class space_ledger {
   /// What an allocator holds of the space for all of it, beside the space's totals.
   [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
   [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
+  /// What of both was for which stream and from which pool.
+  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  /// What the device had no memory for.
+  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -3832,7 +4098,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes() + reserved_.bytes();
+           cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -3947,6 +4213,8 @@ class space_ledger {
   bool is_usable_ = false;
   core_ledger cores_;
   reserved_ledger reserved_;
+  stream_ledger streams_;
+  out_of_memory_ledger out_of_memory_;
 };
 
 }  // namespace memprof
@@ -4168,6 +4436,76 @@ struct thread_state {
 
 }  // namespace memprof
 
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
+/// and gives back, and when the device has no more.
+
+namespace memprof {
+
+/// Whether the event is one of these.
+[[nodiscard]] inline bool is_of_allocator(event_kind kind) noexcept {
+  return kind >= event_kind::reserve && kind <= event_kind::out_of_memory;
+}
+
+namespace detail {
+
+/// The bytes that live at the event's address; 0 if nothing does.
+[[nodiscard]] inline std::int64_t live_bytes_at(space_ledger& space, std::uint64_t address) noexcept {
+  const live_blocks::place found = space.find(address);
+  return found ? static_cast<std::int64_t>(found->bytes) : 0;
+}
+
+[[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  const std::int64_t replaced = live_bytes_at(*run.space, told.address);
+  const std::int64_t untracked = run.space->untracked_allocations.count;
+  if (!run.allocate(told, stamp)) return false;
+  stream_ledger& streams = run.space->streams();
+  streams.deallocate(told.label, replaced);
+  if (run.space->untracked_allocations.count == untracked) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  return true;
+}
+
+inline void deallocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  run.space->streams().deallocate(told.label, live_bytes_at(*run.space, told.address));
+  run.deallocate(told, stamp);
+}
+
+[[nodiscard]] inline bool change_reserved(space_ledger& space, const event& told) noexcept {
+  reserved_ledger& held = space.reserved();
+  const std::int64_t before = held.current();
+  const bool is_applied =
+      told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
+  if (is_applied) space.streams().change_reserved(told.label, held.current() - before);
+  return is_applied;
+}
+
+[[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (told.bytes > greatest || told.address > greatest) return false;
+  space_ledger& space = *run.space;
+  space.out_of_memory().add({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live(),
+                             space.reserved().current(), stamp, space.segments().size(), run.scopes.operation()});
+  return true;
+}
+
+}  // namespace detail
+
+/// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
+[[nodiscard]] inline bool apply_of_allocator(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  switch (told.kind) {
+    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, told, stamp);
+    case event_kind::deallocate_on_stream: detail::deallocate_on_stream(run, told, stamp); return true;
+    case event_kind::out_of_memory: return detail::note_out_of_memory(run, told, stamp);
+    default: return detail::change_reserved(*run.space, told);
+  }
+}
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/event_on_cores.hpp>
 #include <cstdint>
 
 namespace memprof {
@@ -4492,21 +4830,16 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
-    if (told.kind == event_kind::reserve || told.kind == event_kind::release) return apply_reserved(run, told);
+    if (is_of_allocator(told.kind)) {
+      if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
+      return;
+    }
     const event_on_cores change{told};
     if (!change.is_possible()) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
-  }
-
-  void apply_reserved(thread_state& run, const event& told) noexcept {
-    if (!enter(run, told.space)) return;
-    reserved_ledger& held = run.space->reserved();
-    const bool is_applied =
-        told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
-    if (!is_applied) ++rejected_events_;
   }
 
   void begin_scope(thread_state& run, const event& told) noexcept {
@@ -4684,6 +5017,70 @@ template <class Cores>
   }
   result.ranges = build_core_ranges(cores);
   return result;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/device_events.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The names of a row, as `stream_pool` joined them.
+inline void name_stream(stream_usage& row, std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] != stream_pool_separator) ++end;
+  row.stream = text.substr(0, end);
+  if (end < text.size()) row.pool = text.substr(end + 1);
+}
+
+[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
+  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved};
+}
+
+/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
+template <class Streams>
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, const label_table& labels) {
+  const std::size_t count = told.rows().size();
+  std::vector<std::size_t> order(count);
+  for (std::size_t index = 0; index < count; ++index) order[index] = index;
+  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
+    const stream_record& a = told.rows()[left];
+    const stream_record& b = told.rows()[right];
+    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
+    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
+  });
+  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
+  for (std::size_t row = 0; row < count; ++row) {
+    rows[row] = to_stream_usage(told.rows()[order[row]]);
+    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
+  }
+  if (told.has_further()) {
+    rows[count] = to_stream_usage(told.further());
+    rows[count].stream = "(beyond the first " + std::to_string(Streams::max_rows) + " streams and pools)";
+  }
+  return rows;
+}
+
+/// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
+template <class Failed>
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const time_scale& time,
+                                                                     const std::vector<std::string>& paths,
+                                                                     std::size_t first_segment, std::size_t segment_count) {
+  std::vector<out_of_memory_failure> rows(failed.kept().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const out_of_memory_record& record = failed.kept()[index];
+    const std::size_t segment = first_segment + record.segment;
+    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
+    if (record.operation != 0) rows[index].operation = paths[record.operation];
+    // Events behind the last segment of a finished profile are in none.
+    if (segment < segment_count) rows[index].segment = static_cast<std::int64_t>(segment);
+  }
+  return rows;
 }
 
 }  // namespace memprof::detail
@@ -4889,6 +5286,7 @@ class live_set_builder {
     result.name = next_field();
     result.shape = next_field();
     result.dtype = next_field();
+    result.requires_grad = requires_grad_from_string(next_field());
     return result;
   }
 
@@ -5076,6 +5474,10 @@ class space_builder {
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
+    result_.streams = build_streams(space_.streams(), names_.labels);
+    result_.out_of_memory =
+        build_out_of_memory(space_.out_of_memory(), names_.time, paths_, space_.first_segment(), segments.size());
+    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
     return std::move(result_);
   }
 
@@ -6280,8 +6682,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   return lines;
 }
 
-/// Says loudly, before any number is explained, that the numbers are not exact, and why.
+/// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
 void append_warning(auto& text, const auto& source) {
+  for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
@@ -6348,6 +6751,110 @@ void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/report/segment_text.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How the text report says when and where something happened.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline std::string operation_text(std::string_view path) {
+  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
+}
+
+[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
+  constexpr double ns_per_second = 1e9;
+  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
+}
+
+/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
+[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
+  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
+         " of " + std::to_string(source.segments.size()) + "), ";
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text_options.hpp>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// What a text report shows.
+struct text_options {
+  /// The memory space whose lines say "DRAM", as the logs of tt-train do. Empty: the space "dram" if there is one, else the first
+  /// that is not "cpu", else "cpu".
+  std::string_view primary_space = {};
+  std::size_t max_segments = 0;         ///< lines for the first segments only; 0 is no limit
+  std::size_t owners = 5;               ///< operations named at a peak
+  std::size_t largest_blocks = 5;       ///< blocks named at a peak
+  std::size_t core_ranges = 5;          ///< rectangles of cores named for a space whose blocks lie on cores
+  std::size_t streams = 10;             ///< streams and pools named for a space whose allocator tells them
+  std::size_t out_of_memory = 3;        ///< allocations named for which a device had no memory
+  std::size_t pytorch_operations = 10;  ///< rows of each table about PyTorch's operators
+};
+
+}  // namespace memprof
+
+// ---- <memprof/report/device_lines.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <string>
+
+/// @file
+/// The parts of the text report that answer: which stream and pool held the memory, and what did the device have no room for.
+
+namespace memprof::detail {
+
+/// "stream default, private pool 0:1".
+[[nodiscard]] std::string stream_text(const auto& row) {
+  std::string text = row.stream.starts_with('(') ? on_one_line(row.stream) : "stream " + on_one_line(row.stream);
+  if (row.pool == "unknown") return text + ", pool unknown";
+  return row.pool.empty() ? text : text + ", private pool " + on_one_line(row.pool);
+}
+
+/// One stream with the allocator's own pool holds all that is said of the space anyway.
+[[nodiscard]] bool are_worth_a_table(const auto& streams) {
+  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
+}
+
+/// The first streams of the space, which are those with the most reserved bytes.
+void append_streams(auto& text, const auto& space, const text_options& options) {
+  if (!are_worth_a_table(space.streams)) return;
+  constexpr std::size_t width = 15;
+  text += "  By stream and pool:\n   Reserved peak  Reserved now      Live peak       Live now  Allocations\n";
+  const std::size_t shown = std::min(options.streams, space.streams.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const stream_usage& row = space.streams[index];
+    text += right_aligned(megabytes(row.reserved_peak), width + 1) + right_aligned(megabytes(row.reserved_current), width - 1) +
+            right_aligned(megabytes(row.cumulative_peak), width) + right_aligned(megabytes(row.cumulative_current), width) +
+            right_aligned(std::to_string(row.allocation_count), width - 2) + "  " + stream_text(row) + '\n';
+  }
+  if (shown < space.streams.size()) text += "    (" + std::to_string(space.streams.size() - shown) + " more)\n";
+}
+
+/// Each allocation for which the device had no memory, up to the first ones.
+void append_out_of_memory(auto& text, const auto& source, const auto& space, const text_options& options) {
+  const std::size_t shown = std::min(options.out_of_memory, space.out_of_memory.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const out_of_memory_failure& failed = space.out_of_memory[index];
+    text += on_one_line(space.name) + " WAS OUT OF MEMORY: " + megabytes(failed.requested) + " were asked for, " +
+            after_begin(failed.time_ns) + ",\n  " + segment_text(source, failed.segment) + operation_text(failed.operation) +
+            ";\n  " + megabytes(failed.device_free) + " were free on the device, " + megabytes(failed.reserved_bytes) +
+            " reserved by its allocator, " + megabytes(failed.live_bytes) + " of them live\n";
+  }
+  const auto left_out = static_cast<std::int64_t>(space.out_of_memory.size() - shown) + space.further_out_of_memory.count;
+  if (left_out > 0) text += "  and " + counted(left_out, "further time", "further times") + '\n';
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/report/reserved_lines.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -6369,26 +6876,6 @@ void append_reserved(auto& text, const auto& space) {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/text_options.hpp>
-#include <cstddef>
-#include <string_view>
-
-namespace memprof {
-
-/// What a text report shows.
-struct text_options {
-  /// The memory space whose lines say "DRAM", as the logs of tt-train do. Empty: the space "dram" if there is one, else the first
-  /// that is not "cpu", else "cpu".
-  std::string_view primary_space = {};
-  std::size_t max_segments = 0;         ///< lines for the first segments only; 0 is no limit
-  std::size_t owners = 5;               ///< operations named at a peak
-  std::size_t largest_blocks = 5;       ///< blocks named at a peak
-  std::size_t core_ranges = 5;          ///< rectangles of cores named for a space whose blocks lie on cores
-  std::size_t pytorch_operations = 10;  ///< rows of each table about PyTorch's operators
-};
-
-}  // namespace memprof
-
 // ---- <memprof/report/peak_lines.hpp>
 #include <algorithm>
 #include <array>
@@ -6403,22 +6890,6 @@ struct text_options {
 /// The part of the text report that answers: how much was it, when, and whose.
 
 namespace memprof::detail {
-
-[[nodiscard]] inline std::string operation_text(std::string_view path) {
-  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
-}
-
-[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
-  constexpr double ns_per_second = 1e9;
-  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
-}
-
-/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
-[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
-  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
-  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
-         " of " + std::to_string(source.segments.size()) + "), ";
-}
 
 /// One row of a table: bytes, their share of `whole`, and whose they are.
 void append_share(auto& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
@@ -6463,6 +6934,7 @@ void append_categories(auto& text, const auto& live) {
   for (const std::string* const part : {&block.shape, &block.dtype}) {
     if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
   }
+  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
   if (text.empty()) {
     std::array<char, 16> digits{};
     const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
@@ -6488,11 +6960,13 @@ void append_peak(auto& text, const auto& source, const auto& space, const text_o
           megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
   if (space.cumulative_peak == 0) {
     text += ", nothing was live\n";
-    return append_reserved(text, space);
+    append_reserved(text, space);
+    return append_streams(text, space, options);
   }
   text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
           operation_text(space.peak_operation) + '\n';
   append_reserved(text, space);
+  append_streams(text, space, options);
   append_owners(text, space.live_at_peak, options.owners);
   append_categories(text, space.live_at_peak);
   append_blocks(text, space.live_at_peak, options.largest_blocks);
@@ -6739,14 +7213,15 @@ template <std::same_as<profile> Profile = profile>
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty()) return text;
+    if (source.spaces.empty() && source.not_captured.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }
   detail::append_state(text, source, primary);
   detail::append_warning(text, source);
   for (const space_profile& space : source.spaces) {
-    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0) continue;
+    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0 && space.out_of_memory.empty()) continue;
+    detail::append_out_of_memory(text, source, space, options);
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }

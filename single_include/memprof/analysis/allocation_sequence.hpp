@@ -35,9 +35,11 @@ class allocation_sequence {
     for (const event* told = first; told != last; ++told, ++events_) {
       switch (told->kind) {
         case event_kind::allocate:
+        case event_kind::allocate_on_stream:
           if (told->space == space_) allocate(*told, open);
           break;
         case event_kind::deallocate:
+        case event_kind::deallocate_on_stream:
           if (told->space == space_) deallocate(told->address, open);
           break;
         case event_kind::scope_begin: begin_operation(*told, open); break;

@@ -49,7 +49,7 @@ inline void check(const caching_allocator_options& options) {
 /// A model of PyTorch's CUDA caching allocator for one device: what it would reserve for a sequence of requests, and which of
 /// them would fail. It takes no memory of a device; its addresses are those of nothing.
 ///
-/// Follows c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6 to 2.14; docs/caching_allocator.md has the rules and what is left
+/// Follows c10/cuda/CUDACachingAllocator.cpp of PyTorch 2.6 to 2.15; docs/caching_allocator.md has the rules and what is left
 /// out. Not synchronised. It allocates from the heap: a backend calls it where its own hooks do not see that. A request or a free
 /// costs a search in the cached blocks of its pool, logarithmic in their number, and a retry a pass over them.
 class caching_allocator {

@@ -3,7 +3,6 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/phase_name.hpp>
-#include <memprof/detail/saturating.hpp>
 #include <memprof/import/memory_summary.hpp>
 
 #include <algorithm>

@@ -6,8 +6,10 @@
 /// Captures of programs that use libtorch: `memprof::begin_capture<memprof::torch_backend>()` sees the bytes of every CPU tensor
 /// on every thread, and which operator allocated them for which of the program's scopes. docs/torch.md says what is not seen.
 ///
-/// Needs libtorch (CMake: `memprof::torch`): written for 2.1 and later, compiled with 2.13 alone. With `MEMPROF_ENABLED=0`
+/// Needs libtorch 2.1 or later (CMake: `memprof::torch`); docs/torch.md says with which it was tested. With `MEMPROF_ENABLED=0`
 /// everything here is there and does nothing.
+
+#include <memprof/backend/torch/version.hpp>
 
 #include <memprof/backend/torch/module_annotation.hpp>
 #include <memprof/backend/torch/optimizer_annotation.hpp>
@@ -19,6 +21,7 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/cpu_allocator.hpp>
+#include <memprof/backend/torch/device_times.hpp>
 #include <memprof/backend/torch/forward_scopes.hpp>
 #include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
@@ -48,6 +51,7 @@ class torch_allocations {
   void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
 
   void describe(profile& result) const {
+    detail::process_device_times().tell(detail::process_operator_table());
     detail::process_operator_table().describe(result);
     if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
   }

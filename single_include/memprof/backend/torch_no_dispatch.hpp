@@ -5,7 +5,9 @@
 /// @file
 /// NO_DISPATCH for unmodified libtorch programs: `begin_capture<torch_no_dispatch>()` lets a training step run without data.
 /// Every tensor that is made has its sizes and its place in the profile, and no memory; `docs/torch_no_dispatch.md` tells the
-/// rest. Written for libtorch 2.5 and later, compiled with 2.13 alone. A unit that includes this pays for libtorch's headers.
+/// rest. Needs libtorch 2.1 or later. A unit that includes this pays for libtorch's headers.
+
+#include <memprof/backend/torch/version.hpp>
 
 #include <memprof/backend/torch/torch_call.hpp>
 
@@ -63,7 +65,7 @@ inline void torch_selected_fraction(double fraction) {
 /// the program finds one, whatever the machine has. Tensors made before the capture keep their data, which is not written.
 ///
 /// `attach` throws `memprof::error` if another library has taken libtorch's Fake dispatch key, or if the same capture has
-/// `torch_backend`.
+/// `torch_backend` or `torch_allocations`: they would add the tensors of a `real_scope` to simulated ones.
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";

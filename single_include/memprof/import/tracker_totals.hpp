@@ -2,7 +2,6 @@
 
 #include <memprof/memprof.hpp>
 
-#include <memprof/detail/saturating.hpp>
 #include <memprof/import/memory_summary.hpp>
 
 #include <algorithm>

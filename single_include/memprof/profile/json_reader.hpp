@@ -160,6 +160,9 @@ inline void check_references(const profile& read, const json_place& root) {
     }
     if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
+    for (std::size_t row = 0; row < space.out_of_memory.size(); ++row) {
+      check(space.out_of_memory[row].segment, read.segments.size(), place["out_of_memory"][row]["segment"]);
+    }
     const json_place shortfall = place["first_shortfall"];
     check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
   }

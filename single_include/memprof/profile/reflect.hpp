@@ -50,6 +50,9 @@ template <>
 inline constexpr auto& enumeration_names<category> = category_names;
 
 template <>
+inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
+
+template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
@@ -57,7 +60,10 @@ inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>
 
 template <>
 inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
-                                                                                 "name", "shape", "dtype"});
+                                                                                 "name", "shape", "dtype", "requires_grad"});
+
+template <>
+inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
 
 template <>
 inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
@@ -109,14 +115,44 @@ inline constexpr auto field_names<reserved_profile> =
     std::to_array<std::string_view>({"peak", "current", "segments", "unmatched_releases", "replaced_reservations"});
 
 template <>
-inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>(
-    {"name", "cumulative_peak", "cumulative_current", "allocations", "deallocations", "allocation_count", "deallocation_count",
-     "peak_segment", "peak_time_ns", "peak_operation", "live_at_peak", "capacity", "capacity_is_per_core", "first_shortfall",
-     "segments", "timeline", "anomalies", "cores", "reserved"});
+inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
+                                                                                   "cumulative_current", "allocation_count",
+                                                                                   "reserved_peak", "reserved_current"});
+
+template <>
+inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>({"requested", "device_free",
+                                                                                            "live_bytes", "reserved_bytes",
+                                                                                            "operation", "segment", "time_ns"});
+
+template <>
+inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
+                                                                                    "cumulative_peak",
+                                                                                    "cumulative_current",
+                                                                                    "allocations",
+                                                                                    "deallocations",
+                                                                                    "allocation_count",
+                                                                                    "deallocation_count",
+                                                                                    "peak_segment",
+                                                                                    "peak_time_ns",
+                                                                                    "peak_operation",
+                                                                                    "live_at_peak",
+                                                                                    "capacity",
+                                                                                    "capacity_is_per_core",
+                                                                                    "first_shortfall",
+                                                                                    "segments",
+                                                                                    "timeline",
+                                                                                    "anomalies",
+                                                                                    "cores",
+                                                                                    "reserved",
+                                                                                    "streams",
+                                                                                    "out_of_memory",
+                                                                                    "further_out_of_memory"});
 
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
-                                                                                     "first_shortfall", "cores", "reserved"});
+                                                                                     "first_shortfall", "cores", "reserved",
+                                                                                     "streams", "out_of_memory",
+                                                                                     "further_out_of_memory"});
 
 template <>
 inline constexpr auto field_names<operation_usage> =
@@ -147,10 +183,11 @@ inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_v
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
     {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
-     "pytorch_operations", "approximations", "anomalies", "cost"});
+     "pytorch_operations", "approximations", "not_captured", "anomalies", "cost"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations"});
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations",
+                                                                               "not_captured"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>
@@ -162,10 +199,11 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs = type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline,
-                                  event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile,
-                                  reserved_usage, reserved_profile, space_profile, operation_usage, operation_profile,
-                                  pytorch_operation, approximated_operation, profiler_cost, event_anomalies, profile>;
+using profile_structs =
+    type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
+              capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage, reserved_profile,
+              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, pytorch_operation,
+              approximated_operation, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

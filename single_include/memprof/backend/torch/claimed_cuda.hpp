@@ -24,21 +24,23 @@ namespace memprof::detail {
 
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> is_claiming_cuda{false};
 
+// No function is marked as an override: which of them exist differs between versions, and clang wants all of a class or none.
+// NOLINTBEGIN(modernize-use-override)
+
 /// What autograd and the guards of devices and streams ask: there is one device with one stream, and it is always ready.
 struct claimed_cuda_guard final : c10::impl::DeviceGuardImplInterface {
   static c10::Device only_device() noexcept { return {c10::kCUDA, 0}; }
   static c10::Stream only_stream() noexcept { return c10::Stream{c10::Stream::DEFAULT, only_device()}; }
 
-  [[nodiscard]] c10::DeviceType type() const override { return c10::kCUDA; }
-  [[nodiscard]] c10::Device exchangeDevice(c10::Device) const override { return only_device(); }
-  [[nodiscard]] c10::Device getDevice() const override { return only_device(); }
-  void setDevice(c10::Device) const override {}
-  void uncheckedSetDevice(c10::Device) const noexcept override {}
+  [[nodiscard]] c10::DeviceType type() const { return c10::kCUDA; }
+  [[nodiscard]] c10::Device exchangeDevice(c10::Device) const { return only_device(); }
+  [[nodiscard]] c10::Device getDevice() const { return only_device(); }
+  void setDevice(c10::Device) const {}
+  void uncheckedSetDevice(c10::Device) const noexcept {}
   // The base lost a noexcept here between versions; keeping it suits both.
-  [[nodiscard]] c10::Stream getStream(c10::Device) const noexcept override { return only_stream(); }
-  [[nodiscard]] c10::Stream exchangeStream(c10::Stream) const noexcept override { return only_stream(); }
-  [[nodiscard]] c10::DeviceIndex deviceCount() const noexcept override { return 1; }
-  // Not every version has these. NOLINTBEGIN(modernize-use-override)
+  [[nodiscard]] c10::Stream getStream(c10::Device) const noexcept { return only_stream(); }
+  [[nodiscard]] c10::Stream exchangeStream(c10::Stream) const noexcept { return only_stream(); }
+  [[nodiscard]] c10::DeviceIndex deviceCount() const noexcept { return 1; }
   c10::Stream getDefaultStream(c10::Device) const { return only_stream(); }
   c10::Stream getStreamFromGlobalPool(c10::Device, bool) const { return only_stream(); }
   c10::Stream getNewStream(c10::Device, int) const { return only_stream(); }
@@ -51,12 +53,11 @@ struct claimed_cuda_guard final : c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void*) const {}
   void synchronizeDevice(const c10::DeviceIndex) const {}
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const {}
-  // NOLINTEND(modernize-use-override)
 };
+// NOLINTEND(modernize-use-override)
 
 /// What `torch::cuda::is_available()` and the seeding of generators ask. Outside a capture that claims CUDA there is no device.
-// No function is marked as an override: which of them exist, and where, differs between versions.
-// NOLINTBEGIN(modernize-use-override,readability-identifier-naming)
+// As above. NOLINTBEGIN(modernize-use-override,readability-identifier-naming)
 struct claimed_cuda_hooks final : at::CUDAHooksInterface {
   static const at::Generator& only_generator() {
     static const at::Generator* const generator = new at::Generator{at::detail::createCPUGenerator()};

@@ -15,9 +15,9 @@
 #include <torch/library.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -34,27 +34,35 @@ namespace memprof::detail {
   return (query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16) && query.size(-1) <= 256;
 }
 
-/// Chooses as a libtorch with CUDA does on a device of compute capability 8.0 or more.
-inline at::Tensor choose_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                                   const std::optional<at::Tensor>& mask, double dropout, bool is_causal,
-                                   std::optional<double> scale, bool is_grouped) {
-  const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
-  const bool has_mask = mask.has_value() && mask->defined();
-  if (!is_simulated(query) || !query.is_cuda() || query.dim() != 4) {
-    return at::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal, scale, is_grouped);
+/// For the type that libtorch's `scaled_dot_product_attention` has: older ones have no `enable_gqa`, and an optional of their
+/// own.
+template <class Operator>
+struct attention_choice;
+
+template <class Mask, class Scale, class... Grouped>
+struct attention_choice<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Mask, double, bool, Scale,
+                                   Grouped...)> {
+  /// Chooses as a libtorch with CUDA does on a device of compute capability 8.0 or more.
+  static at::Tensor choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, Mask mask, double dropout,
+                           bool is_causal, Scale scale, Grouped... is_grouped) {
+    const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+    const bool has_mask = mask.has_value() && mask->defined();
+    if (!is_simulated(query) || !query.is_cuda() || query.dim() != 4) {
+      return at::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal, scale, is_grouped...);
+    }
+    if (!has_mask && suits_flash_attention(query)) {
+      return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, dropout, is_causal, false, scale));
+    }
+    const bool needs_gradient =
+        at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+    std::remove_cvref_t<Mask> bias = mask;
+    if (has_mask && mask->scalar_type() == at::kBool) {
+      bias = at::zeros_like(*mask, mask->options().dtype(query.scalar_type())).masked_fill_(mask->logical_not(), 0);
+    }
+    return std::get<0>(
+        at::_scaled_dot_product_efficient_attention(query, key, value, bias, needs_gradient, dropout, is_causal, scale));
   }
-  if (!has_mask && suits_flash_attention(query)) {
-    return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, dropout, is_causal, false, scale));
-  }
-  const bool needs_gradient =
-      at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
-  std::optional<at::Tensor> bias = mask;
-  if (has_mask && mask->scalar_type() == at::kBool) {
-    bias = at::zeros_like(*mask, mask->options().dtype(query.scalar_type())).masked_fill_(mask->logical_not(), 0);
-  }
-  return std::get<0>(
-      at::_scaled_dot_product_efficient_attention(query, key, value, bias, needs_gradient, dropout, is_causal, scale));
-}
+};
 
 /// On the CPU without gradients, the kernel is called without the dispatcher.
 inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kernel, at::IntArrayRef stride,
@@ -79,7 +87,8 @@ inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kerne
 inline void override_composites() {
   static auto* const overrides =
       new torch::Library{torch::Library::IMPL, "aten", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};
-  overrides->impl("scaled_dot_product_attention", TORCH_FN(choose_attention));
+  overrides->impl("scaled_dot_product_attention",
+                  TORCH_FN(attention_choice<at::_ops::scaled_dot_product_attention::schema>::choose));
   overrides->impl("max_pool1d", TORCH_FN(choose_max_pool));
 }
 

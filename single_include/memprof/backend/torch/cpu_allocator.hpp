@@ -28,12 +28,11 @@ class torch_cpu_allocator final : public c10::Allocator {
     return *allocator;
   }
 
-  /// Begins to record. Throws `memprof::error` if it does already, or if it cannot take its place.
+  /// Begins to record. Throws `memprof::error` if tensors are recorded already, or if it cannot take its place.
   void begin() {
-    if (is_recording.load(std::memory_order_relaxed)) {
-      raise("begin_capture: CPU tensors are recorded already; give one of torch_backend and torch_allocations, and once");
-    }
+    check_no_tensors_are_recorded();
     install();
+    are_tensors_recorded.store(true, std::memory_order_relaxed);
     unrecorded_count.store(0, std::memory_order_relaxed);
     is_recording.store(true, std::memory_order_relaxed);
   }
@@ -41,6 +40,7 @@ class torch_cpu_allocator final : public c10::Allocator {
   /// Ends it and gives libtorch its allocator back, unless another one has been put before this: then it only forwards.
   void end() noexcept {
     is_recording.store(false, std::memory_order_relaxed);
+    are_tensors_recorded.store(false, std::memory_order_relaxed);
     if (c10::GetAllocator(c10::kCPU) == this) is_in_place_ = !set_allocator(c10::kCPU, *upstream());
   }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,10 +27,19 @@ namespace memprof::detail {
   return schema.arguments().size();
 }
 
+/// Whether an operator makes tensors that are not like its inputs: of fewer bits, or no longer one block. Its schema does not
+/// tell.
+[[nodiscard]] inline bool makes_other_tensors(const c10::FunctionSchema& schema) {
+  constexpr std::string_view beginnings[] = {"aten::_to_sparse", "aten::to_mkldnn", "aten::quantize_per_"};
+  return std::any_of(std::begin(beginnings), std::end(beginnings),
+                     [&](std::string_view beginning) { return schema.name().compare(0, beginning.size(), beginning) == 0; });
+}
+
 /// Ends a call of an operator of which only the schema is known: every result that is new gets the size of an input, that of a
 /// backward operator the size of the input it is probably the gradient of. False, and nothing done, if there is nothing to go by.
 [[nodiscard]] inline bool estimate_call(torch_call& call) {
   const c10::FunctionSchema& schema = call.called().schema();
+  if (makes_other_tensors(schema)) return false;
   std::vector<at::Tensor> inputs;
   for (std::size_t index = 0; index < call.size(); ++index) {
     if (call.argument(index).isTensor() && call.argument(index).toTensor().defined()) inputs.push_back(call.tensor(index));

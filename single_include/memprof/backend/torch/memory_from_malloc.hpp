@@ -10,12 +10,13 @@ namespace memprof::detail {
 
 /// Base of what libtorch frees on its own: from `malloc`, because nothing hides that free from a tracked heap.
 struct memory_from_malloc {
-  [[nodiscard]] static void* operator new(std::size_t bytes) {
+  // Neither is inlined: GCC 12 warns of a mismatched pair where it inlines one of them.
+  [[nodiscard, gnu::noinline]] static void* operator new(std::size_t bytes) {
     void* const address = std::malloc(bytes);
     if (address == nullptr) throw std::bad_alloc{};
     return address;
   }
-  static void operator delete(void* address) noexcept { std::free(address); }
+  [[gnu::noinline]] static void operator delete(void* address) noexcept { std::free(address); }
 };
 
 }  // namespace memprof::detail

@@ -6,6 +6,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/util/Exception.h>
 
 #include <cstddef>
 #include <utility>
@@ -24,6 +25,13 @@ inline void claim_resized_storage(const at::Tensor& tensor) {
   storage.set_data_ptr_noswap(claim_block(storage.nbytes(), on, c10::Device{c10::kMeta}));
 }
 
+/// Throws `c10::Error` for what a claimed tensor cannot stand for: sparse and opaque tensors consist of other tensors.
+inline void check_has_storage(const at::Tensor& tensor) {
+  TORCH_CHECK(
+      tensor.has_storage(), "NO_DISPATCH: a tensor of layout ", tensor.layout(),
+      " has no storage that could be counted; use dense tensors in this capture, or torch_backend, which counts real ones");
+}
+
 /// The Meta tensors that stand for an operation's arguments while its Meta kernel runs, and the way back: a result on the storage
 /// of an argument becomes an alias of the argument, any other a claimed tensor that takes the block over.
 class meta_shells {
@@ -40,7 +48,7 @@ class meta_shells {
     c10::TensorImpl* const implementation = tensor.unsafeGetTensorImpl();
     // Numbers that became tensors stay what they are: they take no part in type promotion.
     if (implementation->is_wrapped_number()) return tensor;
-    TORCH_CHECK(tensor.has_storage(), "a tensor of layout ", tensor.layout(), " has no storage that a NO_DISPATCH capture knows");
+    check_has_storage(tensor);
     if (!is_told_ && device_.is_cpu()) device_ = tensor.device();
     for (const tensor_pair& known : tensors_) {
       if (known.original.unsafeGetTensorImpl() == implementation) return known.shell;
@@ -61,6 +69,7 @@ class meta_shells {
     for (const tensor_pair& known : tensors_) {
       if (known.shell.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) return known.original;
     }
+    check_has_storage(result);
     for (const storage_pair& known : storages_) {
       if (known.shell.unsafeGetStorageImpl() == result.storage().unsafeGetStorageImpl()) return over(known.original, result);
     }

@@ -72,9 +72,9 @@ inline void watch_gradient(const at::Tensor& parameter, const std::string& name)
 
 inline namespace enabled {
 
-/// Tells what the tensors of a model are: parameters, with their path in the module below `path`, shape and element type; their
-/// gradients, those of now and every one that a backward pass accumulates from now on; buffers, by name only, as PyTorch has no
-/// category for them.
+/// Tells what the tensors of a model are: parameters, with their path in the module below `path`, shape, element type and
+/// `requires_grad` as it is now; their gradients, those of now and every one that a backward pass accumulates from now on;
+/// buffers, by name only, as PyTorch has no category for them.
 ///
 /// To be called when the parameters are what they stay: after `to`, before the first step. Stays in force for later captures; for
 /// blocks that they did not see allocated it says so (`unknown_annotations`). Costs a lock and a text for each tensor, and as

@@ -4,6 +4,7 @@
 
 #include <memprof/backend/torch/block_sizes.hpp>
 #include <memprof/backend/torch/memory_from_malloc.hpp>
+#include <memprof/backend/torch/operator_table.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 
 #include <atomic>
@@ -18,19 +19,27 @@ namespace memprof::detail {
 /// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
 /// first, where another thread ends the operator, and this thread must not be left with its address.
 struct pytorch_operator_call : memory_from_malloc {
-  pytorch_operator_call* outer = nullptr;   ///< the call on the same thread within which this one was made
-  std::atomic<std::int64_t> self_bytes{0};  ///< allocated less freed, without the calls within; written by that thread alone
-  std::atomic<bool> is_left{false};         ///< by the first of the two
+  pytorch_operator_call* outer = nullptr;     ///< the call on the same thread within which this one was made
+  std::atomic<std::int64_t> self_bytes{0};    ///< allocated less freed, without the calls within; written by that thread alone
+  std::atomic<std::int64_t> device_bytes{0};  ///< the same on CUDA devices
+  std::atomic<bool> is_left{false};           ///< by the first of the two
 
   /// Only the thread of the call: so there is no need of an exchange.
-  void add(std::int64_t bytes) noexcept {
-    self_bytes.store(self_bytes.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+  void add(std::int64_t bytes) noexcept { add_to(self_bytes, bytes); }
+  void add_on_device(std::int64_t bytes) noexcept { add_to(device_bytes, bytes); }
+  [[nodiscard]] operator_memory memory() const noexcept {
+    return {self_bytes.load(std::memory_order_relaxed), device_bytes.load(std::memory_order_relaxed)};
   }
 
   /// The second of the two frees it.
   void leave() noexcept {
     // Acquire and release pair with those of the other: it no longer looks at what is deleted here.
     if (is_left.exchange(true, std::memory_order_acq_rel)) delete this;
+  }
+
+ private:
+  static void add_to(std::atomic<std::int64_t>& total, std::int64_t bytes) noexcept {
+    total.store(total.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
   }
 };
 
@@ -80,6 +89,11 @@ inline void count_deallocation(torch_thread& self, const void* address) noexcept
     return;
   const std::size_t bytes = sizes->take(address);
   if (pytorch_operator_call* const call = innermost_call(self)) call->add(-static_cast<std::int64_t>(bytes));
+}
+
+/// The allocator of a device tells the size of what is freed, so nothing is kept of blocks.
+inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
+  if (pytorch_operator_call* const call = innermost_call(self)) call->add_on_device(change);
 }
 
 }  // namespace memprof::detail

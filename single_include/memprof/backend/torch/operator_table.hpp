@@ -35,6 +35,12 @@ struct operator_key_hash {
   }
 };
 
+/// What an operator allocated less what it freed, in bytes.
+struct operator_memory {
+  std::int64_t cpu = 0;
+  std::int64_t device = 0;
+};
+
 /// Writes "[2, 3], [[4], [5]], []": the sizes of tensors in the order of the inputs. What is no tensor is left out.
 class shape_text {
  public:
@@ -83,11 +89,12 @@ class operator_table {
     const lock_guard lock{lock_};
     rows_.clear();
     further_ = {};
+    untimed_ = 0;
     capture_ = capture;
   }
 
   /// One call that has ended. It is of no use to a capture that has begun since.
-  void add(std::uint32_t capture, const operator_key& key, std::int64_t cpu_time_ns, std::int64_t cpu_memory) {
+  void add(std::uint32_t capture, const operator_key& key, std::int64_t cpu_time_ns, const operator_memory& self) {
     const nested_allocation hidden;
     const lock_guard lock{lock_};
     if (capture != capture_) return;
@@ -95,7 +102,22 @@ class operator_table {
     totals& row = known != rows_.end() ? known->second : rows_.size() < max_rows ? rows_[key] : further_;
     ++row.count;
     row.cpu_time_ns += cpu_time_ns;
-    row.cpu_memory += cpu_memory;
+    row.memory.cpu += self.cpu;
+    row.memory.device += self.device;
+  }
+
+  /// How long a call that was added took on the device.
+  void add_device_time(std::uint32_t capture, const operator_key& key, std::int64_t device_time_ns) {
+    const lock_guard lock{lock_};
+    if (capture != capture_) return;
+    const auto known = rows_.find(key);
+    (known != rows_.end() ? known->second : further_).device_time_ns += device_time_ns;
+  }
+
+  /// Calls of which it is not known.
+  void add_untimed(std::int64_t calls) {
+    const lock_guard lock{lock_};
+    untimed_ += calls;
   }
 
   /// Adds the rows to a profile, those first that allocated most. Under the registry's lock.
@@ -104,32 +126,39 @@ class operator_table {
     const registry& shared = abi_1::process_registry;
     for (const auto& [key, row] : rows_) {
       const std::string_view name = shared.labels == nullptr ? std::string_view{} : shared.labels->text(key.name);
-      result.pytorch_operations.push_back(
-          {std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns, 0, row.cpu_memory, 0});
+      result.pytorch_operations.push_back({std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+                                           row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.pytorch_operations.begin(), result.pytorch_operations.end(), allocated_more);
-    if (further_.count == 0) return;
-    result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
-                                         further_.count, further_.cpu_time_ns, 0, further_.cpu_memory, 0});
+    if (further_.count != 0) {
+      result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
+                                           further_.count, further_.cpu_time_ns, further_.device_time_ns, further_.memory.cpu,
+                                           further_.memory.device});
+    }
+    if (untimed_ != 0) result.pytorch_operations.push_back({"(calls above without a device time)", "", untimed_, 0, 0, 0, 0});
   }
 
  private:
   struct totals {
     std::int64_t count = 0;
     std::int64_t cpu_time_ns = 0;
-    std::int64_t cpu_memory = 0;
+    std::int64_t device_time_ns = 0;
+    operator_memory memory;
   };
 
   /// By bytes, then by time; the rest only keeps the order the same from run to run.
   [[nodiscard]] static bool allocated_more(const pytorch_operation& left, const pytorch_operation& right) {
-    return std::tie(right.cpu_memory, right.cpu_time_ns, left.name, left.input_shapes) <
-           std::tie(left.cpu_memory, left.cpu_time_ns, right.name, right.input_shapes);
+    const std::int64_t of_left = add_saturating(left.cpu_memory, left.device_memory);
+    const std::int64_t of_right = add_saturating(right.cpu_memory, right.device_memory);
+    return std::tie(of_right, right.cpu_time_ns, left.name, left.input_shapes) <
+           std::tie(of_left, left.cpu_time_ns, right.name, right.input_shapes);
   }
 
   spin_lock lock_;
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;
+  std::int64_t untimed_ = 0;
 };
 
 /// Never destroyed: operators may end until the process does.

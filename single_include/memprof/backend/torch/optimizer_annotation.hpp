@@ -12,6 +12,7 @@
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 
+#include <c10/util/StringUtil.h>
 #include <torch/optim/adagrad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/adamw.h>
@@ -50,6 +51,17 @@ void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visit
     visit(".grad_avg", rmsprop->grad_avg());
   } else if (const auto* const adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(&state)) {
     visit(".sum", adagrad->sum());
+  }
+}
+
+/// The state of a parameter in `Optimizer::state()`, where the key is the address of its `TensorImpl`; in older versions, that
+/// address as a string.
+template <class States>
+[[nodiscard]] auto find_state(const States& states, void* parameter) {
+  if constexpr (requires { states.find(parameter); }) {
+    return states.find(parameter);
+  } else {
+    return states.find(c10::str(parameter));
   }
 }
 
@@ -92,6 +104,8 @@ class [[nodiscard]] optimizer_annotation {
   optimizer_annotation& operator=(const optimizer_annotation&) = delete;
   ~optimizer_annotation() {
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
+    const detail::nested_allocation hidden;
+    sparse_states_ = {};
     optimizer_annotation** place = &detail::process_awaited_optimizers.first;
     while (*place != this) place = &(*place)->next_;
     *place = next_;
@@ -102,6 +116,13 @@ class [[nodiscard]] optimizer_annotation {
   }
 
  private:
+  /// A state that lies in two blocks, which are replaced whenever something is added to it: momentum of sparse gradients.
+  struct sparse_state {
+    void* parameter;  ///< its `TensorImpl`
+    std::string name;
+    const void* block;  ///< of its values, as told last
+  };
+
   static void look_at_all() {
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
     for (optimizer_annotation* each = detail::process_awaited_optimizers.first; each != nullptr; each = each->next_) {
@@ -111,6 +132,20 @@ class [[nodiscard]] optimizer_annotation {
 
   void look() {
     if (optimizer_.state().size() != state_count_) annotate_new_states();
+    for (sparse_state& state : sparse_states_) annotate_replaced(state);
+  }
+
+  /// Tells a state anew if something was added to it. Additions are operators, so that there is a look between any two.
+  void annotate_replaced(sparse_state& known) const {
+    const auto state = detail::find_state(optimizer_.state(), known.parameter);
+    if (state == optimizer_.state().end() || state->second == nullptr) return;
+    detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
+      const void* const block = detail::sparse_block(tensor);
+      if (block == known.block || block == nullptr) return;
+      known.block = block;
+      const detail::nested_allocation hidden;
+      if (detail::active_session() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
+    });
   }
 
   void annotate_new_states() {
@@ -127,14 +162,15 @@ class [[nodiscard]] optimizer_annotation {
   }
 
   /// False if the parameter has no state.
-  [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) const {
-    const auto state = optimizer_.state().find(parameter.unsafeGetTensorImpl());
+  [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) {
+    const auto state = detail::find_state(optimizer_.state(), parameter.unsafeGetTensorImpl());
     if (state == optimizer_.state().end() || state->second == nullptr) return false;
-    if (detail::active_session() == 0) return true;
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-      detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+      if (detail::active_session() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+      const void* const block = detail::sparse_block(tensor);
+      if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
     });
     return true;
   }
@@ -144,6 +180,7 @@ class [[nodiscard]] optimizer_annotation {
   optimizer_annotation* next_ = nullptr;
   std::size_t state_count_ = 0;
   std::vector<bool> has_state_;  ///< by the parameter's place in the groups
+  std::vector<sparse_state> sparse_states_;
 };
 
 /// Tells what the state of an optimizer is: category `optimizer_state`, and the name of the parameter, if `annotate_module` told

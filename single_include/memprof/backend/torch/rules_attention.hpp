@@ -40,24 +40,29 @@ struct score_tile {
           std::min<std::int64_t>(key.size(2), 512)};
 }
 
-/// (query, key, value, dropout_p, is_causal, attn_mask, scale) -> (output, logsumexp)
-inline void cpu_flash_attention_rule(torch_call& call) {
-  const at::Tensor query = call.tensor(0);
+/// What the CPU's kernel makes: the output, and the logarithms of the sums of each row.
+[[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
   at::Tensor output = with_exchanged_heads(query);
   at::Tensor logsumexp =
       torch_call::transposed(torch_call::empty({query.size(0), query.size(2), query.size(1)}, query, sums), 1, 2);
   // Each thread has the scores of one tile, their maxima and sums, and the tile's output.
-  const auto [rows, columns] = score_tile_of(query, call.tensor(1));
+  const auto [rows, columns] = score_tile_of(query, key);
   const std::int64_t threads = at::get_num_threads();
   const at::Tensor tiles = torch_call::empty({threads, rows * columns + 2 * rows + rows * query.size(3)}, query, sums);
   at::Tensor narrow_scores;
   if (sums != query.scalar_type()) narrow_scores = torch_call::empty({threads, rows, columns}, query);
+  return {std::move(output), std::move(logsumexp)};
+}
+
+/// (query, key, value, dropout_p, is_causal, attn_mask, scale) -> (output, logsumexp)
+inline void flash_attention_for_cpu_rule(torch_call& call) {
+  auto [output, logsumexp] = cpu_flash_attention(call.tensor(0), call.tensor(1));
   call.returns(std::move(output), std::move(logsumexp));
 }
 
 /// (grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale) -> gradients of query, key, value
-inline void cpu_flash_attention_backward_rule(torch_call& call) {
+inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   const at::Tensor query = call.tensor(1);
   const at::ScalarType sums = accumulation_type(query.scalar_type());
   at::Tensor gradient = call.tensor(0);
@@ -79,20 +84,27 @@ inline void cpu_flash_attention_backward_rule(torch_call& call) {
 
 /// (query, key, value, dropout_p, is_causal, return_debug_mask, scale) -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
 /// philox_seed, philox_offset, debug_attn_mask)
-inline void cuda_flash_attention_rule(torch_call& call) {
+inline void flash_attention_rule(torch_call& call) {
   const at::Tensor query = call.tensor(0);
+  if (!torch_call::is_on_cuda(query)) {  // before the CPU's kernel had an operator of its own
+    auto [output, logsumexp] = cpu_flash_attention(query, call.tensor(1));
+    return call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2),
+                        call.tensor(1).size(2), at::Tensor{}, at::Tensor{}, at::Tensor{});
+  }
   const std::int64_t keys = call.tensor(1).size(2);
   at::Tensor output = with_exchanged_heads(query);
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
-  at::Tensor seed = torch_call::empty({2}, query, at::kUInt64);
-  at::Tensor offset = torch_call::empty({}, query, at::kUInt64);
+  // Unsigned where libtorch has that type.
+  at::Tensor seed = torch_call::empty({2}, query, at::kLong);
+  at::Tensor offset = torch_call::empty({}, query, at::kLong);
   call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), keys, std::move(seed),
                std::move(offset), torch_call::empty({0}, query));
 }
 
 /// (grad_out, query, key, value, out, logsumexp, ...) -> gradients of query, key, value
-inline void cuda_flash_attention_backward_rule(torch_call& call) {
+inline void flash_attention_backward_rule(torch_call& call) {
   const at::Tensor query = call.tensor(1);
+  if (!torch_call::is_on_cuda(query)) return flash_attention_for_cpu_backward_rule(call);
   const at::Tensor key = call.tensor(2);
   const std::int64_t batch = query.size(0);
   const std::int64_t heads = query.size(1);
@@ -146,10 +158,10 @@ inline void cuda_efficient_attention_backward_rule(torch_call& call) {
 }
 
 inline constexpr known_rule attention_rules[] = {
-    {"aten::_scaled_dot_product_flash_attention_for_cpu", cpu_flash_attention_rule},
-    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", cpu_flash_attention_backward_rule},
-    {"aten::_scaled_dot_product_flash_attention", cuda_flash_attention_rule},
-    {"aten::_scaled_dot_product_flash_attention_backward", cuda_flash_attention_backward_rule},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", flash_attention_for_cpu_rule},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_for_cpu_backward_rule},
+    {"aten::_scaled_dot_product_flash_attention", flash_attention_rule},
+    {"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward_rule},
     {"aten::_scaled_dot_product_efficient_attention", cuda_efficient_attention_rule},
     {"aten::_scaled_dot_product_efficient_attention_backward", cuda_efficient_attention_backward_rule},
 };

@@ -4,8 +4,13 @@
 
 #include <memprof/backend/torch/torch_call.hpp>
 
+#include <ATen/native/ConvUtils.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -15,11 +20,51 @@
 namespace memprof::detail {
 
 inline constexpr const char* convolution_cause =
-    "results are exact; the scratch memory of the convolution library (reordered tensors, workspaces) is not known";
+    "results are exact; the convolution library's copies and workspaces depend on the processor, and are not known on CUDA";
 
 /// A parameter for one dimension of space, where one number may stand for all.
 [[nodiscard]] inline std::int64_t in_dimension(const std::vector<std::int64_t>& all, std::size_t index) {
   return all.size() == 1 ? all[0] : all.at(index);
+}
+
+/// Whether libtorch gives a convolution to oneDNN. `stride` is where the arguments from there to the groups begin.
+[[nodiscard]] inline bool is_given_to_onednn(const torch_call& call, const at::Tensor& input, const at::Tensor& weight,
+                                             const at::Tensor& bias, std::size_t stride) {
+  if (!input.is_cpu()) return false;
+  const auto numbers = [&](std::size_t index) {
+    const auto all = call.integers(index);
+    return std::vector<c10::SymInt>{all.begin(), all.end()};
+  };
+  const auto backend = at::native::select_conv_backend(
+      input, weight, bias.defined() ? std::optional{bias} : std::nullopt, numbers(stride), numbers(stride + 1),
+      numbers(stride + 2), call.flag(stride + 3), numbers(stride + 4), call.integer(stride + 5), std::nullopt);
+  return backend == at::native::ConvBackend::Mkldnn || backend == at::native::ConvBackend::MkldnnTranspose;
+}
+
+/// Whether a kernel steps over the image that it makes a result or a gradient of.
+[[nodiscard]] inline bool has_steps(const std::vector<std::int64_t>& stride) {
+  return std::any_of(stride.begin(), stride.end(), [](std::int64_t step) { return step > 1; });
+}
+
+/// oneDNN's copy of an image, in blocks of channels; none for one of so few that kernels read it as it is.
+[[nodiscard]] inline at::Tensor image_in_blocks(const at::Tensor& image) {
+  constexpr std::int64_t most_read_as_is = 3;
+  return image.size(1) <= most_read_as_is ? at::Tensor{} : torch_call::empty(image.sizes(), image);
+}
+
+/// An image that oneDNN computes: its copies of the operands end with the pass; then libtorch copies its result, and once more if
+/// that has its channels last. Which kernels take copies depends on the processor: these are those of most with AVX2 or AVX-512.
+[[nodiscard]] inline at::Tensor onednn_image(const at::Tensor& image, const at::Tensor& weight, at::IntArrayRef sizes,
+                                             bool has_channels_last) {
+  at::Tensor own;
+  {
+    const at::Tensor image_copy = image_in_blocks(image);
+    const at::Tensor weight_copy = torch_call::empty(weight.sizes(), weight);
+    own = torch_call::empty(sizes, image);
+  }
+  at::Tensor result = torch_call::empty(sizes, image);
+  if (has_channels_last) result = torch_call::empty(sizes, image);
+  return result;
 }
 
 /// (input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
@@ -44,10 +89,31 @@ inline void convolution_rule(torch_call& call) {
   const at::Tensor contiguous_input = torch_call::contiguous(input, format);
   const at::Tensor contiguous_weight = torch_call::contiguous(weight, format);
   call.approximate(convolution_cause);
+  if (format == c10::MemoryFormat::Contiguous && is_given_to_onednn(call, input, weight, call.tensor(2), 3)) {
+    return call.returns(onednn_image(input, weight, sizes, is_transposed && has_steps(stride)));
+  }
   call.returns(torch_call::in_format(sizes, input, format));
 }
 
-/// (grad_output, input, weight, bias_sizes, ..., output_mask) -> gradients of input, weight, bias
+/// Gradients of weight and bias that oneDNN computes, and libtorch copies.
+[[nodiscard]] inline std::pair<at::Tensor, at::Tensor> onednn_weight_gradients(const at::Tensor& gradient,
+                                                                               const at::Tensor& input, const at::Tensor& weight,
+                                                                               bool has_bias) {
+  at::Tensor own;
+  at::Tensor own_of_bias;
+  const auto of_bias = [&] { return has_bias ? torch_call::empty({gradient.size(1)}, gradient) : at::Tensor{}; };
+  {
+    const at::Tensor gradient_copy = torch_call::empty(gradient.sizes(), gradient);
+    const at::Tensor input_copy = image_in_blocks(input);
+    own = torch_call::empty(weight.sizes(), weight);
+    own_of_bias = of_bias();
+  }
+  at::Tensor result_of_bias = of_bias();
+  return {torch_call::empty(weight.sizes(), weight), std::move(result_of_bias)};
+}
+
+/// (grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask) ->
+/// gradients of input, weight, bias
 inline void convolution_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor input = call.tensor(1);
@@ -57,10 +123,18 @@ inline void convolution_backward_rule(torch_call& call) {
   at::Tensor of_input;
   at::Tensor of_weight;
   at::Tensor of_bias;
+  call.approximate(convolution_cause);
+  if (format == c10::MemoryFormat::Contiguous && is_given_to_onednn(call, input, weight, {}, 4)) {
+    const bool has_channels_last = !call.flag(7) && has_steps(call.integers(4));
+    if (call.wants(10, 0)) of_input = onednn_image(gradient, weight, input.sizes(), has_channels_last);
+    if (call.wants(10, 1) || call.wants(10, 2)) {
+      std::tie(of_weight, of_bias) = onednn_weight_gradients(gradient, input, weight, call.wants(10, 2));
+    }
+    return call.returns(std::move(of_input), std::move(of_weight), std::move(of_bias));
+  }
   if (call.wants(10, 0)) of_input = torch_call::in_format(input.sizes(), input, format);
   if (call.wants(10, 1)) of_weight = torch_call::in_format(weight.sizes(), weight, format);
   if (call.wants(10, 2)) of_bias = torch_call::empty({gradient.size(1)}, gradient);
-  call.approximate(convolution_cause);
   call.returns(std::move(of_input), std::move(of_weight), std::move(of_bias));
 }
 

@@ -147,18 +147,21 @@ inline void return_embedding_bag(torch_call& call, bool knows_bags) {
 inline void embedding_bag_rule(torch_call& call) { return_embedding_bag(call, true); }
 /// Without gradients the CPU adds rows up without knowing whose they are.
 inline void embedding_bag_forward_rule(torch_call& call) { return_embedding_bag(call, torch_call::is_on_cuda(call.tensor(0))); }
-/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...)
-inline void embedding_bag_backward_rule(torch_call& call) {
+inline void return_embedding_bag_backward(torch_call& call, std::int64_t rows) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
   const at::Tensor contiguous = torch_call::contiguous(gradient);
-  at::Tensor of_weight = torch_call::empty({call.integer(6), gradient.size(1)}, gradient);
+  at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
   // Indices are sorted: the values, their order, and the bags in that order.
   const at::Tensor sorted = torch_call::empty_like(indices);
   const at::Tensor order = torch_call::empty_like(indices);
   const at::Tensor bags = torch_call::empty_like(indices);
   call.returns(std::move(of_weight));
 }
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...)
+inline void embedding_bag_backward_rule(torch_call& call) { return_embedding_bag_backward(call, call.integer(6)); }
+/// The part of it that older versions dispatch: (grad, indices, offset2bag, bag_size, maximum_indices, num_weights, ...)
+inline void embedding_bag_dense_backward_rule(torch_call& call) { return_embedding_bag_backward(call, call.integer(5)); }
 
 inline constexpr known_rule indexing_rules[] = {
     {"aten::index_select", index_select_rule},
@@ -174,6 +177,7 @@ inline constexpr known_rule indexing_rules[] = {
     {"aten::_embedding_bag", embedding_bag_rule},
     {"aten::_embedding_bag_forward_only", embedding_bag_forward_rule},
     {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
+    {"aten::_embedding_bag_dense_backward", embedding_bag_dense_backward_rule},
 };
 
 }  // namespace memprof::detail

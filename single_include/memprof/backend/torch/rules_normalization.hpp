@@ -110,10 +110,17 @@ inline void batch_norm_backward_rule(torch_call& call) {
   call.returns(of_input, of_weight, of_bias);
 }
 
+/// What the kernels of group normalisation compute with: the tensor in the order of the input's dimensions, on CUDA contiguous.
+/// In older versions autograd and what calls the kernels see to that, and there is nothing left to copy.
+[[nodiscard]] inline at::Tensor as_group_norm_reads(const at::Tensor& tensor, const at::Tensor& input) {
+  return torch_call::contiguous(tensor,
+                                torch_call::is_on_cuda(input) ? c10::MemoryFormat::Contiguous : input.suggest_memory_format());
+}
+
 /// (input, weight, bias, N, C, HxW, group, eps) -> (output, mean, rstd)
 inline void group_norm_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  const at::Tensor contiguous = torch_call::is_on_cuda(input) ? torch_call::contiguous(input) : input;
+  const at::Tensor contiguous = as_group_norm_reads(input, input);
   const at::ScalarType dtype = statistics_type(input, call.tensor(1));
   const at::Tensor output = torch_call::empty_like(contiguous);
   const at::Tensor mean = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
@@ -123,9 +130,11 @@ inline void group_norm_rule(torch_call& call) {
 
 /// (grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask)
 inline void group_norm_backward_rule(torch_call& call) {
-  const at::Tensor input = call.tensor(1);
+  const at::Tensor told = call.tensor(1);
   const at::Tensor weight = call.tensor(4);
   const std::vector<std::int64_t> channels{call.integer(6)};
+  const at::Tensor gradient = as_group_norm_reads(call.tensor(0), told);
+  const at::Tensor input = as_group_norm_reads(told, told);
   at::Tensor of_input;
   at::Tensor of_weight;
   at::Tensor of_bias;

@@ -10,6 +10,7 @@
 #include <memprof/backend/torch/rule_table.hpp>
 #include <memprof/backend/torch/simulated_dispatch.hpp>
 #include <memprof/backend/torch/simulated_threads.hpp>
+#include <memprof/backend/torch/tensor_events.hpp>
 
 #include <ATen/record_function.h>
 #include <torch/library.h>
@@ -57,8 +58,9 @@ namespace memprof::detail {
   return handle;
 }
 
-/// Throws `memprof::error` if libtorch does not take our kernels.
+/// Throws `memprof::error` if libtorch does not take our kernels, or if tensors are recorded already.
 inline void begin_simulation(const device_description& device) {
+  check_no_tensors_are_recorded();
   if (const std::string& fault = register_kernels(); !fault.empty()) {
     raise(
         "torch_no_dispatch: another library of this process has taken libtorch's Fake dispatch key, so operations cannot be "
@@ -76,6 +78,7 @@ inline void begin_simulation(const device_description& device) {
   // The last that may throw: until here there is nothing to undo.
   join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
   is_claiming_cuda.store(claims_cuda, std::memory_order_relaxed);
+  are_tensors_recorded.store(true, std::memory_order_relaxed);
   is_simulating.store(true, std::memory_order_relaxed);
   simulate_this_thread();
 }
@@ -83,6 +86,7 @@ inline void begin_simulation(const device_description& device) {
 /// Threads other than this one leave at their next operation.
 inline void end_simulation() noexcept {
   is_simulating.store(false, std::memory_order_relaxed);
+  are_tensors_recorded.store(false, std::memory_order_relaxed);
   is_claiming_cuda.store(false, std::memory_order_relaxed);
   at::removeCallback(join_callback());
   leave_this_thread();

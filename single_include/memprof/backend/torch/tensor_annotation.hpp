@@ -11,6 +11,7 @@
 #include <memprof/backend/torch/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
 
+#include <ATen/SparseTensorImpl.h>
 #include <c10/core/Layout.h>
 #include <c10/core/ScalarType.h>
 
@@ -50,7 +51,7 @@ namespace detail {
   return block.get() != nullptr ? block.get() : block.get_context();
 }
 
-/// Interns what `annotate` would: name, shape and element type.
+/// Interns what `annotate` would: name, shape, element type and `requires_grad`.
 [[nodiscard]] inline label describe_tensor(std::string_view name, const at::Tensor& tensor) {
   std::string text{name};
   text += "\x1f[";
@@ -59,6 +60,7 @@ namespace detail {
     text += std::to_string(size);
   }
   text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
+  text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
   return find_label(text);
 }
 
@@ -72,6 +74,12 @@ struct sparse_parts {
 [[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   return {tensor._indices(), tensor._values()};
+}
+
+/// The block of the values of a sparse tensor, for which no operator is called; null for all other tensors.
+[[nodiscard]] inline const void* sparse_block(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kSparse) return nullptr;
+  return block_address(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
 }
 
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
@@ -94,8 +102,8 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
 
 inline namespace enabled {
 
-/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape and element type in
-/// reports.
+/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape, element type and
+/// `requires_grad` in reports.
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {

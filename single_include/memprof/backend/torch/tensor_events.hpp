@@ -8,6 +8,7 @@
 
 #include <ATen/SequenceNumber.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,6 +21,17 @@
 /// node at all.
 
 namespace memprof::detail {
+
+/// Whether a backend records tensors of the CPU, real or simulated ones. Used by control calls only.
+[[gnu::visibility("default")]] inline constinit std::atomic<bool> are_tensors_recorded{false};
+
+/// Throws `memprof::error` if one does: a second would count a block twice, or add up real and simulated ones in one space.
+inline void check_no_tensors_are_recorded() {
+  if (!are_tensors_recorded.load(std::memory_order_relaxed)) return;
+  raise(
+      "begin_capture: tensors are recorded already; give one of torch_backend, torch_allocations and torch_no_dispatch, and "
+      "once");
+}
 
 /// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
 inline void annotate_block(const void* address, category told, label description = 0) noexcept {

@@ -9,6 +9,7 @@
 namespace memprof::detail {
 
 struct pytorch_operator_call;
+class shared_end;
 
 /// An operator of libtorch that has begun on a thread and not ended.
 struct open_operator {
@@ -18,6 +19,7 @@ struct open_operator {
   std::uint32_t depth;     ///< of the scope
   label outer_scope;       ///< what was the innermost scope of the program before it
   bool is_engine_wrapper;  ///< what the autograd engine opens around each node
+  shared_end* end;         ///< null: it ends on this thread
 };
 
 /// What the hooks of libtorch keep for one thread. It has no destructor, so that operators may still run while the thread ends.
