@@ -106,8 +106,8 @@ TEST_CASE("torch no_dispatch: oneDNN's LSTM in float32 allocates and frees as th
   for (const onednn_lstm& layer : layers(4)) {
     INFO(layer.steps << " steps, batch " << layer.batch << ", " << layer.features << " features, " << layer.hidden << " hidden");
     const both_runs runs = run_both([&] { run_layer(layer, torch::kFloat); });
-    CHECK(runs.simulated == runs.real);
     CHECK(runs.approximations.empty() == memprof::detail::has_known_onednn());
+    if (memprof::detail::has_known_onednn()) CHECK(runs.simulated == runs.real);
   }
 }
 
@@ -128,8 +128,9 @@ TEST_CASE("torch no_dispatch: a module of LSTMs trains with the bytes of the rea
             const auto [output, state] = module->forward(torch::ones({6, 5, 24}));
             (output.sum() + std::get<1>(state).sum()).backward();
           });
-          CHECK(recorded::totals_of(runs.simulated) == recorded::totals_of(runs.real));
           CHECK(runs.approximations.empty() == memprof::detail::has_known_onednn());
+          if (!memprof::detail::has_known_onednn()) continue;
+          CHECK(recorded::totals_of(runs.simulated) == recorded::totals_of(runs.real));
         }
       }
     }
@@ -138,6 +139,7 @@ TEST_CASE("torch no_dispatch: a module of LSTMs trains with the bytes of the rea
 
 TEST_CASE(
     "torch no_dispatch: the workspace of oneDNN's LSTM in bfloat16 is the real one, and the rest is listed as an estimate") {
+  if (!memprof::detail::has_known_onednn()) SKIP("the formulas are those of oneDNN 3.12");
   for (const onednn_lstm& layer : layers(2)) {
     INFO(layer.steps << " steps, batch " << layer.batch << ", " << layer.features << " features, " << layer.hidden << " hidden");
     std::vector<std::int64_t> workspaces;
