@@ -2432,7 +2432,7 @@ struct reserved_profile {
 /// streams and pools beyond the first 64: its `stream` then says so, and `pool` is empty.
 struct stream_usage {
   std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
-  /// Empty: the allocator's own; "unknown": libtorch before 2.10 does not tell; else a private one, as that of a CUDA graph:
+  /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
   /// "0:1".
   std::string pool;
   std::int64_t cumulative_peak = 0;     ///< greatest live bytes

@@ -14,7 +14,7 @@
 
 namespace memprof::detail {
 
-/// A pool as libtorch numbers it. Both numbers are 0: the allocator's own. Versions before 2.10 do not tell it with a block.
+/// A pool as libtorch numbers it. Both numbers are 0: the allocator's own. Older versions, as 2.6, do not tell it with a block.
 struct cuda_pool {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
