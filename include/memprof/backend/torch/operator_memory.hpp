@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/backend/torch/block_sizes.hpp>
-#include <memprof/backend/torch/memory_from_malloc.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
+#include <memprof/backend/torch/owned_by_two.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/core/recorder.hpp>
 
@@ -17,23 +17,16 @@ namespace memprof::detail {
 
 /// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
 /// first, where another thread ends the operator, and this thread must not be left with its address.
-struct pytorch_operator_call : memory_from_malloc {
+struct pytorch_operator_call : owned_by_two<pytorch_operator_call> {
   pytorch_operator_call* outer = nullptr;     ///< the call on the same thread within which this one was made
   std::atomic<std::int64_t> self_bytes{0};    ///< allocated less freed, without the calls within; written by that thread alone
   std::atomic<std::int64_t> device_bytes{0};  ///< the same on CUDA devices
-  std::atomic<bool> is_left{false};           ///< by the first of the two
 
   /// Only the thread of the call: so there is no need of an exchange.
   void add(std::int64_t bytes) noexcept { add_to(self_bytes, bytes); }
   void add_on_device(std::int64_t bytes) noexcept { add_to(device_bytes, bytes); }
   [[nodiscard]] operator_memory memory() const noexcept {
     return {self_bytes.load(std::memory_order_relaxed), device_bytes.load(std::memory_order_relaxed)};
-  }
-
-  /// The second of the two frees it.
-  void leave() noexcept {
-    // Acquire and release pair with those of the other: it no longer looks at what is deleted here.
-    if (is_left.exchange(true, std::memory_order_acq_rel)) delete this;
   }
 
  private:
@@ -54,8 +47,7 @@ inline void unlink_call(torch_thread& self, const pytorch_operator_call& ended) 
 
 /// The innermost call that runs; null: none. Those that other threads have ended go.
 [[nodiscard]] inline pytorch_operator_call* innermost_call(torch_thread& self) noexcept {
-  // Acquire pairs with the release of `leave`.
-  while (self.call != nullptr && self.call->is_left.load(std::memory_order_acquire)) {
+  while (self.call != nullptr && self.call->is_left()) {
     pytorch_operator_call* const ended = self.call;
     self.call = ended->outer;
     ended->leave();
