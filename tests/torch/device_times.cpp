@@ -112,6 +112,19 @@ TEST_CASE("pytorch operations: times that the device refuses are counted as miss
   CHECK(untimed->count == calls);
 }
 
+TEST_CASE("pytorch operations: times that an earlier capture did not ask for are not missing in the next") {
+  const with_device device{false, true};
+  {
+    auto earlier = memprof::begin_capture<memprof::torch_backend>();
+    auto ops = memprof::track_pytorch_ops();
+    (void)at::ones({2});
+    earlier.release();
+  }
+  memprof::clear();
+  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  CHECK(capture.profile().pytorch_operations.empty());
+}
+
 TEST_CASE("pytorch operations: a CUDA build without a device has no times, and goes on") {
   const with_device device{true};
   const memprof::profile profile = counted();

@@ -6,6 +6,7 @@
 
 #include <torch/csrc/profiler/stubs/base.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -27,24 +28,26 @@ class device_times {
   /// Calls whose times nobody has asked for yet; those of further ones are not taken.
   static constexpr std::size_t max_waiting = std::size_t{1} << 18;
 
-  void begin() noexcept {
+  /// Forgets the calls of earlier captures, which nobody asked for.
+  void begin_capture() {
+    const nested_allocation hidden;
+    std::vector<call> forgotten;
     const lock_guard lock{lock_};
-    is_on_ = torch::profiler::impl::cudaStubs()->enabled();
+    forgotten.swap(waiting_);
+    left_out_ = 0;
   }
+
+  void begin() noexcept { is_on_.store(torch::profiler::impl::cudaStubs()->enabled(), std::memory_order_relaxed); }
 
   /// An event after what the stream has been told so far; none if there is no device.
   [[nodiscard]] device_event mark() noexcept {
-    {
-      const lock_guard lock{lock_};
-      if (!is_on_) return {};
-    }
+    if (!is_on_.load(std::memory_order_relaxed)) return {};
     try {
       device_event event;
       torch::profiler::impl::cudaStubs()->record(nullptr, &event, nullptr);
       return event;
     } catch (const std::exception&) {  // a CUDA build without a device
-      const lock_guard lock{lock_};
-      is_on_ = false;
+      is_on_.store(false, std::memory_order_relaxed);
       return {};
     }
   }
@@ -53,9 +56,9 @@ class device_times {
   void add(std::uint32_t capture, const operator_key& key, device_event before) {
     if (before == nullptr) return;
     device_event after = mark();
+    if (after == nullptr) return;
     const nested_allocation hidden;
     const lock_guard lock{lock_};
-    if (after == nullptr) return;
     if (waiting_.size() == max_waiting) {
       ++left_out_;
       return;
@@ -94,7 +97,7 @@ class device_times {
   };
 
   spin_lock lock_;
-  bool is_on_ = false;
+  std::atomic<bool> is_on_{false};
   std::vector<call> waiting_;
   std::int64_t left_out_ = 0;
 };
