@@ -29,7 +29,7 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
+  const detail::internal_guard hidden;  // the text must not show in what it reports
   std::fputs(to_text(current_profile<State>()).c_str(), stdout);
 }
 

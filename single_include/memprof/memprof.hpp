@@ -149,9 +149,9 @@ enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as the caller told them (0: not told), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
-  scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
-  scope_end,            ///< label, address: as in its `scope_begin`
-  thread_begin,         ///< the ring belongs to a new thread: no operation is open
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
+  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
@@ -164,6 +164,11 @@ enum class event_kind : std::uint8_t {
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
+
+/// The address of a `scope_begin` or `scope_end`: an operation's number, counted on its thread from 1, and another number.
+[[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
+  return std::uint64_t{other} << 32 | number;
+}
 
 /// The id of no memory space: `annotate` with it asks all of them.
 inline constexpr std::uint8_t any_space = 255;
@@ -320,6 +325,7 @@ class page_array : public page_storage {
   }
 
   void pop_back() noexcept { --size_; }
+  void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
 };
 
@@ -443,6 +449,61 @@ class label_table {
 
 }  // namespace memprof
 
+// ---- <memprof/detail/thread_claim.hpp>
+#include <cerrno>
+#include <new>
+
+#include <pthread.h>
+
+namespace memprof::detail {
+
+/// A claim of one thread that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system
+/// call, and after its last destructor. A robust mutex that its owner never unlocks: the kernel marks it when the thread is gone.
+///
+/// The object must stay in memory until then. Not for signal handlers.
+class thread_claim {
+ public:
+  constexpr thread_claim() noexcept = default;
+  thread_claim(const thread_claim&) = delete;
+  thread_claim& operator=(const thread_claim&) = delete;
+
+  /// Makes the calling thread the owner. False if a thread that lives has it, this one included.
+  [[nodiscard]] bool take() noexcept {
+    if (!is_made_) make();
+    const int result = ::pthread_mutex_trylock(&mutex_);
+    if (result == EOWNERDEAD) return ::pthread_mutex_consistent(&mutex_) == 0;
+    return result == 0;
+  }
+
+  /// Ends the calling thread's claim before the thread ends.
+  void give_up() noexcept { ::pthread_mutex_unlock(&mutex_); }
+
+  /// Whether a living thread has it. False and true are both possible while its owner ends.
+  [[nodiscard]] bool is_held() noexcept {
+    if (!take()) return true;
+    give_up();
+    return false;
+  }
+
+  /// Makes it nobody's. Only for a child after `fork`, where the owners do not exist.
+  void reset() noexcept { is_made_ = false; }
+
+ private:
+  void make() noexcept {
+    pthread_mutexattr_t attributes;
+    ::pthread_mutexattr_init(&attributes);
+    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    ::pthread_mutex_init(&mutex_, &attributes);
+    ::pthread_mutexattr_destroy(&attributes);
+    is_made_ = true;
+  }
+
+  pthread_mutex_t mutex_{};
+  bool is_made_ = false;
+};
+
+}  // namespace memprof::detail
+
 // ---- <memprof/core/event_ring.hpp>
 #include <atomic>
 #include <cstddef>
@@ -450,49 +511,56 @@ class label_table {
 
 namespace memprof {
 
-struct event_ring;
-
 /// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
 enum class activity : std::uint32_t {
   idle,
-  recording,  ///< an event is being written: only a signal handler can come here
-  draining,   ///< the thread empties rings: likewise
-  internal,   ///< the profiler works for the user and may allocate: its own allocations are invisible
-  nested,     ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
+  unattached,  ///< of no thread: the state of the ring that stands for "none yet"
+  recording,   ///< an event is being written: only a signal handler can interrupt here
+  busy,        ///< the profiler works and allocates nothing that a hook sees, so any event now is a signal handler's
+  internal,    ///< the profiler works for the user and may allocate: its own allocations are invisible
+  nested,      ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
 };
 
 /// An order word that nobody ever holds: a thread with it stamps its next event. See core/event_order.hpp.
 inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
 
-/// What the recording path keeps for one thread. A plain struct, so that it costs nothing to reach.
-struct thread_context {
-  event* cursor = nullptr;                      ///< where the next event goes
-  event* limit = nullptr;                       ///< end of the ring's space; equal to `cursor` before the first event
-  event_ring* ring = nullptr;                   ///< null until the first event
-  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
-  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
-  std::uint32_t scope_depth = 0;                ///< operations open on this thread
-  label innermost_scope = 0;                    ///< name of the innermost one that the program itself named; 0: none
-  bool has_exited = false;                      ///< its thread-local objects are gone
-};
+/// The slots of a ring and what a reader of their pages alone needs to find the events in them.
+struct ring_slots {
+  std::atomic<event*> published;  ///< one past the last published event
+  event* first;                   ///< address of the first slot
+  std::uint64_t first_number;     ///< how many events the ring held before the one in the first slot
+  std::uint32_t ring;             ///< `event_ring::id`
+  std::uint32_t capacity;
+  std::uint64_t unused[4];
 
-/// The space in which one thread records: one producer fills it from the beginning, and when it is full the producer has it
-/// emptied to the end and starts again. No index ever wraps. It outlives its thread and then serves another.
+  [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
+    return sizeof(ring_slots) + capacity * sizeof(event);
+  }
+};
+static_assert(sizeof(ring_slots) == 64);
+
+/// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
+/// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever
+/// reads a thread's own memory, and then serves another.
 struct event_ring {
   // Written by the producer.
-  std::atomic<event*> head{nullptr};  ///< one past the last published event
+  event* cursor = nullptr;                      ///< where the next event goes
+  std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event the slow way
+  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
+  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
+  std::uint32_t id = 0;                         ///< from 1; names the ring in the ledger and in the order word
+  ring_slots* slots = nullptr;
 
   // Everything below is used under the registry's lock.
   alignas(64) event* tail = nullptr;  ///< first event that was not drained
   event* drain_limit = nullptr;       ///< how far the drain that is running goes
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
-  event* first = nullptr;
-  std::uint32_t capacity = 0;
-  std::uint32_t id = 0;             ///< from 1; names the thread in the ledger and in the order word
-  thread_context* owner = nullptr;  ///< null between two threads
+  std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
+  std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
   event_ring* next = nullptr;
+  detail::thread_claim owner;  ///< held by its thread until that is gone, however it ends
 
-  /// Ids of names that this thread used lately, found by hash; only its producer reads and writes them.
+  /// Ids of names that this ring's threads used lately, found by hash; only its producer reads and writes them.
   struct cached_label {
     const char* text;
     std::uint32_t size;
@@ -501,19 +569,46 @@ struct event_ring {
   static constexpr std::size_t cached_labels = 64;
   cached_label label_cache[cached_labels] = {};
 
-  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + capacity * sizeof(event); }
+  /// Operations of this ring's thread that ended before one within them; only the producer uses them.
+  struct early_end {
+    std::uint32_t number;  ///< 0: unused
+    std::uint32_t outer;
+    label outer_name;
+  };
+  static constexpr std::size_t max_early_ends = 16;
+  early_end early_ends[max_early_ends] = {};
+
+  event_ring() = default;
+  constexpr explicit event_ring(activity forever) noexcept : doing(forever) {}
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + ring_slots::bytes_for(slots->capacity); }
+};
+
+/// The ring of threads that have none yet. Never written.
+inline constinit event_ring no_ring{activity::unattached};
+
+/// What a thread itself holds of the recording path.
+struct thread_slot {
+  event_ring* ring = &no_ring;                               ///< never null
+  std::atomic<activity> doing_without_ring{activity::idle};  ///< in place of the ring's while there is none
+  std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
+  std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
+  label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
+
+  [[nodiscard]] bool has_ring() const noexcept { return ring->doing.load(std::memory_order_relaxed) != activity::unattached; }
+  [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
 
 }  // namespace memprof
 
-// ---- <memprof/detail/spin_lock.hpp>
+// ---- <memprof/detail/futex_lock.hpp>
 #include <atomic>
 #include <cstdint>
 
 namespace memprof::detail {
 
 /// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
-class spin_lock {
+class futex_lock {
  public:
   void lock() noexcept {
     std::uint32_t expected = 0;
@@ -570,6 +665,119 @@ class [[nodiscard]] lock_guard {
 };
 
 }  // namespace memprof::detail
+
+// ---- <memprof/core/hidden_blocks.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
+/// program's events than their allocations were.
+///
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load.
+class hidden_blocks {
+ public:
+  hidden_blocks() noexcept = default;
+  hidden_blocks(const hidden_blocks&) = delete;
+  hidden_blocks& operator=(const hidden_blocks&) = delete;
+
+  /// Adds a block. Without memory for it, its free will count as unmatched.
+  void add(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
+    slots_[free_slot(slots_, address)] = address;
+    ++count_;
+    const std::uint64_t hash = hash_of(address);
+    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
+    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
+  }
+
+  /// Takes a block away; false if it is none of them.
+  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    if ((filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) == 0) [[likely]]
+      return false;
+    return remove_found(address);
+  }
+
+  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
+  void clear() noexcept {
+    const detail::lock_guard guard{lock_};
+    slots_ = {};
+    count_ = 0;
+    clear_filter();
+  }
+
+  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+ private:
+  static constexpr std::size_t filter_words = 32;
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
+  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    return static_cast<std::size_t>(hash_of(address) >> 20) & (slots.size() - 1);
+  }
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    std::size_t slot = home_of(slots, address);
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uintptr_t> larger;
+    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (const std::uintptr_t address : slots_) {
+      if (address != 0) larger[free_slot(larger, address)] = address;
+    }
+    slots_ = std::move(larger);
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (slots_.empty()) return false;
+    std::size_t slot = home_of(slots_, address);
+    while (slots_[slot] != address) {
+      if (slots_[slot] == 0) return false;
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    close_gap(slot);
+    if (--count_ == 0) clear_filter();
+    return true;
+  }
+
+  void clear_filter() noexcept {
+    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
+  }
+
+  /// Empties a slot and moves those behind it that a search would no longer find.
+  void close_gap(std::size_t gap) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
+      const std::size_t home = home_of(slots_, slots_[slot]);
+      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
+      slots_[gap] = slots_[slot];
+      gap = slot;
+    }
+    slots_[gap] = 0;
+  }
+
+  std::atomic<std::uint64_t> filter_[filter_words] = {};
+  detail::futex_lock lock_;
+  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
+  std::size_t count_ = 0;
+};
+
+}  // namespace memprof
 
 // ---- <memprof/core/reserved_addresses.hpp>
 #include <bit>
@@ -733,7 +941,7 @@ class reserved_addresses {
   std::uintptr_t first_ = 0;
   std::uintptr_t last_ = 0;
   std::uintptr_t next_ = 0;
-  detail::spin_lock lock_;
+  detail::futex_lock lock_;
   detail::page_array<free_list> lists_;
   std::size_t list_count_ = 0;
   detail::page_array<free_node> nodes_;
@@ -747,6 +955,7 @@ class reserved_addresses {
 #include <cstdint>
 #include <new>
 #include <string_view>
+#include <type_traits>
 
 namespace memprof::abi_1 {
 
@@ -768,15 +977,21 @@ struct registry {
   std::atomic<std::uint64_t> order_word{0};                  ///< see core/event_order.hpp
   stamp_source stamps;
 
-  alignas(64) detail::spin_lock lock;
+  alignas(64) detail::futex_lock lock;
   std::atomic<event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
-  std::uint32_t ring_capacity = 1024;  ///< events in rings that are made or emptied from now on
-  bool drop_when_full = false;         ///< `overflow::drop`
+  std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
+  std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
   std::atomic<std::uint64_t> dropped_events{0};
   std::atomic<std::uint64_t> reentrant_events{0};
   std::uint64_t ring_bytes = 0;
+  std::uint32_t thread_count = 0;  ///< threads that ever recorded
   bool has_fork_handlers = false;
+
+  /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
+  /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
+  std::atomic<const thread_slot*> forking{nullptr};
+  std::int64_t forking_process = 0;
 
   // How often the order word changed hands; tests and `stats` read them.
   std::uint64_t drains = 0;
@@ -795,13 +1010,14 @@ struct registry {
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<reserved_addresses*> reserved{nullptr};
 
+  /// The profiler's own blocks that the program may free; null before the first.
+  std::atomic<hidden_blocks*> hidden{nullptr};
+
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
   std::uint32_t space_count = 0;
-
-  /// Records for threads whose thread-local objects are gone; used under the lock.
-  thread_context exited_threads;
 };
+static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
 
 /// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
 /// and the dynamic linker binds all parts to the first definition it finds.
@@ -813,9 +1029,9 @@ struct registry {
 /// are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
-/// The calling thread's part of the recording path. In static storage of the executable's first libraries, hence one
-/// instruction away; it is small because a library that is loaded later takes it from a scarce reserve.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_context this_thread{};
+/// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
+/// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
 /// The id of `text`; 0 if the system has no memory. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
@@ -834,6 +1050,48 @@ struct registry {
 namespace memprof {
 
 using abi_1::registry;
+
+namespace detail {
+
+/// The process's hidden blocks, made at the first call; null if the system has no memory.
+[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
+  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(hidden_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) hidden_blocks;
+  // Release pairs with the acquire loads of those who ask.
+  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
+  unmap_pages(pages, sizeof(hidden_blocks));
+  return known;
+}
+
+/// Holds the registry's lock until the end of the scope. The thread that forks holds it already.
+class [[nodiscard]] registry_guard {
+ public:
+  explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
+  registry_guard(registry& shared, adopt_lock) noexcept : shared_(shared) {}
+  registry_guard(const registry_guard&) = delete;
+  registry_guard& operator=(const registry_guard&) = delete;
+  ~registry_guard() {
+    if (!is_forking(shared_)) shared_.lock.unlock();
+  }
+
+  /// Whether the calling thread is between the first and the last of its process's fork handlers.
+  [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
+    // Relaxed: only the thread itself ever stores its own address here.
+    return shared.forking.load(std::memory_order_relaxed) == &abi_1::this_thread;
+  }
+
+ private:
+  void lock() noexcept {
+    if (!is_forking(shared_)) shared_.lock.lock();
+  }
+
+  registry& shared_;
+};
+
+}  // namespace detail
 
 }  // namespace memprof
 
@@ -1056,7 +1314,8 @@ enum class path_step {
   run_applied,
   pending_set,
   barrier_passed,
-  threads_checked
+  threads_checked,
+  recording_on
 };
 
 /// The schedule of production: no step waits for anything.
@@ -1098,13 +1357,12 @@ inline bool process_barrier() noexcept {
 }
 
 /// The stamp for an event of a thread that may not leave it out, once the order word says that it stamps.
-[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self,
-                                                              std::uint64_t word) noexcept {
-  const std::uint32_t own_id = self.ring->id;
+[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, event_ring& ring, std::uint64_t word) noexcept {
+  const std::uint32_t own_id = ring.id;
   for (;;) {
     if (word == order_shared) return shared.stamps.next();
     if (order_owner(word) == own_id) {
-      self.order_word = word;
+      ring.order_word = word;
       return shared.stamps.next();
     }
     // The very first owner needs no barrier: nobody has stamped yet. Its epoch, 0, is never given again.
@@ -1115,6 +1373,15 @@ inline bool process_barrier() noexcept {
       word = wanted;
     }
   }
+}
+
+/// Whether the ring's thread may be between reading the registry and publishing its event. Under the lock.
+[[nodiscard]] inline bool is_in_flight(event_ring& ring) noexcept {
+  // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
+  // stamp is older than any that is taken from now on.
+  if (ring.doing.load(std::memory_order_acquire) != activity::recording) return false;
+  // A thread may end in a signal handler that interrupted it; what it was about to record never happened.
+  return ring.owner.is_held();
 }
 
 /// Tries to give the word to the thread of `ring`; called by a drain, under the lock.
@@ -1128,11 +1395,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
   Pauses::reach(path_step::barrier_passed);
   // Relaxed suffices for the list: rings are added under the lock that we hold.
   for (event_ring* other = shared.rings.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
-    if (other == &ring || other->owner == nullptr) continue;
-    // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
-    // stamp is older than any the new owner takes.
-    const activity doing = other->owner->doing.load(std::memory_order_acquire);
-    if (doing == activity::recording || doing == activity::draining) is_quiet = false;
+    if (other != &ring && is_in_flight(*other)) is_quiet = false;
   }
   Pauses::reach(path_step::threads_checked);
   word = order_pending;
@@ -1221,7 +1484,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   std::uint32_t count = 0;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     // Acquire pairs with the release that publishes an event in `record`.
-    event* const head = ring->head.load(std::memory_order_acquire);
+    event* const head = ring->slots->published.load(std::memory_order_acquire);
     Pauses::reach(path_step::head_read);
     ring->drain_limit = trim_to(ring->tail, head, until);
     if (ring->drain_limit != ring->tail) heap[count++] = ring;
@@ -1238,7 +1501,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
     if (count > 1) sift_down(heap, count, 0);
   }
 
-  if (lone != nullptr && lone->owner != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
       shared.order_word.load(std::memory_order_relaxed) == order_shared) {
     grant_order<Pauses>(shared, *lone);
   }
@@ -1279,8 +1542,48 @@ class [[nodiscard]] errno_guard {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/detail/process.hpp>
+#include <cstdint>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
+[[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/signal_guard.hpp>
+#include <csignal>
+
+namespace memprof::detail {
+
+/// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
+/// thread itself raises are let through.
+class [[nodiscard]] signal_guard {
+ public:
+  signal_guard() noexcept {
+    sigset_t held;
+    ::sigfillset(&held);
+    constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    for (const int fault : faults) ::sigdelset(&held, fault);
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  signal_guard(const signal_guard&) = delete;
+  signal_guard& operator=(const signal_guard&) = delete;
+  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace memprof::detail
+
 // ---- <memprof/core/recorder.hpp>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 
@@ -1293,21 +1596,22 @@ namespace memprof::detail {
 /// Hides what this thread does from its own hooks until the end of the scope. Nests.
 class [[nodiscard]] activity_guard {
  public:
-  activity_guard(thread_context& self, activity doing) noexcept
-      : self_(self), before_(self.doing.load(std::memory_order_relaxed)) {
-    self.doing.store(doing, std::memory_order_relaxed);
+  explicit activity_guard(activity doing) noexcept : activity_guard(abi_1::this_thread, doing) {}
+  activity_guard(thread_slot& self, activity doing) noexcept
+      : self_(self), before_(self.doing().load(std::memory_order_relaxed)) {
+    self.doing().store(doing, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   activity_guard(const activity_guard&) = delete;
   activity_guard& operator=(const activity_guard&) = delete;
   ~activity_guard() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release pairs with the acquire load in `grant_order`.
-    self_.doing.store(before_, std::memory_order_release);
+    // Release pairs with the acquire load in `is_in_flight`. The thread may have got a ring meanwhile.
+    self_.doing().store(before_, std::memory_order_release);
   }
 
  private:
-  thread_context& self_;
+  thread_slot& self_;
   activity before_;
 };
 
@@ -1315,16 +1619,55 @@ class [[nodiscard]] activity_guard {
 /// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
 class [[nodiscard]] nested_allocation : activity_guard {
  public:
-  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
+  nested_allocation() noexcept : activity_guard(activity::nested) {}
 };
 
-/// Makes a thread's ring ready for events from its first slot on. Under the lock, with the ring drained.
-inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
-  ring.tail = ring.first;
-  self.cursor = ring.first;
-  self.limit = ring.first + ring.capacity;
-  // Release pairs with the acquire load of a drain, which must not see old events before the new head.
-  ring.head.store(ring.first, std::memory_order_release);
+/// The calling thread works for the profiler in a way that its own hooks may see. Signals wait meanwhile: what their handlers
+/// allocate could not be told from what the profiler does.
+class [[nodiscard]] internal_guard {
+ public:
+  internal_guard() noexcept : hidden_(activity::internal) {}
+
+ private:
+  signal_guard signals_;  // first, so that waiting handlers run when the thread is outside again
+  activity_guard hidden_;
+};
+
+/// The calling thread holds the registry's lock and allocates nothing that a hook sees. Events of a signal handler that
+/// interrupts it are counted.
+class [[nodiscard]] control_guard {
+ public:
+  control_guard() noexcept : control_guard(abi_1::process_registry) {}
+  explicit control_guard(registry& shared) noexcept : hidden_(activity::busy), lock_(shared) {}
+
+ private:
+  activity_guard hidden_;
+  registry_guard lock_;
+};
+
+/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
+inline void rewind_ring(event_ring& ring) noexcept {
+  ring_slots& slots = *ring.slots;
+  const auto count = static_cast<std::uint64_t>(ring.cursor - slots.first);
+  ring.tail = ring.cursor = slots.first;
+  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
+  // reader of the pages of a process that was killed in between takes the ring for empty.
+  slots.published.store(slots.first, std::memory_order_release);
+  slots.first_number += count;
+  // Relaxed: written under the lock, and read by its producer.
+  ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
+}
+
+/// Slots in pages of their own, or null if the system has none.
+[[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
+  void* const pages = map_pages(ring_slots::bytes_for(capacity));
+  if (pages == nullptr) return nullptr;
+  auto* const slots = new (pages) ring_slots{};
+  slots->first = reinterpret_cast<event*>(slots + 1);
+  slots->published.store(slots->first, std::memory_order_relaxed);
+  slots->ring = ring;
+  slots->capacity = capacity;
+  return slots;
 }
 
 /// A ring with pages of its own, or null if the system has none. Under the lock.
@@ -1332,15 +1675,14 @@ inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
   if (!reserve_drain_heap(shared)) return nullptr;
   void* const ring_pages = map_pages(sizeof(event_ring));
   if (ring_pages == nullptr) return nullptr;
-  void* const events = map_pages(shared.ring_capacity * sizeof(event));
-  if (events == nullptr) {
+  ring_slots* const slots = make_slots(shared.ring_count + 1, shared.ring_capacity);
+  if (slots == nullptr) {
     unmap_pages(ring_pages, sizeof(event_ring));
     return nullptr;
   }
   event_ring* const ring = new (ring_pages) event_ring;
-  ring->first = ring->tail = static_cast<event*>(events);
-  ring->head.store(ring->first, std::memory_order_relaxed);
-  ring->capacity = shared.ring_capacity;
+  ring->slots = slots;
+  ring->tail = ring->cursor = slots->first;
   ring->id = ++shared.ring_count;
   ring->next = shared.rings.load(std::memory_order_relaxed);
   shared.ring_bytes += ring->bytes();
@@ -1349,127 +1691,170 @@ inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
   return ring;
 }
 
-/// Exchanges a drained ring's space for one of the size that is asked for now. Keeps the old one if there is no memory.
+/// Exchanges a drained ring's slots for as many as are asked for now. Keeps the old ones if there is no memory.
 inline void resize_ring(registry& shared, event_ring& ring) noexcept {
-  void* const events = map_pages(shared.ring_capacity * sizeof(event));
-  if (events == nullptr) return;
+  ring_slots* const slots = make_slots(ring.id, shared.ring_capacity);
+  if (slots == nullptr) return;
   shared.ring_bytes -= ring.bytes();
-  unmap_pages(ring.first, ring.capacity * sizeof(event));
-  ring.first = static_cast<event*>(events);
-  ring.capacity = shared.ring_capacity;
+  slots->first_number = ring.slots->first_number + static_cast<std::uint64_t>(ring.cursor - ring.slots->first);
+  unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
+  ring.slots = slots;
+  ring.tail = ring.cursor = slots->first;
   shared.ring_bytes += ring.bytes();
 }
 
-/// Empties the ring of the calling thread, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
-inline bool empty_own_ring(registry& shared, thread_context& self, bool may_drain) noexcept {
-  event_ring& ring = *self.ring;
+/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
+inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
   if (shared.drain == nullptr) {
-    ring.tail = self.cursor;  // recorded while the last capture ended: they belong to none
+    ring.tail = ring.cursor;  // recorded while the last capture ended: they belong to none
   } else if (may_drain) {
     // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
-    while (ring.tail != self.cursor) shared.drain(shared);
+    while (ring.tail != ring.cursor) shared.drain(shared);
   }
-  if (ring.tail != self.cursor) return false;
-  if (ring.capacity != shared.ring_capacity) resize_ring(shared, ring);
-  rewind_ring(self, ring);
+  if (ring.tail != ring.cursor) return false;
+  if (ring.slots->capacity != shared.ring_capacity) resize_ring(shared, ring);
+  rewind_ring(ring);
   return true;
+}
+
+/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
+/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
+[[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
+  event_ring* full = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (!ring->owner.take()) continue;
+    // Acquire: what its last thread wrote, of which this flag was the last.
+    (void)ring->doing.load(std::memory_order_acquire);
+    event* const published = ring->slots->published.load(std::memory_order_acquire);
+    const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
+    if (has_room || full != nullptr) {
+      if (full != nullptr) full->owner.give_up();
+      return ring;
+    }
+    full = ring;
+  }
+  return full;
 }
 
 /// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
-[[nodiscard]] inline bool attach_ring(registry& shared, thread_context& self) noexcept {
-  event_ring* ring = shared.rings.load(std::memory_order_relaxed);
-  while (ring != nullptr && ring->owner != nullptr) ring = ring->next;
-  if (ring != nullptr && ring->tail != ring->head.load(std::memory_order_relaxed)) {
-    // Its last thread left events. Taking them now keeps the number of rings to that of living threads.
-    if (shared.drain != nullptr && !shared.drop_when_full) shared.drain(shared);
-    if (ring->tail != ring->head.load(std::memory_order_relaxed)) ring = nullptr;
+[[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
+  event_ring* ring = take_over_ring(shared);
+  if (ring == nullptr) {
+    ring = make_ring(shared);
+    if (ring == nullptr || !ring->owner.take()) return false;
   }
-  if (ring == nullptr) ring = make_ring(shared);
-  if (ring == nullptr) return false;
-  ring->owner = &self;
+  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
+  ring->cursor = ring->slots->published.load(std::memory_order_relaxed);
+  ring->limit.store(nullptr, std::memory_order_relaxed);
+  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
+  ring->capture = 0;
+  ring->thread = ++shared.thread_count;
+  for (event_ring::early_end& early : ring->early_ends) early = {};
+  ring->doing.store(self.doing_without_ring.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   self.ring = ring;
-  self.order_word = order_unclaimed;  // a thread new to a ring stamps its first event
-  if (ring->capacity != shared.ring_capacity) resize_ring(shared, *ring);
-  for (auto& cached : ring->label_cache) cached = {};
-  rewind_ring(self, *ring);
   return true;
 }
 
-/// Lets go of the thread's ring; its events stay until they are drained.
-inline void detach_ring(registry& shared, thread_context& self) noexcept {
-  if (self.ring == nullptr) return;
-  const lock_guard guard{shared.lock};
-  self.ring->owner = nullptr;
-  self.ring = nullptr;
-  self.cursor = self.limit = nullptr;
+/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
+inline void detach_ring(registry& shared, thread_slot& self) noexcept {
+  if (!self.has_ring()) return;
+  const registry_guard guard{shared};
+  event_ring& ring = *self.ring;
+  self.doing_without_ring.store(ring.doing.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  self.ring = &no_ring;
+  ring.doing.store(activity::idle, std::memory_order_release);
+  ring.owner.give_up();
+}
+
+/// What `make_room` did.
+enum class room : std::uint8_t { none, made, made_for_new_thread };
+
+/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock, unless the thread's ring is full and
+/// the capture drops.
+[[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
+  if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
+    return room::none;  // the capture is the parent's
+  if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
+  event_ring& ring = *self.ring;
+  const bool is_announced = ring.capture == shared.capture_count;
+  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
+  event* const end = ring.slots->first + ring.slots->capacity;
+  const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
+  const bool has_old_slots = ring.slots->capacity != shared.ring_capacity;
+  if ((end - ring.cursor < 2 || has_old_slots) && !empty_ring(shared, ring, may_drain)) return room::none;
+  ring.limit.store(ring.slots->first + ring.slots->capacity, std::memory_order_relaxed);
+  ring.capture = shared.capture_count;
+  return is_announced ? room::made : room::made_for_new_thread;
+}
+
+/// The last fields of an event as the word that they are in memory.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
+  // By shifts: compilers put fields into a word one after the other, and cannot take the constants out of a loop.
+  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
+         std::uint64_t{described.tag} << 48;
+}
+static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
+              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
+
+/// Writes the event behind the ring's last and publishes it.
+template <class Pauses>
+[[gnu::always_inline]] inline void publish(event_ring& ring, event* slot, std::uint64_t stamp, std::uint64_t address,
+                                           std::uint64_t bytes, std::uint64_t rest) noexcept {
+  slot->stamp = stamp;
+  slot->address = address;
+  slot->bytes = bytes;
+  __builtin_memcpy(&slot->label, &rest, sizeof rest);
+  Pauses::reach(path_step::slot_written);
+  ring.cursor = slot + 1;
+  // Release pairs with the acquire load of the head in a drain.
+  ring.slots->published.store(slot + 1, std::memory_order_release);
+  Pauses::reach(path_step::published);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Release pairs with the acquire load in `is_in_flight`.
+  ring.doing.store(activity::idle, std::memory_order_release);
+}
+
+/// Goes on with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
+template <class Pauses>
+[[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
+                                      std::uint64_t rest, std::uint64_t word) noexcept {
+  const std::uint64_t stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, ring, word);
+  publish<Pauses>(ring, ring.cursor, stamp, address, bytes, rest);
 }
 
 template <class Pauses>
-void record(registry& shared, thread_context& self, const event& described) noexcept;
+void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t rest) noexcept;
 
-/// Lets the process's threads give their rings back; armed by a thread's first event.
-struct thread_exit_hook {
-  thread_context* context = nullptr;
-  registry* shared = nullptr;
-  thread_exit_hook() = default;
-  thread_exit_hook(const thread_exit_hook&) = delete;
-  thread_exit_hook& operator=(const thread_exit_hook&) = delete;
-  ~thread_exit_hook() {
-    if (context == nullptr) return;
-    const activity_guard guard{*context, activity::draining};
-    detach_ring(*shared, *context);
-    context->has_exited = true;
-  }
-};
-
-/// Records for a thread whose thread-local objects are gone, in the ring that all such threads share.
+/// The first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_after_exit(registry& shared, const event& described) noexcept {
-  const activity_guard guard{abi_1::this_thread, activity::draining};
-  const lock_guard lock{shared.lock};
-  thread_context& stand_in = shared.exited_threads;
-  if (stand_in.ring == nullptr && !attach_ring(shared, stand_in)) {
-    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  if (stand_in.cursor == stand_in.limit && !empty_own_ring(shared, stand_in, !shared.drop_when_full)) {
-    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  record<Pauses>(shared, stand_in, described);
-}
-
-/// The first event of a thread, or one that finds its ring full.
-template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_context& self, const event& described) noexcept {
+[[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
+                                                      std::uint64_t bytes, std::uint64_t rest) noexcept {
   const errno_guard kept;  // locks and pages ask the system
-  if (self.has_exited) return record_after_exit<Pauses>(shared, described);
-  bool has_room = false;
-  bool is_first = false;
+  room found = room::none;
+  std::uint32_t thread = 0;
   {
-    const activity_guard guard{self, activity::draining};
-    if (self.ring == nullptr && &self == &abi_1::this_thread) {
-      thread_local thread_exit_hook hook;
-      hook.context = &self;
-      hook.shared = &shared;
-    }
-    is_first = self.ring == nullptr;
+    const activity_guard guard{self, activity::busy};
+    const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
+                          self.ring->limit.load(std::memory_order_relaxed) == nullptr;
     // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
-    if (is_first || !shared.drop_when_full) {
-      shared.lock.lock();
-    } else if (!shared.lock.try_lock()) {
-      shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-      return;
+    if (may_wait) {
+      const registry_guard lock{shared};
+      found = make_room(shared, self);
+    } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
+      const registry_guard lock{shared, adopt_lock{}};
+      found = make_room(shared, self);
     }
-    const lock_guard lock{shared.lock, adopt_lock{}};
-    has_room = is_first ? attach_ring(shared, self) : empty_own_ring(shared, self, !shared.drop_when_full);
+    if (found != room::none) thread = self.ring->thread;
   }
-  if (!has_room) {
+  if (found == room::none) {
     shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (is_first) record<Pauses>(shared, self, {0, 0, 0, 0, event_kind::thread_begin, 0, 0});
-  record<Pauses>(shared, self, described);
+  if (found == room::made_for_new_thread) {
+    record_words<Pauses>(shared, self, thread, 0, rest_of({0, 0, 0, 0, event_kind::thread_begin, 0, 0}));
+  }
+  record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// Somebody allocates while this thread is inside the profiler: the profiler itself, the upstream of a tracked resource, or a
@@ -1481,71 +1866,65 @@ template <class Pauses>
 
 /// Whether the calling thread is outside the profiler. If not, it may hold the registry's lock already, and who asks is a signal
 /// handler that interrupted it: it must not wait for that lock.
-[[nodiscard]] inline bool is_outside(const thread_context& self) noexcept {
-  const activity doing = self.doing.load(std::memory_order_relaxed);
+[[nodiscard]] inline bool is_outside(thread_slot& self) noexcept {
+  const activity doing = self.doing().load(std::memory_order_relaxed);
   return doing == activity::idle || doing == activity::nested;
 }
 
-/// An event of a thread that is inside the profiler. A tracked resource below another one speaks for a space of its own.
+/// An event of a thread that has no ring, or is inside the profiler. A tracked resource below another one speaks for a space of
+/// its own.
 template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_context& self, const event& described) noexcept {
-  const activity doing = self.doing.load(std::memory_order_relaxed);
-  if (doing != activity::nested) return note_reentrant(shared, doing);
+[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                                std::uint64_t rest) noexcept {
+  const activity doing = self.doing().load(std::memory_order_relaxed);
+  if (doing != activity::nested && doing != activity::idle) return note_reentrant(shared, doing);
   const activity_guard outside{self, activity::idle};
-  record<Pauses>(shared, self, described);
+  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, rest);
+  record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// A thread that is alone still stamps one event in so many, so that timelines know when things happened.
 inline constexpr std::uintptr_t stamp_interval = 64;
 
-/// Records one event of a thread that is not inside the profiler; its stamp is set here.
+/// Records one event of a thread that is not inside the profiler; its stamp is set here. The arguments stay in registers, and
+/// whatever leaves the usual path is a call in tail position, so that this path saves none and has no stack frame.
 template <class Pauses>
-[[gnu::always_inline]] inline void record_idle(registry& shared, thread_context& self, const event& described) noexcept {
-  // Set before the word is read: `grant_order` relies on it. The store may still wait in this core's buffer when the word is
-  // read; the granting side's process-wide barrier takes care of that, so that nothing here has to.
-  self.doing.store(activity::recording, std::memory_order_relaxed);
+[[gnu::always_inline]] inline void record_idle(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                               std::uint64_t rest) noexcept {
+  event_ring& ring = *self.ring;
+  // Set before the word is read: `is_in_flight` relies on it. The store may still wait in this core's buffer when the word is
+  // read; the asking side's process-wide barrier takes care of that, so that nothing here has to.
+  ring.doing.store(activity::recording, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  event* const slot = self.cursor;
-  if (slot == self.limit) [[unlikely]] {
-    self.doing.store(activity::idle, std::memory_order_relaxed);
-    const event copy = described;  // only here is its address needed: otherwise it never leaves the registers
-    return record_without_room<Pauses>(shared, self, copy);
+  event* const slot = ring.cursor;
+  // Relaxed: the barrier in `start_recording` makes a new limit seen. Below it also if that is null.
+  if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
+    ring.doing.store(activity::idle, std::memory_order_relaxed);
+    return record_without_room<Pauses>(shared, self, address, bytes, rest);
   }
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
   Pauses::reach(path_step::word_read);
-  std::uint64_t stamp = 0;
-  if (word != self.order_word) [[unlikely]] {
-    stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, self, word);
-  } else if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) {
-    stamp = shared.stamps.next();
-  }
-  // Field by field: copied as a whole it would be written to the stack first, and waited for.
-  slot->stamp = stamp;
-  slot->address = described.address;
-  slot->bytes = described.bytes;
-  slot->label = described.label;
-  slot->kind = described.kind;
-  slot->space = described.space;
-  slot->tag = described.tag;
-  Pauses::reach(path_step::slot_written);
-  self.cursor = slot + 1;
-  // Release pairs with the acquire load of the head in a drain.
-  self.ring->head.store(slot + 1, std::memory_order_release);
-  Pauses::reach(path_step::published);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Release pairs with the acquire load in `grant_order`.
-  self.doing.store(activity::idle, std::memory_order_release);
+  if (word != ring.order_word) [[unlikely]]
+    return record_stamped<Pauses>(shared, ring, address, bytes, rest, word);
+  if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) [[unlikely]]
+    return record_stamped<Pauses>(shared, ring, address, bytes, rest, order_shared);
+  publish<Pauses>(ring, slot, 0, address, bytes, rest);
+}
+
+/// Records one event; its stamp is set here.
+template <class Pauses>
+[[gnu::always_inline]] inline void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                                std::uint64_t rest) noexcept {
+  if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
+    return record_inside<Pauses>(shared, self, address, bytes, rest);
+  record_idle<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
 template <class Pauses>
-[[gnu::always_inline]] inline void record(registry& shared, thread_context& self, const event& described) noexcept {
-  if (self.doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]] {
-    const event copy = described;
-    return record_inside<Pauses>(shared, self, copy);
-  }
-  record_idle<Pauses>(shared, self, described);
+[[gnu::always_inline]] inline void record(registry& shared, thread_slot& self, const event& described) noexcept {
+  record_words<Pauses>(shared, self, described.address, described.bytes, rest_of(described));
 }
 
 /// Records one event of the calling thread if a capture is active.
@@ -1611,19 +1990,21 @@ namespace memprof {
 
 namespace detail {
 
-/// The id of the memory space of that name, a new one if there is none. Under the registry's lock. Throws `memprof::error` at
-/// the 256th different name.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) {
+/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
+/// memory. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
   const label wanted = abi_1::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
-  if (wanted == 0 || shared.space_count == registry::max_spaces) {
-    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
-          " memory spaces; give blocks of the same kind the same space");
-  }
+  if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
   shared.space_names[shared.space_count] = wanted;
   return static_cast<std::uint8_t>(shared.space_count++);
+}
+
+[[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
+  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
+        " memory spaces; give blocks of the same kind the same space");
 }
 
 }  // namespace detail
@@ -1633,10 +2014,11 @@ class memory_space {
  public:
   /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
   explicit memory_space(std::string_view name) {
-    registry& shared = abi_1::process_registry;
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    const detail::lock_guard lock{shared.lock};
-    id_ = detail::id_of_space(shared, name);
+    {
+      const detail::control_guard control;
+      id_ = detail::id_of_space(abi_1::process_registry, name);
+    }
+    if (id_ == any_space) detail::raise_too_many_spaces(name);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
@@ -1672,8 +2054,7 @@ class stream_pool {
     char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
     *end++ = stream_pool_separator;
     end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    const detail::lock_guard lock{abi_1::process_registry.lock};
+    const detail::control_guard control;
     name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
   }
 
@@ -1714,15 +2095,17 @@ namespace detail {
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
 ///
-/// In a signal handler a call is safe, except as the first of its thread, which may allocate. A handler that interrupts the
-/// recording of another event is counted in the profile (`reentrant_events`) and not recorded; one that interrupts another
-/// function of memprof (`begin_capture`, `snapshot`, the making of a space) is taken for that function's own work and is not seen
-/// at all. No call changes errno.
+/// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
+/// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
+/// and not recorded; longer ones (`begin_capture`, the making of a profile) hold signals back until they are done. No call
+/// changes errno.
 ///
-/// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
+/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before. An
+/// allocation at a null address has failed, and is only counted.
 class event_sink {
  public:
-  /// Cost: that of one event. `told` overrides the category of the operation that is open on this thread.
+  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
+  /// overrides the category of the operation that is open on this thread.
   void allocate(memory_space space, const void* address, std::size_t bytes, optional_category told = {}) const noexcept {
     detail::record_allocation(space.id(), address, bytes, told.tag());
   }
@@ -2020,8 +2403,9 @@ inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", 
 
 #if MEMPROF_ENABLED
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
-#include <string>
 #endif
 
 namespace memprof {
@@ -2036,30 +2420,69 @@ struct annotation {
 };
 
 #if MEMPROF_ENABLED
+namespace detail {
+
+/// The text of an annotation as labels keep it: `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known. Takes
+/// nothing from `operator new`.
+class annotation_text {
+ public:
+  [[nodiscard]] static bool is_empty(const annotation& description) noexcept {
+    return description.name.empty() && description.shape.empty() && description.dtype.empty() && !is_graded(description);
+  }
+
+  explicit annotation_text(const annotation& description) noexcept {
+    const std::size_t longest = description.name.size() + description.shape.size() + description.dtype.size() + 64;
+    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
+    append(description.name, false);
+    append(description.shape, true);
+    append(description.dtype, true);
+    if (is_graded(description)) append(to_string(description.requires_grad), true);
+  }
+
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+ private:
+  [[nodiscard]] static bool is_graded(const annotation& description) noexcept {
+    return description.requires_grad != requires_grad::unknown;
+  }
+
+  /// Cuts what does not fit: the system had no pages for it.
+  void append(std::string_view part, bool is_separated) noexcept {
+    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
+    if (is_separated && room != 0) text_[size_++] = '\x1f';
+    const std::size_t count = std::min(part.size(), room - (is_separated && room != 0 ? 1 : 0));
+    std::copy_n(part.data(), count, text_ + size_);
+    size_ += count;
+  }
+
+  char near_[512];
+  page_array<char> far_;
+  char* text_ = near_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+
 inline namespace enabled {
 
-/// Tells what the live block at `pointer` is, in whatever memory space it lives. A category that is told replaces the block's.
+/// Says what the live block at `pointer` is, in whatever memory space it lives. A category replaces the block's.
 ///
 /// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
 /// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
-inline void annotate(const void* pointer, const annotation& told) {
+inline void annotate(const void* pointer, const annotation& description) noexcept {
   registry& shared = abi_1::process_registry;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
   if (!detail::is_outside(abi_1::this_thread)) {
-    return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
+    return detail::note_reentrant(shared, abi_1::this_thread.doing().load(std::memory_order_relaxed));
   }
-  label description = 0;
-  const bool is_graded = told.requires_grad != requires_grad::unknown;
-  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty() || is_graded) {
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    std::string text{told.name};
-    text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
-    if (is_graded) text.append(1, '\x1f').append(to_string(told.requires_grad));
-    const detail::lock_guard lock{shared.lock};
-    description = abi_1::intern(shared, text);
+  label text = 0;
+  if (!detail::annotation_text::is_empty(description)) {
+    const detail::control_guard control;
+    const detail::annotation_text joined{description};
+    text = abi_1::intern(shared, joined.view());
   }
   detail::record_event(
-      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space, told.category.tag()});
+      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, text, event_kind::annotate, any_space, description.category.tag()});
 }
 
 }  // namespace enabled
@@ -2252,7 +2675,8 @@ struct capture_options {
 
 namespace memprof {
 
-/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
 struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
@@ -2375,6 +2799,10 @@ struct space_anomalies {
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
+  event_tally null_allocations;       ///< at a null address: they have failed and count for nothing else
+  /// Blocks, live at the end, that begin within another live one; bytes: what they share. A pool's slab and its pieces, for
+  /// example, when both were recorded in one space: then that memory is counted twice.
+  event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
 };
@@ -2506,7 +2934,7 @@ struct operation_usage {
   bool operator==(const operation_usage&) const = default;
 };
 
-/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
 struct operation_profile {
   std::string path;
   std::string name;
@@ -2557,7 +2985,8 @@ struct event_anomalies {
   std::int64_t dropped_events = 0;     ///< by `overflow::drop`
   std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
   std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
-  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
+  std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
+  std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -2566,8 +2995,10 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
-  std::string device;              ///< the name of `capture_options::device`; empty: none was described
-  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  std::string device;  ///< the name of `capture_options::device`; empty: none was described
+  /// False if events were dropped, reentrant or untracked. Totals may then be too small, and live bytes too large as well: the
+  /// frees of live blocks may be among the missing.
+  bool exact = true;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::int64_t duration_ns = 0;
@@ -4107,6 +4538,7 @@ class space_ledger {
   tally cross_thread_frees;
   tally unknown_annotations;
   tally untracked_allocations;
+  tally null_allocations;
 
  private:
   void start_segment(std::uint64_t stamp) noexcept {
@@ -4230,8 +4662,8 @@ namespace memprof {
 struct open_scope {
   std::uint32_t operation;
   label name;
-  std::uint32_t depth;
-  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
+  std::uint32_t number;  ///< as its thread counts them
+  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
 };
 
 /// What happened in one memory space while one scope was open on its thread.
@@ -4262,6 +4694,8 @@ using space_scopes = detail::page_array<scope_usage>;
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  static constexpr std::size_t max_depth = 256;
 
   scope_stack() = default;
   scope_stack(const scope_stack&) = delete;
@@ -4278,6 +4712,8 @@ class scope_stack {
   [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
   [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
   [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
@@ -4293,9 +4729,43 @@ class scope_stack {
     return true;
   }
 
-  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
+  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost is the one that ends next, nearly always.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(space, usage)` for each space this thread touched, where `usage` counts the
+  /// scopes within that have ended. Those within that are still open go on in the one around it.
   template <class Finish>
-  void pop(Finish&& finish) noexcept {
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = *by_space_[used_[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(used_[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes& scopes = *by_space_[used_[index]];
       const scope_usage ended = scopes.back();
@@ -4368,8 +4838,9 @@ struct thread_state {
   /// False if the event must be rejected: the totals have no room for so many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    if (!account.has_room_for(told.bytes)) [[unlikely]]
-      return false;
+    // One test for both, since neither ever happens.
+    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
+      return reject(told);
     live_blocks::insertion made = account.insert(told.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
@@ -4393,7 +4864,7 @@ struct thread_state {
     space_ledger& account = *space;
     const live_blocks::place entry = account.find(told.address);
     if (!entry) [[unlikely]] {
-      account.unmatched_frees.add(told.bytes);
+      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
@@ -4414,7 +4885,7 @@ struct thread_state {
     return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
   }
 
-  std::uint32_t thread;
+  std::uint32_t thread;  ///< its number; before its first `thread_begin` that of its ring
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
   std::uint64_t moves = 0;
@@ -4423,8 +4894,16 @@ struct thread_state {
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
   scope_stack scopes;
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
 
  private:
+  /// An allocation that is none: at a null address it has failed, and that is all there is to it.
+  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
+    if (told.address != 0) return false;
+    space->null_allocations.add(told.bytes);
+    return true;
+  }
+
   [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     space->remove(entry);
@@ -4460,11 +4939,11 @@ namespace detail {
 
 [[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
   const std::int64_t replaced = live_bytes_at(*run.space, told.address);
-  const std::int64_t untracked = run.space->untracked_allocations.count;
+  const std::uint64_t count = run.space->allocation_count();
   if (!run.allocate(told, stamp)) return false;
   stream_ledger& streams = run.space->streams();
   streams.deallocate(told.label, replaced);
-  if (run.space->untracked_allocations.count == untracked) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  if (run.space->allocation_count() != count) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
   return true;
 }
 
@@ -4525,7 +5004,7 @@ class event_on_cores {
   [[nodiscard]] bool is_possible() const noexcept {
     switch (part_.kind) {
       case event_kind::allocate_on_cores:
-        return is_possible_ && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
       case event_kind::deallocate_on_cores: return is_possible_;
       case event_kind::deallocate_circular_buffers: return cores_.is_valid();
       default: return false;
@@ -4697,9 +5176,10 @@ class ledger {
     return true;
   }
 
-  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_state* const state = find_thread(thread);
+  /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
+  /// `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
+    thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
@@ -4715,7 +5195,8 @@ class ledger {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
         run.space->prefetch(told[prefetch_distance].address);
       }
-      if (told->stamp != 0) stamp_ = told->stamp;
+      // An event that was published late takes effect when it is applied, so no time runs backwards.
+      if (told->stamp > stamp_) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
           if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
@@ -4723,7 +5204,15 @@ class ledger {
         case event_kind::deallocate:
           if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
-        default: apply_control(run, *told); break;
+        default:
+          if (told->kind == event_kind::scope_begin) {
+            begin_scope(run, *told);
+          } else if (told->kind == event_kind::scope_end) {
+            end_scope(run, *told);
+          } else {
+            apply_control(run, *told);
+          }
+          break;
       }
     }
   }
@@ -4731,13 +5220,13 @@ class ledger {
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp})) {
+    if (!segments_.push_back({name, segment_begin_, stamp_})) {
       ++rejected_events_;
       return;
     }
-    segment_begin_ = stamp;
+    segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
     }
   }
 
@@ -4766,6 +5255,7 @@ class ledger {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return too_deep_scopes_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
@@ -4820,11 +5310,7 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::scope_begin: begin_scope(run, told); break;
-      case event_kind::scope_end: end_scope(run, told); break;
-      case event_kind::thread_begin:
-        while (!run.scopes.empty()) close_innermost(run);
-        break;
+      case event_kind::thread_begin: begin_thread(run, told.address); break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
@@ -4842,45 +5328,84 @@ class ledger {
     }
   }
 
-  void begin_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
-    close_from(run, depth);
+    const auto number = static_cast<std::uint32_t>(told.address);
+    const auto outer = static_cast<std::uint32_t>(told.address >> 32);
+    if (number == 0 || outer != run.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) {
+        ++rejected_events_;
+        return;
+      }
+      close_lost_scopes(run, outer);
+    }
+    if (run.scopes.depth() >= scope_stack::max_depth) {
+      ++run.unfollowed_scopes;
+      ++too_deep_scopes_;
+      return;
+    }
     const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
     const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
     operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
+    if (!run.scopes.push({operation, told.label, number, tag})) ++rejected_events_;
   }
 
-  void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
+  /// An operation may end after the one around it, and on another thread than it began on, as those of coroutines do.
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+    if (told.address == run.scopes.innermost_number() && !run.scopes.empty() && run.scopes.innermost().name == told.label)
+        [[likely]]
+      return close_innermost(run);
+    const auto thread = static_cast<std::uint32_t>(told.address >> 32);
+    thread_state* const owner = thread == 0 ? &run : thread_of_number(thread);
+    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(told.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == told.label) {
+      close_scope(*owner, index);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
       ++unbalanced_scopes_;
-      return;
     }
-    close_innermost(run);
   }
 
-  /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_state& run, std::uint64_t depth) noexcept {
-    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
-      ++unbalanced_scopes_;
-      close_innermost(run);
-    }
+  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  [[gnu::cold, gnu::noinline]] void close_lost_scopes(thread_state& run, std::uint32_t outer) noexcept {
+    std::size_t kept = outer == 0 ? 0 : run.scopes.find(outer) + 1;
+    for (; kept < run.scopes.depth(); ++unbalanced_scopes_) close_innermost(run);
   }
 
   void close_innermost(thread_state& run) noexcept {
     run.space_id = thread_state::no_space;
     const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
-    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
-      operation_stats& stats = spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
-    });
+    run.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  [[gnu::noinline]] void close_scope(thread_state& run, std::size_t index) noexcept {
+    run.space_id = thread_state::no_space;
+    const std::uint32_t operation = run.scopes[index].operation;
+    operations_.count_finished(operation);
+    run.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  void note_finished(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) noexcept {
+    operation_stats& stats = spaces_[space]->operation(operation);
+    if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+    note_peak(stats, usage.max_net, usage.self_max);
+  }
+
+  void begin_thread(thread_state& run, std::uint64_t number) noexcept {
+    while (!run.scopes.empty()) close_innermost(run);
+    run.unfollowed_scopes = 0;
+    // Threads beyond the last number are taken for one: a program has a million before.
+    run.thread = number < block::max_thread ? static_cast<std::uint32_t>(number) : block::max_thread;
+  }
+
+  [[nodiscard]] thread_state* thread_of_number(std::uint32_t number) noexcept {
+    for (thread_state* thread : threads_) {
+      if (thread != nullptr && thread->thread == number) return thread;
+    }
+    return nullptr;
   }
 
   static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
@@ -4888,11 +5413,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
-    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
-      return threads_[thread];
-    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<thread_state>(thread);
+  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
+      return threads_[ring];
+    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
@@ -4937,11 +5462,12 @@ class ledger {
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
   std::uint64_t unbalanced_scopes_ = 0;
+  std::uint64_t too_deep_scopes_ = 0;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<thread_state*> threads_;
-  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
+  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof
@@ -5153,9 +5679,6 @@ template <class Space>
 
 namespace memprof::detail {
 
-/// How reports name what was allocated outside any operation.
-inline constexpr std::string_view no_operation = "(no operation)";
-
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
@@ -5299,6 +5822,27 @@ class live_set_builder {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/profile/operation_path.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
+///
+/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
+/// for no operation.
+inline void append_operation(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '/';
+  if (name.empty()) path += "\\-";
+  for (const char character : name) {
+    if (character == '/' || character == '\\') path += '\\';
+    path += character;
+  }
+}
+
+}  // namespace memprof
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -5323,10 +5867,9 @@ namespace detail {
 template <class Tree>
 [[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
   std::vector<std::string> paths(tree.size());
-  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
-    paths[node].append(labels.text(tree[node].name));
+    paths[node] = paths[tree[node].parent];
+    append_operation(paths[node], labels.text(tree[node].name));
   }
   return paths;
 }
@@ -5444,6 +5987,31 @@ template <class Reserved>
   return result;
 }
 
+/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+template <class Blocks>
+[[nodiscard]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return to_event_tally(found);
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -5471,7 +6039,8 @@ class space_builder {
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
+                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     result_.streams = build_streams(space_.streams(), names_.labels);
@@ -5563,6 +6132,7 @@ template <class Ledger>
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
   if (events.rejected_events() != 0) result.exact = false;
   return result;
 }
@@ -5664,7 +6234,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
   const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
-  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) + shared.ring_bytes +
+  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
+  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) +
+         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
          state.events.bytes();
 }
@@ -5717,19 +6289,20 @@ template <class State>
 /// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
 [[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
   constexpr std::uint32_t events_per_round = 256;
-  event* const slots = static_cast<event*>(map_pages(events_per_round * sizeof(event)));
+  ring_slots* const slots = make_slots(1, events_per_round);
   if (slots == nullptr) return 0;
   event_ring ring;
-  thread_context context;
+  ring.slots = slots;
+  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
+  ring.order_word = 1;
+  thread_slot context;
   context.ring = &ring;
   registry scratch;
   scratch.order_word.store(1, std::memory_order_relaxed);
   scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  context.order_word = 1;
   double best = 0;
   for (int round = 0; round < 8; ++round) {
-    context.cursor = slots;
-    context.limit = slots + events_per_round;
+    ring.cursor = slots->first;
     const std::int64_t before = monotonic_ns();
     for (std::uint32_t count = 0; count < events_per_round; ++count) {
       record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
@@ -5737,7 +6310,7 @@ template <class State>
     const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
     if (round == 0 || cost < best) best = cost;
   }
-  unmap_pages(slots, events_per_round * sizeof(event));
+  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
   return best;
 }
 
@@ -5896,23 +6469,38 @@ inline std::uint32_t count_other_registries() noexcept { return 0; }
 
 namespace memprof::detail {
 
-/// Holds the lock over `fork`, so that the child never sees a half-done drain.
-inline void before_fork() noexcept { abi_1::process_registry.lock.lock(); }
-inline void after_fork_in_parent() noexcept { abi_1::process_registry.lock.unlock(); }
+/// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
+/// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
+inline void before_fork() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.lock();
+  shared.forking_process = process_id();
+  shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+}
+
+inline void after_fork_in_parent() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
+  shared.lock.unlock();
+}
 
 /// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
 inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
   shared.drain = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_relaxed);
+    ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->doing.store(activity::idle, std::memory_order_relaxed);
     // Only the thread that forked lives on.
-    if (ring->owner != &abi_1::this_thread && ring->owner != &shared.exited_threads) ring->owner = nullptr;
+    ring->owner.reset();
+    if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
 }
 
@@ -5937,7 +6525,42 @@ inline void watch_forks(registry& shared) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/core/start_recording.hpp>
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A drain's consumer for events that belong to no capture.
+struct discarded_events {
+  void apply(const event*, const event*, std::uint32_t) const noexcept {}
+};
+
+/// Lets all threads record for capture `shared.capture_count`, and discards what the rings hold from before. Under the lock,
+/// while no capture is active.
+///
+/// A thread may still be recording for an earlier capture: it saw that one active and was then stopped. So there must be one
+/// instant after which everything is recorded, and before which nothing is kept. Recording is switched on first; then what rings
+/// hold is cut off where a drain would cut it, which no cause and its effect can straddle the wrong way. An allocation that is
+/// kept returns after the cut, so its free finds recording switched on.
+template <class Pauses>
+void start_recording(registry& shared) noexcept {
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->limit.store(nullptr, std::memory_order_relaxed);  // each thread announces itself to the new capture
+  }
+  shared.active_capture.store(shared.capture_count, std::memory_order_relaxed);
+  Pauses::reach(path_step::recording_on);
+  // Every thread sees the stores above, and what it published before is seen below. Without the system's help a thread could
+  // publish an event, be missed below, and yet find no capture active at its next: within the time that a store takes to be seen.
+  if (!process_barrier()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  discarded_events nobody;
+  drain_rings<Pauses>(shared, nobody);
+}
+
+}  // namespace memprof::detail
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -5951,16 +6574,6 @@ inline void watch_forks(registry& shared) noexcept {
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
 namespace memprof::detail {
-
-/// The calling thread works for the profiler: it holds the lock, and its own allocations are not recorded.
-class [[nodiscard]] control_guard {
- public:
-  control_guard() noexcept : hidden_(abi_1::this_thread, activity::internal), lock_(abi_1::process_registry.lock) {}
-
- private:
-  activity_guard hidden_;
-  lock_guard<spin_lock> lock_;
-};
 
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
 
@@ -5987,7 +6600,10 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
   device_space_ids ids{};
   for (std::size_t index = 0; index < device.space_count; ++index) {
-    if (device.spaces[index].capacity != 0) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+    const device_space& space = device.spaces[index];
+    if (space.capacity == 0) continue;
+    ids[index] = id_of_space(shared, space.name.view());
+    if (ids[index] == any_space) raise_too_many_spaces(space.name.view());
   }
   return ids;
 }
@@ -5999,16 +6615,6 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
     if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
   }
   return true;
-}
-
-/// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
-inline void discard_old_events(registry& shared) noexcept {
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_acquire);  // pairs with the release in `record`
-  }
-  if (abi_1::this_thread.ring != nullptr) empty_own_ring(shared, abi_1::this_thread, false);
-  shared.dropped_events.store(0, std::memory_order_relaxed);
-  shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
 /// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
@@ -6034,7 +6640,8 @@ inline constinit void* reachable_backends = nullptr;
   registry& shared = abi_1::process_registry;
   pin_module();
   kept_backends of_last_capture;  // destroyed when the lock is free again
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -6053,8 +6660,7 @@ inline constinit void* reachable_backends = nullptr;
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full = options.overflow_policy == overflow::drop;
-  discard_old_events(shared);
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
   // In pages of its own: `operator new` is what may be watched.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
@@ -6065,11 +6671,13 @@ inline constinit void* reachable_backends = nullptr;
     raise("begin_capture: the system has no memory for the capacities of the device");
   }
   state->record_ns = measure_record_cost(shared);
-  shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-  // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
-  shared.active_capture.store(shared.capture_count, std::memory_order_release);
+  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
+  start_recording<no_pauses>(shared);
+  shared.drain = drain_into_capture;
   return shared.capture_count;
 }
 
@@ -6077,16 +6685,31 @@ inline constinit void* reachable_backends = nullptr;
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
-/// Ends the present segment. Throws `memprof::error` if no capture is active.
-inline void end_segment(std::string_view name) {
+/// Whether the caller is a signal handler that interrupted the profiler, whose lock this thread may hold.
+[[nodiscard]] inline bool interrupts_the_profiler() noexcept { return !is_outside(abi_1::this_thread); }
+
+/// Ends the present segment of capture `number`, or of whichever is active for 0. False if that is not active.
+inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
+  if (interrupts_the_profiler()) {
+    note_reentrant(abi_1::process_registry, activity::busy);
+    return true;
+  }
   registry& shared = abi_1::process_registry;
   const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) {
-    raise("snapshot: no capture is active, so there is no segment '" + std::string{name} +
-          "' to end; hold the guard of begin_capture() while the program runs");
-  }
+  const std::uint32_t active = active_session();
+  if (active == 0 || (number != 0 && active != number)) return false;
   shared.drain(shared);
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
+  return true;
+}
+
+/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
+               static_cast<int>(name.size()), name.data());
 }
 
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
@@ -6151,7 +6774,8 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
@@ -6260,14 +6884,14 @@ class kept_profile {
   kept_profile& operator=(kept_profile&&) = delete;
   ~kept_profile() {
     if (kept_ == nullptr) return;
-    const activity_guard hidden{abi_1::this_thread, activity::internal};  // another capture may have begun
+    const internal_guard hidden;  // another capture may have begun
     delete_kept_(kept_);
   }
 
   template <class Profile = profile>
   [[nodiscard]] Profile& make() {
     if (kept_ == nullptr) {
-      const activity_guard hidden{abi_1::this_thread, activity::internal};
+      const internal_guard hidden;
       kept_ = new Profile;
       delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
     }
@@ -6283,12 +6907,15 @@ class kept_profile {
 
 inline namespace enabled {
 
-/// Ends the present segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
 /// equal names are kept as segments of their own.
 ///
-/// Throws `memprof::error` if no capture is active. Cost: emptying the rings and a pass over the operations; it never walks the
-/// live blocks. Thread-safe, as are all control calls.
-inline void snapshot(std::string_view name) { detail::end_segment(name); }
+/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
+/// once. Cost: emptying the rings and a pass over the operations; it never walks the live blocks. Thread-safe, as are all control
+/// calls.
+inline void snapshot(std::string_view name) noexcept {
+  if (!detail::end_segment(0, name)) detail::warn_of_late_snapshot(name);
+}
 
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
@@ -6319,13 +6946,9 @@ class [[nodiscard]] capture_guard {
   capture_guard& operator=(capture_guard&&) = delete;
   ~capture_guard() { detail::end_session(number_, end_segment_name); }
 
-  /// As the free function. Throws `memprof::error` if this guard's capture is not the active one.
-  void snapshot(std::string_view name) {
-    if (number_ == 0 || detail::active_session() != number_) {
-      detail::raise("capture_guard::snapshot: this guard's capture has ended or was released, so there is no segment '" +
-                    std::string{name} + "' to end");
-    }
-    detail::end_segment(name);
+  /// As the free function, for this guard's capture.
+  void snapshot(std::string_view name) noexcept {
+    if (number_ == 0 || !detail::end_segment(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
@@ -6427,6 +7050,71 @@ struct fixed_string {
 #include <string_view>
 
 #if MEMPROF_ENABLED
+// ---- <memprof/core/open_operation.hpp>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// An operation that was begun and not ended: what its end needs, perhaps on another thread.
+struct open_operation {
+  std::uint32_t number = 0;  ///< counts the operations of its thread, from 1
+  std::uint32_t thread = 0;  ///< number of that thread; 0 if it could not record
+  std::uint32_t outer = 0;   ///< number of the operation around it
+  label name = 0;
+  label outer_name = 0;  ///< what was `thread_slot::innermost_name`
+};
+
+/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
+                                                   std::uint16_t tag) noexcept {
+  begun.number = ++self.last_scope;
+  begun.outer = self.innermost_scope;
+  begun.name = name;
+  begun.outer_name = self.innermost_name;
+  self.innermost_scope = begun.number;
+  record<no_pauses>(abi_1::process_registry, self,
+                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+  begun.thread = self.ring->thread;
+}
+
+/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
+/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
+[[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
+  ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
+}
+
+/// Makes the operation around `ended` the thread's innermost, or the next one outward that has not ended.
+inline void leave_innermost(thread_slot& self, const open_operation& ended) noexcept {
+  self.innermost_scope = ended.outer;
+  self.innermost_name = ended.outer_name;
+  while (self.innermost_scope != 0) {
+    event_ring::early_end& early = self.ring->early_ends[self.innermost_scope % event_ring::max_early_ends];
+    if (early.number != self.innermost_scope) [[likely]]
+      return;
+    self.innermost_scope = early.outer;
+    self.innermost_name = early.outer_name;
+    early = {};
+  }
+}
+
+/// Ends it, on whatever thread.
+[[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
+  thread_slot& self = abi_1::this_thread;
+  std::uint64_t address = ended.number;
+  if (self.ring->thread != ended.thread) [[unlikely]] {
+    address = scope_address(ended.number, ended.thread);
+  } else if (self.innermost_scope == ended.number) [[likely]] {
+    leave_innermost(self, ended);
+  } else if (self.has_ring()) {
+    note_early_end(*self.ring, ended);
+  }
+  if (is_recorded) {
+    record<no_pauses>(abi_1::process_registry, self, {0, address, 0, ended.name, event_kind::scope_end, any_space, 0});
+  }
+}
+
+}  // namespace memprof::detail
+
 
 #include <atomic>
 #include <cstdint>
@@ -6437,22 +7125,28 @@ namespace memprof {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
-[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
-  event_ring* const ring = abi_1::this_thread.ring;
-  const std::uint32_t hash = label_table::hash_of(name);
-  event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && label_table::is_text(cached->text, cached->size, name)) [[likely]]
-    return cached->id;
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
-  const lock_guard lock{shared.lock};
+  thread_slot& self = abi_1::this_thread;
+  const control_guard control;
   const label id = abi_1::intern(shared, name);
-  if (cached != nullptr && id != 0) {
+  if (self.has_ring() && id != 0) {
     const std::string_view kept = shared.labels->text(id);
-    *cached = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
   }
   return id;
+}
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  const thread_slot& self = abi_1::this_thread;
+  const std::uint32_t hash = label_table::hash_of(name);
+  // Where the thread has no ring yet, nothing is found.
+  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
+  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
+    return cached.id;
+  return find_uncached_label(name, hash);
 }
 
 /// The id of a name known at compile time: one load after the first call.
@@ -6470,7 +7164,7 @@ template <fixed_string Name>
 
 /// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
 /// there is none.
-[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_scope; }
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
 
 }  // namespace detail
 
@@ -6485,40 +7179,29 @@ class [[nodiscard]] operation_scope {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     if (capture_ == 0) [[likely]]
       return;
-    thread_context& self = abi_1::this_thread;
-    if (!detail::is_outside(self)) [[unlikely]] {
+    thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
       // In a signal handler that interrupted the profiler. Neither end is recorded.
-      detail::note_reentrant(abi_1::process_registry, self.doing.load(std::memory_order_relaxed));
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
     }
-    name_ = find_name();
-    depth_ = ++abi_1::this_thread.scope_depth;
-    outer_name_ = abi_1::this_thread.innermost_scope;
-    abi_1::this_thread.innermost_scope = name_;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
+    const label name = find_name();
+    detail::begin_operation(open_, self, name, tag);
+    self.innermost_name = name;
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
   ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    if (depth_ <= abi_1::this_thread.scope_depth) {  // else an outer one that ended before has ended this one too
-      abi_1::this_thread.scope_depth = depth_ - 1;
-      abi_1::this_thread.innermost_scope = outer_name_;
-    }
     // A scope that outlives its capture must not close one of the next.
-    if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_end, any_space, 0});
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
  private:
   std::uint32_t capture_;
-  label name_ = 0;
-  std::uint32_t depth_ = 0;
-  label outer_name_ = 0;
+  detail::open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
@@ -6674,10 +7357,18 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
         " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
     add(space.reserved.replaced_reservations, "reservation", "reservations",
         " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
+    add(found.null_allocations, "allocation", "allocations",
+        " at a null address" + of(found.null_allocations) + ": failed, not counted");
+    add(found.overlapping_blocks, "live block", "live blocks",
+        " within another live block" + of(found.overlapping_blocks) + ": counted twice");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
-    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " without a begin or an end");
+  }
+  if (source.anomalies.too_deep_scopes != 0) {
+    append_line(lines, counted(source.anomalies.too_deep_scopes, "operation", "operations") +
+                           " within 256 others: counted as part of the 256th");
   }
   return lines;
 }
@@ -6687,7 +7378,7 @@ void append_warning(auto& text, const auto& source) {
   for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
   if (source.exact) return;
   const std::string reasons = losses(source);
-  text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
+  text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";
   text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
@@ -7249,7 +7940,7 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
+  const detail::internal_guard hidden;  // the text must not show in what it reports
   std::fputs(to_text(current_profile<State>()).c_str(), stdout);
 }
 

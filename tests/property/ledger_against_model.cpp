@@ -204,16 +204,17 @@ TEST_CASE("property: it does not matter how events are cut into runs, or whether
 }
 
 TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
-  std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
+  std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0, too_deep = 0;
   std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
   std::int64_t corrected = 0, room_left = 0;
   std::int64_t overruns_on_cores = 0, beside_others = 0, on_other_cores = 0;
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
-  for (std::uint64_t index = 0; index < 1000; ++index) {
+  for (std::uint64_t index = 0; index < 1500; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
     rejected += made.anomalies.rejected_events;
     unbalanced += made.anomalies.unbalanced_scopes;
+    too_deep += made.anomalies.too_deep_scopes;
     many_segments += made.segments.size() >= 100;
     for (const space_profile& space : made.spaces) {
       unmatched += space.anomalies.unmatched_frees.count;
@@ -263,7 +264,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      late_spaces,    negative,          many_segments,     above_32_bits, overruns,
                                      later_overruns, one_remedy,        several_remedies,  no_remedy,     own_remedy,
                                      corrected,      room_left,         segments_on_cores, peaks_apart,   elsewhere,
-                                     stale,          overruns_on_cores, on_other_cores,    beside_others}) {
+                                     stale,          overruns_on_cores, on_other_cores,    beside_others, too_deep}) {
     CHECK(reached > 10);
   }
 }

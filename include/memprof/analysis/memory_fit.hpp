@@ -114,8 +114,8 @@ namespace detail {
 /// The same for events that this process recorded. Takes the profiler's lock.
 [[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
   registry& shared = abi_1::process_registry;
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-  const detail::lock_guard lock{shared.lock};
+  const detail::internal_guard hidden;
+  const detail::registry_guard lock{shared};
   return shared.labels == nullptr ? std::string{} : operation_path(sequence, operation, *shared.labels);
 }
 

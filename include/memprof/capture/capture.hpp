@@ -107,14 +107,14 @@ class kept_profile {
   kept_profile& operator=(kept_profile&&) = delete;
   ~kept_profile() {
     if (kept_ == nullptr) return;
-    const activity_guard hidden{abi_1::this_thread, activity::internal};  // another capture may have begun
+    const internal_guard hidden;  // another capture may have begun
     delete_kept_(kept_);
   }
 
   template <class Profile = profile>
   [[nodiscard]] Profile& make() {
     if (kept_ == nullptr) {
-      const activity_guard hidden{abi_1::this_thread, activity::internal};
+      const internal_guard hidden;
       kept_ = new Profile;
       delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
     }
@@ -130,12 +130,15 @@ class kept_profile {
 
 inline namespace enabled {
 
-/// Ends the present segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
 /// equal names are kept as segments of their own.
 ///
-/// Throws `memprof::error` if no capture is active. Cost: emptying the rings and a pass over the operations; it never walks the
-/// live blocks. Thread-safe, as are all control calls.
-inline void snapshot(std::string_view name) { detail::end_segment(name); }
+/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
+/// once. Cost: emptying the rings and a pass over the operations; it never walks the live blocks. Thread-safe, as are all control
+/// calls.
+inline void snapshot(std::string_view name) noexcept {
+  if (!detail::end_segment(0, name)) detail::warn_of_late_snapshot(name);
+}
 
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
@@ -166,13 +169,9 @@ class [[nodiscard]] capture_guard {
   capture_guard& operator=(capture_guard&&) = delete;
   ~capture_guard() { detail::end_session(number_, end_segment_name); }
 
-  /// As the free function. Throws `memprof::error` if this guard's capture is not the active one.
-  void snapshot(std::string_view name) {
-    if (number_ == 0 || detail::active_session() != number_) {
-      detail::raise("capture_guard::snapshot: this guard's capture has ended or was released, so there is no segment '" +
-                    std::string{name} + "' to end");
-    }
-    detail::end_segment(name);
+  /// As the free function, for this guard's capture.
+  void snapshot(std::string_view name) noexcept {
+    if (number_ == 0 || !detail::end_segment(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.

@@ -106,7 +106,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
   const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
-  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) + shared.ring_bytes +
+  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
+  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) +
+         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
          state.events.bytes();
 }
@@ -159,19 +161,20 @@ template <class State>
 /// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
 [[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
   constexpr std::uint32_t events_per_round = 256;
-  event* const slots = static_cast<event*>(map_pages(events_per_round * sizeof(event)));
+  ring_slots* const slots = make_slots(1, events_per_round);
   if (slots == nullptr) return 0;
   event_ring ring;
-  thread_context context;
+  ring.slots = slots;
+  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
+  ring.order_word = 1;
+  thread_slot context;
   context.ring = &ring;
   registry scratch;
   scratch.order_word.store(1, std::memory_order_relaxed);
   scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  context.order_word = 1;
   double best = 0;
   for (int round = 0; round < 8; ++round) {
-    context.cursor = slots;
-    context.limit = slots + events_per_round;
+    ring.cursor = slots->first;
     const std::int64_t before = monotonic_ns();
     for (std::uint32_t count = 0; count < events_per_round; ++count) {
       record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
@@ -179,7 +182,7 @@ template <class State>
     const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
     if (round == 0 || cost < best) best = cost;
   }
-  unmap_pages(slots, events_per_round * sizeof(event));
+  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
   return best;
 }
 

@@ -15,23 +15,38 @@
 
 namespace memprof::detail {
 
-/// Holds the lock over `fork`, so that the child never sees a half-done drain.
-inline void before_fork() noexcept { abi_1::process_registry.lock.lock(); }
-inline void after_fork_in_parent() noexcept { abi_1::process_registry.lock.unlock(); }
+/// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
+/// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
+inline void before_fork() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.lock();
+  shared.forking_process = process_id();
+  shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+}
+
+inline void after_fork_in_parent() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
+  shared.lock.unlock();
+}
 
 /// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
 inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
   shared.drain = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_relaxed);
+    ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->doing.store(activity::idle, std::memory_order_relaxed);
     // Only the thread that forked lives on.
-    if (ring->owner != &abi_1::this_thread && ring->owner != &shared.exited_threads) ring->owner = nullptr;
+    ring->owner.reset();
+    if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
 }
 

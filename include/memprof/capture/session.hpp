@@ -10,11 +10,13 @@
 #include <memprof/core/memory_space.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
+#include <memprof/core/start_recording.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -28,16 +30,6 @@
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
 namespace memprof::detail {
-
-/// The calling thread works for the profiler: it holds the lock, and its own allocations are not recorded.
-class [[nodiscard]] control_guard {
- public:
-  control_guard() noexcept : hidden_(abi_1::this_thread, activity::internal), lock_(abi_1::process_registry.lock) {}
-
- private:
-  activity_guard hidden_;
-  lock_guard<spin_lock> lock_;
-};
 
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
 
@@ -64,7 +56,10 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
   device_space_ids ids{};
   for (std::size_t index = 0; index < device.space_count; ++index) {
-    if (device.spaces[index].capacity != 0) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+    const device_space& space = device.spaces[index];
+    if (space.capacity == 0) continue;
+    ids[index] = id_of_space(shared, space.name.view());
+    if (ids[index] == any_space) raise_too_many_spaces(space.name.view());
   }
   return ids;
 }
@@ -76,16 +71,6 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
     if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
   }
   return true;
-}
-
-/// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
-inline void discard_old_events(registry& shared) noexcept {
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_acquire);  // pairs with the release in `record`
-  }
-  if (abi_1::this_thread.ring != nullptr) empty_own_ring(shared, abi_1::this_thread, false);
-  shared.dropped_events.store(0, std::memory_order_relaxed);
-  shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
 /// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
@@ -111,7 +96,8 @@ inline constinit void* reachable_backends = nullptr;
   registry& shared = abi_1::process_registry;
   pin_module();
   kept_backends of_last_capture;  // destroyed when the lock is free again
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -130,8 +116,7 @@ inline constinit void* reachable_backends = nullptr;
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full = options.overflow_policy == overflow::drop;
-  discard_old_events(shared);
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
   // In pages of its own: `operator new` is what may be watched.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
@@ -142,11 +127,13 @@ inline constinit void* reachable_backends = nullptr;
     raise("begin_capture: the system has no memory for the capacities of the device");
   }
   state->record_ns = measure_record_cost(shared);
-  shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-  // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
-  shared.active_capture.store(shared.capture_count, std::memory_order_release);
+  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
+  start_recording<no_pauses>(shared);
+  shared.drain = drain_into_capture;
   return shared.capture_count;
 }
 
@@ -154,16 +141,31 @@ inline constinit void* reachable_backends = nullptr;
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
-/// Ends the present segment. Throws `memprof::error` if no capture is active.
-inline void end_segment(std::string_view name) {
+/// Whether the caller is a signal handler that interrupted the profiler, whose lock this thread may hold.
+[[nodiscard]] inline bool interrupts_the_profiler() noexcept { return !is_outside(abi_1::this_thread); }
+
+/// Ends the present segment of capture `number`, or of whichever is active for 0. False if that is not active.
+inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
+  if (interrupts_the_profiler()) {
+    note_reentrant(abi_1::process_registry, activity::busy);
+    return true;
+  }
   registry& shared = abi_1::process_registry;
   const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) {
-    raise("snapshot: no capture is active, so there is no segment '" + std::string{name} +
-          "' to end; hold the guard of begin_capture() while the program runs");
-  }
+  const std::uint32_t active = active_session();
+  if (active == 0 || (number != 0 && active != number)) return false;
   shared.drain(shared);
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
+  return true;
+}
+
+/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
+               static_cast<int>(name.size()), name.data());
 }
 
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
@@ -228,7 +230,8 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);

@@ -8,6 +8,7 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/core/event_sink.hpp>
+#include <memprof/core/open_operation.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
 
@@ -20,22 +21,28 @@ namespace memprof {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
-[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
-  event_ring* const ring = abi_1::this_thread.ring;
-  const std::uint32_t hash = label_table::hash_of(name);
-  event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && label_table::is_text(cached->text, cached->size, name)) [[likely]]
-    return cached->id;
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
-  const lock_guard lock{shared.lock};
+  thread_slot& self = abi_1::this_thread;
+  const control_guard control;
   const label id = abi_1::intern(shared, name);
-  if (cached != nullptr && id != 0) {
+  if (self.has_ring() && id != 0) {
     const std::string_view kept = shared.labels->text(id);
-    *cached = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
   }
   return id;
+}
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  const thread_slot& self = abi_1::this_thread;
+  const std::uint32_t hash = label_table::hash_of(name);
+  // Where the thread has no ring yet, nothing is found.
+  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
+  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
+    return cached.id;
+  return find_uncached_label(name, hash);
 }
 
 /// The id of a name known at compile time: one load after the first call.
@@ -53,7 +60,7 @@ template <fixed_string Name>
 
 /// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
 /// there is none.
-[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_scope; }
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
 
 }  // namespace detail
 
@@ -68,40 +75,29 @@ class [[nodiscard]] operation_scope {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     if (capture_ == 0) [[likely]]
       return;
-    thread_context& self = abi_1::this_thread;
-    if (!detail::is_outside(self)) [[unlikely]] {
+    thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
       // In a signal handler that interrupted the profiler. Neither end is recorded.
-      detail::note_reentrant(abi_1::process_registry, self.doing.load(std::memory_order_relaxed));
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
     }
-    name_ = find_name();
-    depth_ = ++abi_1::this_thread.scope_depth;
-    outer_name_ = abi_1::this_thread.innermost_scope;
-    abi_1::this_thread.innermost_scope = name_;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
+    const label name = find_name();
+    detail::begin_operation(open_, self, name, tag);
+    self.innermost_name = name;
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
   ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    if (depth_ <= abi_1::this_thread.scope_depth) {  // else an outer one that ended before has ended this one too
-      abi_1::this_thread.scope_depth = depth_ - 1;
-      abi_1::this_thread.innermost_scope = outer_name_;
-    }
     // A scope that outlives its capture must not close one of the next.
-    if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_end, any_space, 0});
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
  private:
   std::uint32_t capture_;
-  label name_ = 0;
-  std::uint32_t depth_ = 0;
-  label outer_name_ = 0;
+  detail::open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.

@@ -79,7 +79,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   std::uint32_t count = 0;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     // Acquire pairs with the release that publishes an event in `record`.
-    event* const head = ring->head.load(std::memory_order_acquire);
+    event* const head = ring->slots->published.load(std::memory_order_acquire);
     Pauses::reach(path_step::head_read);
     ring->drain_limit = trim_to(ring->tail, head, until);
     if (ring->drain_limit != ring->tail) heap[count++] = ring;
@@ -96,7 +96,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
     if (count > 1) sift_down(heap, count, 0);
   }
 
-  if (lone != nullptr && lone->owner != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
       shared.order_word.load(std::memory_order_relaxed) == order_shared) {
     grant_order<Pauses>(shared, *lone);
   }

@@ -10,9 +10,9 @@ enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
   deallocate,           ///< address, bytes as the caller told them (0: not told), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
-  scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
-  scope_end,            ///< label, address: as in its `scope_begin`
-  thread_begin,         ///< the ring belongs to a new thread: no operation is open
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
+  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
@@ -25,6 +25,11 @@ enum class event_kind : std::uint8_t {
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
+
+/// The address of a `scope_begin` or `scope_end`: an operation's number, counted on its thread from 1, and another number.
+[[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
+  return std::uint64_t{other} << 32 | number;
+}
 
 /// The id of no memory space: `annotate` with it asks all of them.
 inline constexpr std::uint8_t any_space = 255;

@@ -53,7 +53,8 @@ enum class path_step {
   run_applied,
   pending_set,
   barrier_passed,
-  threads_checked
+  threads_checked,
+  recording_on
 };
 
 /// The schedule of production: no step waits for anything.
@@ -95,13 +96,12 @@ inline bool process_barrier() noexcept {
 }
 
 /// The stamp for an event of a thread that may not leave it out, once the order word says that it stamps.
-[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self,
-                                                              std::uint64_t word) noexcept {
-  const std::uint32_t own_id = self.ring->id;
+[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, event_ring& ring, std::uint64_t word) noexcept {
+  const std::uint32_t own_id = ring.id;
   for (;;) {
     if (word == order_shared) return shared.stamps.next();
     if (order_owner(word) == own_id) {
-      self.order_word = word;
+      ring.order_word = word;
       return shared.stamps.next();
     }
     // The very first owner needs no barrier: nobody has stamped yet. Its epoch, 0, is never given again.
@@ -112,6 +112,15 @@ inline bool process_barrier() noexcept {
       word = wanted;
     }
   }
+}
+
+/// Whether the ring's thread may be between reading the registry and publishing its event. Under the lock.
+[[nodiscard]] inline bool is_in_flight(event_ring& ring) noexcept {
+  // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
+  // stamp is older than any that is taken from now on.
+  if (ring.doing.load(std::memory_order_acquire) != activity::recording) return false;
+  // A thread may end in a signal handler that interrupted it; what it was about to record never happened.
+  return ring.owner.is_held();
 }
 
 /// Tries to give the word to the thread of `ring`; called by a drain, under the lock.
@@ -125,11 +134,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
   Pauses::reach(path_step::barrier_passed);
   // Relaxed suffices for the list: rings are added under the lock that we hold.
   for (event_ring* other = shared.rings.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
-    if (other == &ring || other->owner == nullptr) continue;
-    // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
-    // stamp is older than any the new owner takes.
-    const activity doing = other->owner->doing.load(std::memory_order_acquire);
-    if (doing == activity::recording || doing == activity::draining) is_quiet = false;
+    if (other != &ring && is_in_flight(*other)) is_quiet = false;
   }
   Pauses::reach(path_step::threads_checked);
   word = order_pending;

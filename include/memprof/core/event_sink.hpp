@@ -33,15 +33,17 @@ namespace detail {
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
 ///
-/// In a signal handler a call is safe, except as the first of its thread, which may allocate. A handler that interrupts the
-/// recording of another event is counted in the profile (`reentrant_events`) and not recorded; one that interrupts another
-/// function of memprof (`begin_capture`, `snapshot`, the making of a space) is taken for that function's own work and is not seen
-/// at all. No call changes errno.
+/// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
+/// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
+/// and not recorded; longer ones (`begin_capture`, the making of a profile) hold signals back until they are done. No call
+/// changes errno.
 ///
-/// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
+/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before. An
+/// allocation at a null address has failed, and is only counted.
 class event_sink {
  public:
-  /// Cost: that of one event. `told` overrides the category of the operation that is open on this thread.
+  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
+  /// overrides the category of the operation that is open on this thread.
   void allocate(memory_space space, const void* address, std::size_t bytes, optional_category told = {}) const noexcept {
     detail::record_allocation(space.id(), address, bytes, told.tag());
   }

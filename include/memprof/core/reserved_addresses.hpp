@@ -1,7 +1,7 @@
 #pragma once
 
+#include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/page_array.hpp>
-#include <memprof/detail/spin_lock.hpp>
 
 #include <bit>
 #include <cstddef>
@@ -164,7 +164,7 @@ class reserved_addresses {
   std::uintptr_t first_ = 0;
   std::uintptr_t last_ = 0;
   std::uintptr_t next_ = 0;
-  detail::spin_lock lock_;
+  detail::futex_lock lock_;
   detail::page_array<free_list> lists_;
   std::size_t list_count_ = 0;
   detail::page_array<free_node> nodes_;

@@ -27,8 +27,7 @@ class stream_pool {
     char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
     *end++ = stream_pool_separator;
     end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    const detail::lock_guard lock{abi_1::process_registry.lock};
+    const detail::control_guard control;
     name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
   }
 

@@ -55,9 +55,10 @@ class ledger {
     return true;
   }
 
-  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_state* const state = find_thread(thread);
+  /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
+  /// `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
+    thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
@@ -73,7 +74,8 @@ class ledger {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
         run.space->prefetch(told[prefetch_distance].address);
       }
-      if (told->stamp != 0) stamp_ = told->stamp;
+      // An event that was published late takes effect when it is applied, so no time runs backwards.
+      if (told->stamp > stamp_) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
           if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
@@ -81,7 +83,15 @@ class ledger {
         case event_kind::deallocate:
           if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
-        default: apply_control(run, *told); break;
+        default:
+          if (told->kind == event_kind::scope_begin) {
+            begin_scope(run, *told);
+          } else if (told->kind == event_kind::scope_end) {
+            end_scope(run, *told);
+          } else {
+            apply_control(run, *told);
+          }
+          break;
       }
     }
   }
@@ -89,13 +99,13 @@ class ledger {
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp})) {
+    if (!segments_.push_back({name, segment_begin_, stamp_})) {
       ++rejected_events_;
       return;
     }
-    segment_begin_ = stamp;
+    segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
     }
   }
 
@@ -124,6 +134,7 @@ class ledger {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return too_deep_scopes_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
@@ -178,11 +189,7 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::scope_begin: begin_scope(run, told); break;
-      case event_kind::scope_end: end_scope(run, told); break;
-      case event_kind::thread_begin:
-        while (!run.scopes.empty()) close_innermost(run);
-        break;
+      case event_kind::thread_begin: begin_thread(run, told.address); break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
@@ -200,45 +207,84 @@ class ledger {
     }
   }
 
-  void begin_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
-    close_from(run, depth);
+    const auto number = static_cast<std::uint32_t>(told.address);
+    const auto outer = static_cast<std::uint32_t>(told.address >> 32);
+    if (number == 0 || outer != run.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) {
+        ++rejected_events_;
+        return;
+      }
+      close_lost_scopes(run, outer);
+    }
+    if (run.scopes.depth() >= scope_stack::max_depth) {
+      ++run.unfollowed_scopes;
+      ++too_deep_scopes_;
+      return;
+    }
     const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
     const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
     operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
+    if (!run.scopes.push({operation, told.label, number, tag})) ++rejected_events_;
   }
 
-  void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
+  /// An operation may end after the one around it, and on another thread than it began on, as those of coroutines do.
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+    if (told.address == run.scopes.innermost_number() && !run.scopes.empty() && run.scopes.innermost().name == told.label)
+        [[likely]]
+      return close_innermost(run);
+    const auto thread = static_cast<std::uint32_t>(told.address >> 32);
+    thread_state* const owner = thread == 0 ? &run : thread_of_number(thread);
+    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(told.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == told.label) {
+      close_scope(*owner, index);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
       ++unbalanced_scopes_;
-      return;
     }
-    close_innermost(run);
   }
 
-  /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_state& run, std::uint64_t depth) noexcept {
-    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
-      ++unbalanced_scopes_;
-      close_innermost(run);
-    }
+  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  [[gnu::cold, gnu::noinline]] void close_lost_scopes(thread_state& run, std::uint32_t outer) noexcept {
+    std::size_t kept = outer == 0 ? 0 : run.scopes.find(outer) + 1;
+    for (; kept < run.scopes.depth(); ++unbalanced_scopes_) close_innermost(run);
   }
 
   void close_innermost(thread_state& run) noexcept {
     run.space_id = thread_state::no_space;
     const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
-    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
-      operation_stats& stats = spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
-    });
+    run.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  [[gnu::noinline]] void close_scope(thread_state& run, std::size_t index) noexcept {
+    run.space_id = thread_state::no_space;
+    const std::uint32_t operation = run.scopes[index].operation;
+    operations_.count_finished(operation);
+    run.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  void note_finished(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) noexcept {
+    operation_stats& stats = spaces_[space]->operation(operation);
+    if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+    note_peak(stats, usage.max_net, usage.self_max);
+  }
+
+  void begin_thread(thread_state& run, std::uint64_t number) noexcept {
+    while (!run.scopes.empty()) close_innermost(run);
+    run.unfollowed_scopes = 0;
+    // Threads beyond the last number are taken for one: a program has a million before.
+    run.thread = number < block::max_thread ? static_cast<std::uint32_t>(number) : block::max_thread;
+  }
+
+  [[nodiscard]] thread_state* thread_of_number(std::uint32_t number) noexcept {
+    for (thread_state* thread : threads_) {
+      if (thread != nullptr && thread->thread == number) return thread;
+    }
+    return nullptr;
   }
 
   static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
@@ -246,11 +292,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
-    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
-      return threads_[thread];
-    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<thread_state>(thread);
+  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
+      return threads_[ring];
+    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
@@ -295,11 +341,12 @@ class ledger {
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
   std::uint64_t unbalanced_scopes_ = 0;
+  std::uint64_t too_deep_scopes_ = 0;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<thread_state*> threads_;
-  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
+  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof

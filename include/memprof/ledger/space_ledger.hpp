@@ -271,6 +271,7 @@ class space_ledger {
   tally cross_thread_frees;
   tally unknown_annotations;
   tally untracked_allocations;
+  tally null_allocations;
 
  private:
   void start_segment(std::uint64_t stamp) noexcept {

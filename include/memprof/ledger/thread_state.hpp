@@ -29,8 +29,9 @@ struct thread_state {
   /// False if the event must be rejected: the totals have no room for so many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    if (!account.has_room_for(told.bytes)) [[unlikely]]
-      return false;
+    // One test for both, since neither ever happens.
+    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
+      return reject(told);
     live_blocks::insertion made = account.insert(told.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
@@ -54,7 +55,7 @@ struct thread_state {
     space_ledger& account = *space;
     const live_blocks::place entry = account.find(told.address);
     if (!entry) [[unlikely]] {
-      account.unmatched_frees.add(told.bytes);
+      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
@@ -75,7 +76,7 @@ struct thread_state {
     return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
   }
 
-  std::uint32_t thread;
+  std::uint32_t thread;  ///< its number; before its first `thread_begin` that of its ring
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
   std::uint64_t moves = 0;
@@ -84,8 +85,16 @@ struct thread_state {
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
   scope_stack scopes;
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
 
  private:
+  /// An allocation that is none: at a null address it has failed, and that is all there is to it.
+  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
+    if (told.address != 0) return false;
+    space->null_allocations.add(told.bytes);
+    return true;
+  }
+
   [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     space->remove(entry);

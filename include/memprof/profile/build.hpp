@@ -2,11 +2,13 @@
 
 #include <memprof/core/clock.hpp>
 #include <memprof/core/label.hpp>
+#include <memprof/detail/heap.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/device_events.hpp>
 #include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/live_sets.hpp>
+#include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/version.hpp>
 
@@ -34,10 +36,9 @@ namespace detail {
 template <class Tree>
 [[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
   std::vector<std::string> paths(tree.size());
-  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
-    paths[node].append(labels.text(tree[node].name));
+    paths[node] = paths[tree[node].parent];
+    append_operation(paths[node], labels.text(tree[node].name));
   }
   return paths;
 }
@@ -155,6 +156,31 @@ template <class Reserved>
   return result;
 }
 
+/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+template <class Blocks>
+[[nodiscard]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return to_event_tally(found);
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -182,7 +208,8 @@ class space_builder {
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
+                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     result_.streams = build_streams(space_.streams(), names_.labels);
@@ -274,6 +301,7 @@ template <class Ledger>
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
   if (events.rejected_events() != 0) result.exact = false;
   return result;
 }

@@ -16,9 +16,6 @@
 
 namespace memprof::detail {
 
-/// How reports name what was allocated outside any operation.
-inline constexpr std::string_view no_operation = "(no operation)";
-
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,

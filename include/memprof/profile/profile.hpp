@@ -20,7 +20,8 @@
 
 namespace memprof {
 
-/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
 struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
@@ -143,6 +144,10 @@ struct space_anomalies {
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
+  event_tally null_allocations;       ///< at a null address: they have failed and count for nothing else
+  /// Blocks, live at the end, that begin within another live one; bytes: what they share. A pool's slab and its pieces, for
+  /// example, when both were recorded in one space: then that memory is counted twice.
+  event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
 };
@@ -274,7 +279,7 @@ struct operation_usage {
   bool operator==(const operation_usage&) const = default;
 };
 
-/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
 struct operation_profile {
   std::string path;
   std::string name;
@@ -325,7 +330,8 @@ struct event_anomalies {
   std::int64_t dropped_events = 0;     ///< by `overflow::drop`
   std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
   std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
-  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
+  std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
+  std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -334,8 +340,10 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
-  std::string device;              ///< the name of `capture_options::device`; empty: none was described
-  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  std::string device;  ///< the name of `capture_options::device`; empty: none was described
+  /// False if events were dropped, reentrant or untracked. Totals may then be too small, and live bytes too large as well: the
+  /// frees of live blocks may be among the missing.
+  bool exact = true;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::int64_t duration_ns = 0;

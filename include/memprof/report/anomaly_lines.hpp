@@ -62,10 +62,18 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
         " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
     add(space.reserved.replaced_reservations, "reservation", "reservations",
         " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
+    add(found.null_allocations, "allocation", "allocations",
+        " at a null address" + of(found.null_allocations) + ": failed, not counted");
+    add(found.overlapping_blocks, "live block", "live blocks",
+        " within another live block" + of(found.overlapping_blocks) + ": counted twice");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
-    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " without a begin or an end");
+  }
+  if (source.anomalies.too_deep_scopes != 0) {
+    append_line(lines, counted(source.anomalies.too_deep_scopes, "operation", "operations") +
+                           " within 256 others: counted as part of the 256th");
   }
   return lines;
 }
@@ -75,7 +83,7 @@ void append_warning(auto& text, const auto& source) {
   for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
   if (source.exact) return;
   const std::string reasons = losses(source);
-  text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
+  text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";
   text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 

@@ -54,9 +54,12 @@ TEST_CASE("capture: beginning one while another is active throws, and the active
   CHECK(capture.profile().space("cpu").cumulative_peak == 100);
 }
 
-TEST_CASE("capture: a snapshot with none active throws and names the segment") {
-  memprof::clear();
-  CHECK_THROWS_MATCHES(memprof::snapshot("LOST"), memprof::error, MessageMatches(ContainsSubstring("LOST")));
+TEST_CASE("capture: a snapshot after the capture ends nothing, and says so once") {
+  memprof::begin_capture().end();
+  const std::string said = stderr_of([] { memprof::snapshot("LATE"); });
+  CHECK((said.empty() || said.find("LATE") != std::string::npos));  // another test may have been the first
+  CHECK(stderr_of([] { memprof::snapshot("LATER"); }).empty());
+  CHECK(memprof::current_profile().segments.size() == 1);
 }
 
 TEST_CASE("capture: ending with none active warns on stderr and ends nothing") {
@@ -128,9 +131,9 @@ TEST_CASE("capture: a released guard lets the capture go on") {
     auto capture = memprof::begin_capture();
     capture.release();
     CHECK_THROWS_AS((void)capture.profile(), memprof::error);
-    CHECK_THROWS_AS(capture.snapshot("NONE"), memprof::error);
+    capture.snapshot("NONE");
   }
-  CHECK_NOTHROW(memprof::snapshot("STILL_ACTIVE"));
+  memprof::snapshot("STILL_ACTIVE");
   memprof::end_capture();
   CHECK(memprof::current_profile().segments.size() == 2);
 }
@@ -139,9 +142,10 @@ TEST_CASE("capture: a guard that was moved from owns nothing") {
   auto capture = memprof::begin_capture();
   {
     memprof::capture_guard other{std::move(capture)};
-    CHECK_NOTHROW(other.snapshot("BY_OTHER"));
+    other.snapshot("BY_OTHER");
   }
-  CHECK_THROWS_AS(memprof::snapshot("ENDED"), memprof::error);
+  memprof::snapshot("ENDED");
+  CHECK(memprof::current_profile().segments.size() == 2);
 }
 
 TEST_CASE("capture: a guard's profile is gone after another begin, and after clear") {
@@ -151,12 +155,14 @@ TEST_CASE("capture: a guard's profile is gone after another begin, and after cle
   {
     auto second = memprof::begin_capture();
     CHECK_THROWS_MATCHES((void)first.profile(), memprof::error, MessageMatches(ContainsSubstring("followed by another")));
-    CHECK_THROWS_AS(first.snapshot("OF_FIRST"), memprof::error);
+    first.snapshot("OF_FIRST");
+    CHECK(second.profile().segments.size() == 1);  // the open one
   }
   auto third = memprof::begin_capture();
   memprof::clear();
   CHECK_THROWS_AS((void)third.profile(), memprof::error);
-  CHECK_THROWS_AS(third.snapshot("CLEARED"), memprof::error);
+  third.snapshot("CLEARED");
+  CHECK(memprof::current_profile().segments.empty());
 }
 
 TEST_CASE("capture: an option out of range is refused by name, with what is allowed, and no capture begins") {
@@ -168,7 +174,7 @@ TEST_CASE("capture: an option out of range is refused by name, with what is allo
                        MessageMatches(ContainsSubstring("timeline_points is 1")));
   CHECK_THROWS_MATCHES((void)memprof::begin_capture({.largest_blocks = 5000}), memprof::error,
                        MessageMatches(ContainsSubstring("largest_blocks is 5000")));
-  CHECK_THROWS_AS(memprof::snapshot("NONE"), memprof::error);
+  CHECK_FALSE(memprof::abi_1::process_registry.active_capture.load() != 0);
 }
 
 TEST_CASE("capture: a profile read while it is active has the open segment, and later ones go on from it") {

@@ -138,8 +138,7 @@ TEST_CASE("track_operation: each thread has operations of its own, and one that 
 TEST_CASE("track_operation: a signal handler that interrupts the profiler does not wait for the lock that its thread holds") {
   auto capture = memprof::begin_capture();
   {
-    const memprof::detail::activity_guard draining{memprof::abi_1::this_thread, memprof::activity::draining};
-    const memprof::detail::lock_guard lock{memprof::abi_1::process_registry.lock};
+    const memprof::detail::control_guard draining;
     auto by_literal = memprof::track_operation<"never named before">();
     auto by_name = memprof::track_operation(std::string{"nor this"});
     memprof::annotate(&capture, {.name = "nor that"});

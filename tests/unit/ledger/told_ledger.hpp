@@ -63,11 +63,13 @@ class told_ledger {
   void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
     tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);
   }
-  void begin(std::string_view name, std::uint64_t depth = 1, where at = {}) {
-    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
+  /// By default the one begun before is around it: numbers count down the depth.
+  void begin(std::string_view name, std::uint32_t number = 1, where at = {}, std::int64_t outer = -1) {
+    const std::uint32_t around = outer < 0 ? number - 1 : static_cast<std::uint32_t>(outer);
+    tell({next_stamp(), scope_address(number, around), 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
   }
-  void end(std::string_view name, std::uint64_t depth = 1, where at = {}) {
-    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
+  void end(std::string_view name, std::uint32_t number = 1, where at = {}, std::uint32_t thread = 0) {
+    tell({next_stamp(), scope_address(number, thread), 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
   }
   void snapshot(std::string_view name) { events.end_segment(labels_.intern(name), stamp_); }
   void tell(const event& told, std::uint32_t thread = 0) { events.apply(&told, &told + 1, thread); }

@@ -174,7 +174,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
   profile.spaces[0].anomalies.untracked_allocations = {1, mib};
   CHECK(contains(explanation(profile),
                  "DRAM stands for the memory space cpu.\n"
-                 "WARNING: NOT EXACT, totals and peaks may be too small\n"
+                 "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n"
                  "  12 events were dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, "
                  "overflow::drain none)\n"
                  "  1 event was lost because a signal handler allocated or freed while another event was recorded\n"
@@ -183,7 +183,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
                  "Peak of cpu"));
   memprof::profile unexplained = training_step();
   unexplained.exact = false;
-  CHECK(contains(explanation(unexplained), "too small\n  the profile does not say why\n"));
+  CHECK(contains(explanation(unexplained), "too large\n  the profile does not say why\n"));
   CHECK(!contains(explanation(training_step()), "EXACT"));
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("text: what was unusual is said in words, and only that") {
                  "  1 free in cpu that told another size than was allocated (2.00 MB): the allocated size counts\n"
                  "  7 frees in cpu by another thread than the one that allocated (1.00 MB): usual in pipelines\n"
                  "  1 annotation in cpu of an address that was not live\n"
-                 "  2 operations ended out of order\n"
+                 "  2 operations without a begin or an end\n"
                  "The profiler itself"));
 }
 

@@ -3,8 +3,8 @@
 #include <memprof/core/label.hpp>
 #include <memprof/core/recorder.hpp>
 #include <memprof/core/registry.hpp>
+#include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/saturating.hpp>
-#include <memprof/detail/spin_lock.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
@@ -158,7 +158,7 @@ class operator_table {
            std::tie(of_left, left.cpu_time_ns, right.name, right.input_shapes);
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;

@@ -15,7 +15,7 @@
 #include <memprof/core/clock.hpp>
 #include <memprof/core/event.hpp>
 #include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/detail/futex_lock.hpp>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
@@ -175,7 +175,7 @@ class operator_counter {
     });
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t guards_ = 0;
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };

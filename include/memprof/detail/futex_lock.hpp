@@ -6,7 +6,7 @@
 namespace memprof::detail {
 
 /// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
-class spin_lock {
+class futex_lock {
  public:
   void lock() noexcept {
     std::uint32_t expected = 0;

@@ -1,4 +1,4 @@
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/detail/futex_lock.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 TEST_CASE("spin lock: one thread at a time") {
-  memprof::detail::spin_lock lock;
+  memprof::detail::futex_lock lock;
   long counter = 0;  // not atomic: the lock is what keeps the additions apart
   std::vector<std::thread> threads;
   for (int thread = 0; thread < 4; ++thread) {
@@ -22,7 +22,7 @@ TEST_CASE("spin lock: one thread at a time") {
 }
 
 TEST_CASE("spin lock: it is free after a reset, whoever held it") {
-  memprof::detail::spin_lock lock;
+  memprof::detail::futex_lock lock;
   lock.lock();
   lock.reset();
   lock.lock();
