@@ -1,9 +1,9 @@
-// The interleavings on which the order argument (core/event_order.hpp) stands, one by one. What is expected follows from the
+// The interleavings on which the order argument (record/event_order.hpp) stands, one by one. What is expected follows from the
 // argument; that the order is a possible one at all is checked by call spans (stepped_event_path.hpp).
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <memprof/core/start_recording.hpp>
+#include <memprof/record/start_recording.hpp>
 
 #include <integration/stepped_event_path.hpp>
 

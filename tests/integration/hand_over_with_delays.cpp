@@ -3,11 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <memprof/core/drain.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <integration/hand_over.hpp>
 

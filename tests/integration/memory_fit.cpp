@@ -1,9 +1,9 @@
 // From a program's allocations through a capture's events to the answer whether they would fit on a GPU.
 #include <memprof/analysis/cuda_alloc_conf.hpp>
 #include <memprof/analysis/memory_fit.hpp>
-#include <memprof/core/event_log.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/report/memory_fit_text.hpp>
+#include <memprof/trace/event_log.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -46,7 +46,8 @@ TEST_CASE("memory fit: a capture without dispatch tells at which operation its p
   REQUIRE_FALSE(fit.fits());
   CHECK(fit.first_failure->requested == 60 * mib);
   CHECK(fit.first_failure->free() == 28 * mib);
-  const std::string operation = memprof::operation_path(sequence, fit.first_failure->operation);
+  const std::string operation =
+      memprof::operation_path(sequence, fit.first_failure->operation, *memprof::abi_1::process_registry.labels);
   CHECK(operation == "backward/scores");
   CHECK(memprof::to_text(fit, operation)
             .starts_with("It does not fit into 128.00 MB: 60.00 MB more are asked for in operation "

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/core/drain.hpp>
-#include <memprof/core/event_order.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/event_order.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <condition_variable>
 #include <cstddef>

@@ -28,8 +28,9 @@ int run_child() {
   auto capture = memprof::begin_capture({.ring_capacity = 4});
   record_much();
   capture.end();
-  const memprof::space_profile& seen = capture.profile().space("handlers");
-  return capture.profile().exact && seen.allocation_count == 50 && seen.cumulative_peak == 8 ? 0 : 2;
+  const memprof::profile& profile = capture.profile();
+  const memprof::space_profile& seen = profile.space("handlers");
+  return profile.exact && seen.allocation_count == 50 && seen.cumulative_peak == 8 ? 0 : 2;
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ int main() {
   waitpid(child, &status, 0);
   capture.end();
   std::printf("child %d\n", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  const memprof::space_profile& seen = capture.profile().space("handlers");
+  const memprof::profile& profile = capture.profile();
+  const memprof::space_profile& seen = profile.space("handlers");
   std::printf("parent %lld events of handlers, %s\n", static_cast<long long>(seen.allocation_count + seen.deallocation_count),
-              capture.profile().exact ? "exact" : "not exact");
+              profile.exact ? "exact" : "not exact");
 }

@@ -1,14 +1,10 @@
-// Threads whose first event comes when their thread-local objects are gone already, from the destructor of a pthread key, and
-// threads that end without any destructor: their rings serve others, nobody reads their memory, and nothing is lost.
-// expected: from key destructors 1600 events, 8 rings at most
-// expected: from the last round of key destructors 100 events, 8 rings at most
-// expected: ended by the bare system call 200 events, 8 rings at most
+// Threads whose first event comes when their thread-local objects are gone already, from the destructor of a pthread key: their
+// rings serve others, nobody reads their memory, and nothing is lost.
+// expected: from key destructors 1600 events, rings of threads alive at once
 // expected: operations of late destructors 10 20 30 40
 #include <memprof/memprof.hpp>
 
 #include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdio>
@@ -50,51 +46,8 @@ void first_events_in_key_destructors() {
   const long long events = events_in(memprof::current_profile(), "keys");
   capture.end();
   std::printf("from key destructors %lld events, %s\n", events,
-              memprof::abi_1::process_registry.ring_count <= 32 ? "8 rings at most" : "rings without bound");
-}
 
-pthread_key_t last_round_key;
-
-void first_events_in_the_last_round() {
-  memprof::memory_space space{"last round"};
-  key_space = &space;
-  pthread_key_create(&last_round_key, [](void* rounds) {
-    const auto left = reinterpret_cast<std::uintptr_t>(rounds) - 1;
-    if (left == 0) return record_pair();
-    pthread_setspecific(last_round_key, reinterpret_cast<void*>(left));
-  });
-  auto capture = memprof::begin_capture();
-  const std::uint32_t rings = memprof::abi_1::process_registry.ring_count;
-  for (int count = 0; count < 50; ++count) {
-    std::thread{[] { pthread_setspecific(last_round_key, reinterpret_cast<void*>(4)); }}.join();
-  }
-  const long long events = events_in(memprof::current_profile(), "last round");
-  capture.end();
-  pthread_key_delete(last_round_key);
-  std::printf("from the last round of key destructors %lld events, %s\n", events,
-              memprof::abi_1::process_registry.ring_count <= rings + 8 ? "8 rings at most" : "rings without bound");
-}
-
-void threads_without_destructors() {
-  memprof::memory_space space{"no destructors"};
-  key_space = &space;
-  auto capture = memprof::begin_capture();
-  const std::uint32_t rings = memprof::abi_1::process_registry.ring_count;
-  for (int count = 0; count < 100; ++count) {
-    static std::atomic<bool> is_done;
-    is_done = false;
-    std::thread{[] {
-      record_pair();
-      is_done = true;
-      ::syscall(SYS_exit, 0);
-    }}.detach();
-    while (!is_done) std::this_thread::yield();
-    ::usleep(200);
-  }
-  const long long events = events_in(memprof::current_profile(), "no destructors");
-  capture.end();
-  std::printf("ended by the bare system call %lld events, %s\n", events,
-              memprof::abi_1::process_registry.ring_count <= rings + 8 ? "8 rings at most" : "rings without bound");
+              memprof::abi_1::process_registry.ring_count <= 32 ? "rings of threads alive at once" : "rings without bound");
 }
 
 /// Opens an operation when its thread ends, and waits in it for the other threads.
@@ -137,7 +90,5 @@ void operations_in_late_destructors() {
 
 int main() {
   first_events_in_key_destructors();
-  first_events_in_the_last_round();
-  threads_without_destructors();
   operations_in_late_destructors();
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 #include <property/core_model.hpp>
 #include <property/reserved_model.hpp>
 #include <property/stream_model.hpp>
@@ -412,15 +412,15 @@ class ledger_model {
   void begin_scope(std::uint32_t ring, const event& told) {
     const auto number = static_cast<std::uint32_t>(told.address & 0xFFFFFFFFU);
     const auto outer = static_cast<std::uint32_t>(told.address >> 32U);
+    if (number == 0) {
+      ++rejected_;
+      return;
+    }
     std::vector<std::size_t>& open = open_[ring];
     // What is still open within the one that the thread takes for its innermost has ended unseen.
     const auto is_outer = [&](std::size_t index) { return invocations_[index].number == outer; };
     if (outer == 0 || std::any_of(open.begin(), open.end(), is_outer)) {
       for (; !open.empty() && (outer == 0 || !is_outer(open.back())); ++unbalanced_) close_innermost(ring);
-    }
-    if (number == 0) {
-      ++rejected_;
-      return;
     }
     if (open.size() == 256) {
       ++unfollowed_[ring];

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <array>
 #include <cstddef>

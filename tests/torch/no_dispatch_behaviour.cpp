@@ -3,7 +3,7 @@
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
-#include <memprof/core/device_presets.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <ATen/ScalarOps.h>
 #include <torch/library.h>

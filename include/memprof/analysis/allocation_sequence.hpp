@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>

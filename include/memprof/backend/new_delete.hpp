@@ -15,9 +15,9 @@
 
 #if MEMPROF_ENABLED
 
-#include <memprof/core/event.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstddef>
 #include <cstdint>

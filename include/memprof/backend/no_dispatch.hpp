@@ -3,8 +3,8 @@
 #include <memprof/config.hpp>
 
 #if MEMPROF_ENABLED
-#include <memprof/core/registry.hpp>
-#include <memprof/core/reserved_addresses.hpp>
+#include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <cstddef>
 #endif

@@ -14,8 +14,8 @@
 #include <memprof/backend/torch/tensor_annotation.hpp>
 #include <memprof/backend/torch/track_pytorch_ops.hpp>
 #include <memprof/config.hpp>
-#include <memprof/core/event_sink.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/event_sink.hpp>
 
 #include <cstdint>
 #include <string_view>
@@ -26,7 +26,7 @@
 #include <memprof/backend/torch/forward_scopes.hpp>
 #include <memprof/backend/torch/operator_scopes.hpp>
 #include <memprof/backend/torch/operator_table.hpp>
-#include <memprof/capture/session.hpp>
+#include <memprof/record/session.hpp>
 #endif
 
 namespace memprof {

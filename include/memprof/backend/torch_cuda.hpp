@@ -7,15 +7,15 @@
 /// which versions it was run.
 
 #include <memprof/config.hpp>
-#include <memprof/core/event_sink.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/event_sink.hpp>
 
 #include <string_view>
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/cuda_trace.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <ATen/Context.h>
 #include <c10/cuda/CUDACachingAllocator.h>

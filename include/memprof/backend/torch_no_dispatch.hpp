@@ -8,10 +8,10 @@
 #include <memprof/backend/torch/version.hpp>
 
 #include <memprof/backend/torch/torch_call.hpp>
-#include <memprof/capture/capture.hpp>
 #include <memprof/config.hpp>
-#include <memprof/core/event_sink.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/capture.hpp>
+#include <memprof/record/event_sink.hpp>
 
 #include <string_view>
 

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 #include <limits>

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 

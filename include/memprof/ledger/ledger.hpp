@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/event_of_allocator.hpp>
@@ -13,6 +10,9 @@
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>

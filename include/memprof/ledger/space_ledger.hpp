@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
@@ -16,6 +14,8 @@
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <algorithm>
 #include <array>

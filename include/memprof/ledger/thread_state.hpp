@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 

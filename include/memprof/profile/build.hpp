@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memprof/core/clock.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/core_peaks.hpp>
@@ -10,6 +8,8 @@
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/time_scale.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>

@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memprof/core/clock.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/stream_pool.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/time_scale.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace memprof::detail {
 /// The names of a row, as `stream_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && text[end] != stream_pool_separator) ++end;
+  while (end < text.size() && text[end] != name_separator) ++end;
   row.stream = text.substr(0, end);
   if (end < text.size()) row.pool = text.substr(end + 1);
 }

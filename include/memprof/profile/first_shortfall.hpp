@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/clock.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/time_scale.hpp>
 
 #include <cstddef>
 #include <cstdint>

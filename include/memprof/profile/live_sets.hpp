@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>

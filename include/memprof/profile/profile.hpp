@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/requires_grad.hpp>
-#include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/requires_grad.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <array>
 #include <cstddef>

@@ -1,14 +1,14 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/anomaly_lines.hpp>
-#include <memprof/report/capacity_lines.hpp>
-#include <memprof/report/device_lines.hpp>
-#include <memprof/report/peak_lines.hpp>
-#include <memprof/report/segment_lines.hpp>
-#include <memprof/report/text_format.hpp>
-#include <memprof/report/text_options.hpp>
-#include <memprof/report/torch_lines.hpp>
+#include <memprof/report/text/anomaly_lines.hpp>
+#include <memprof/report/text/capacity_lines.hpp>
+#include <memprof/report/text/device_lines.hpp>
+#include <memprof/report/text/peak_lines.hpp>
+#include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
+#include <memprof/report/text/text_options.hpp>
+#include <memprof/report/text/torch_lines.hpp>
 
 #include <concepts>
 #include <string>

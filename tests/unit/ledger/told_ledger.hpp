@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <array>
 #include <cstdint>

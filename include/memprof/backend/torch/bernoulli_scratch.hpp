@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/claimed_tensor.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/event_sink.hpp>
-#include <memprof/core/memory_space.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/ExpandUtils.h>

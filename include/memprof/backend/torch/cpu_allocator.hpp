@@ -3,8 +3,8 @@
 #include <memprof/backend/torch/set_allocator.hpp>
 #include <memprof/backend/torch/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <c10/core/Allocator.h>
 

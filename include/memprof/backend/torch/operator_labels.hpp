@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/backend/torch/torch_thread.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstdint>
 #include <cstring>

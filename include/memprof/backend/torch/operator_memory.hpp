@@ -4,7 +4,7 @@
 #include <memprof/backend/torch/operator_table.hpp>
 #include <memprof/backend/torch/owned_by_two.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <atomic>
 #include <cstddef>

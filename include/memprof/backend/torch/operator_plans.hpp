@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memprof/backend/torch/torch_call.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 

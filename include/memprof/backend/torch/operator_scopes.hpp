@@ -7,11 +7,11 @@
 #include <memprof/backend/torch/tensor_events.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <ATen/record_function.h>
 

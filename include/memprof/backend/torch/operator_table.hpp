@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -10,10 +10,10 @@
 #include <memprof/backend/torch/tensor_annotation.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <c10/util/StringUtil.h>
 #include <torch/optim/adagrad.h>

@@ -9,8 +9,8 @@
 #include <memprof/backend/torch/simulated_dispatch.hpp>
 #include <memprof/backend/torch/simulated_threads.hpp>
 #include <memprof/backend/torch/tensor_events.hpp>
-#include <memprof/core/device_description.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/trace/device_description.hpp>
 
 #include <ATen/record_function.h>
 #include <torch/library.h>

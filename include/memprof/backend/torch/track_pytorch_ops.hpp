@@ -11,11 +11,11 @@
 #include <memprof/backend/torch/operator_table.hpp>
 #include <memprof/backend/torch/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/core/clock.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
