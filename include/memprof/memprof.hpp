@@ -29,8 +29,9 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
+  const profile current = current_profile<State>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
-  std::fputs(to_text(current_profile<State>()).c_str(), stdout);
+  std::fputs(to_text(current).c_str(), stdout);
 }
 
 }  // namespace enabled

@@ -3,7 +3,7 @@
 #include <memprof/analysis/memory_fit.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/report/memory_fit_text.hpp>
-#include <memprof/trace/event_log.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -30,14 +30,14 @@ void train(memprof::memory_resource& memory) {
 }  // namespace
 
 TEST_CASE("memory fit: a capture without dispatch tells at which operation its program would run out of memory") {
-  memprof::event_log log;
-  auto capture = memprof::begin_capture({.mode = memprof::run_mode::no_dispatch, .log = &log});
+  memprof::trace recorded;
+  auto capture = memprof::begin_capture({.mode = memprof::run_mode::no_dispatch, .trace = &recorded});
   memprof::memory_resource memory{"cuda:0"};
   train(memory);
   capture.end();
 
-  memprof::allocation_sequence sequence{memprof::memory_space{"cuda:0"}.id()};
-  log.replay(sequence);
+  memprof::allocation_sequence sequence{"cuda:0"};
+  recorded.visit(sequence);
   REQUIRE(sequence.steps().size() == 4);
 
   memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf("max_split_size_mb:64");
@@ -46,8 +46,7 @@ TEST_CASE("memory fit: a capture without dispatch tells at which operation its p
   REQUIRE_FALSE(fit.fits());
   CHECK(fit.first_failure->requested == 60 * mib);
   CHECK(fit.first_failure->free() == 28 * mib);
-  const std::string operation =
-      memprof::operation_path(sequence, fit.first_failure->operation, *memprof::abi_1::process_registry.labels);
+  const std::string operation = memprof::operation_path(sequence, fit.first_failure->operation);
   CHECK(operation == "backward/scores");
   CHECK(memprof::to_text(fit, operation)
             .starts_with("It does not fit into 128.00 MB: 60.00 MB more are asked for in operation "

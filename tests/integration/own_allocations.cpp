@@ -35,11 +35,12 @@ memprof::space_profile recorded_in(Work work) {
 struct allocating_backend {
   static constexpr std::string_view name = "allocating";
 
-  void attach(memprof::event_sink& sink) {
+  void attach(memprof::event_sink& sink, const memprof::capture_options&) {
     buffer = std::make_unique<char[]>(5000);
     sink.allocate(memprof::memory_space{"told by a backend"}, buffer.get(), 77);
   }
-  void detach() noexcept { buffer.reset(); }
+  void detach(memprof::event_sink&) noexcept { buffer.reset(); }
+  void report_facts(memprof::event_sink&) { const std::string note(1000, 'x'); }
 
   std::unique_ptr<char[]> buffer;
   char own_state[3000] = {};

@@ -79,8 +79,9 @@ void operations_in_late_destructors() {
   for (std::thread& thread : threads) thread.join();
   capture.end();
   std::printf("operations of late destructors");
+  const memprof::profile profile = capture.profile();
   for (int number = 1; number <= 4; ++number) {
-    const memprof::operation_profile* const found = capture.profile().find_operation("late " + std::to_string(number));
+    const memprof::operation_profile* const found = profile.find_operation("late " + std::to_string(number));
     std::printf(" %lld", found == nullptr || found->usage.empty() ? 0LL : static_cast<long long>(found->usage[0].self_allocated));
   }
   std::puts("");

@@ -57,11 +57,14 @@ class name_tables {
     for (const std::string_view text : space_texts) model.labels.emplace_back(text);
     model.first_stamp = first_stamp;
     model.ns_per_stamp = ns_per_stamp;
+    clock_.add(first_stamp, 0);
+    constexpr std::uint64_t far = std::uint64_t{1} << 40;
+    clock_.add(first_stamp + far, static_cast<std::int64_t>(ns_per_stamp * static_cast<double>(far)));
   }
 
   [[nodiscard]] bool in_order() const { return in_order_; }
   [[nodiscard]] ledger_names ledger(bool is_complete) const {
-    return {labels_, space_labels_.data(), {first_stamp, ns_per_stamp}, is_complete};
+    return {labels_, space_labels_.data(), clock_, is_complete};
   }
 
   model_names model;
@@ -69,6 +72,7 @@ class name_tables {
  private:
   label_table labels_;
   std::array<label, memprof::ledger::max_spaces> space_labels_{};
+  clock_readings clock_;
   bool in_order_ = true;
 };
 

@@ -6,11 +6,13 @@
 #include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -124,7 +126,7 @@ class ledger {
     }
   }
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
   [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
@@ -133,13 +135,24 @@ class ledger {
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
-  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
-  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return too_deep_scopes_; }
+  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return operations_.unbalanced(); }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
+  /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
+  /// trace lacks.
+  [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
+  [[nodiscard]] std::uint64_t reentrant_events() const noexcept { return reentrant_events_; }
+  [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
+  /// Whether there are others, of which nobody knows how many.
+  [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// What turns stamps into time.
+  [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// Whether the capture's last event has come.
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes() + limits_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -148,6 +161,17 @@ class ledger {
  private:
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
+
+  /// Counts what an operation did in a space while it was open.
+  struct finish_operation {
+    ledger& owner;
+
+    void operator()(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) const noexcept {
+      operation_stats& stats = owner.spaces_[space]->operation(operation);
+      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+      note_peak(stats, usage.max_net, usage.self_max);
+    }
+  };
 
   struct space_limit {
     std::int64_t capacity;  ///< 0: none
@@ -189,12 +213,17 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::thread_begin: begin_thread(run, told.address); break;
+      case event_kind::thread_begin:
+        run.space_id = thread_state::no_space;
+        // Threads beyond the last number are taken for one: a program has a million before.
+        operations_.begin_thread(run, told.address, block::max_thread, finish_operation{*this});
+        break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
       if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
       return;
@@ -207,82 +236,38 @@ class ledger {
     }
   }
 
+  /// What the capture itself says, on whatever thread.
+  void apply_to_capture(const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::segment_end: end_segment(told.label, stamp_); break;
+      case event_kind::clock_reading: clock_.add(told.stamp, static_cast<std::int64_t>(told.address)); break;
+      case event_kind::lost_events:
+        dropped_events_ = told.address;
+        reentrant_events_ = told.bytes;
+        are_more_missing_ = told.tag != 0;
+        break;
+      case event_kind::capture_end: has_ended_ = true; break;
+      case event_kind::gap: missing_events_ += told.bytes; break;
+      default: ++rejected_events_; break;
+    }
+  }
+
   [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const auto number = static_cast<std::uint32_t>(told.address);
-    const auto outer = static_cast<std::uint32_t>(told.address >> 32);
-    if (number == 0 || outer != run.scopes.innermost_number()) [[unlikely]] {
-      if (number == 0) {
-        ++rejected_events_;
-        return;
-      }
-      close_lost_scopes(run, outer);
-    }
-    if (run.scopes.depth() >= scope_stack::max_depth) {
-      ++run.unfollowed_scopes;
-      ++too_deep_scopes_;
-      return;
-    }
-    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
-    const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
-    operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, number, tag})) ++rejected_events_;
+    if (!operations_.begin(run, told, finish_operation{*this})) ++rejected_events_;
   }
 
-  /// An operation may end after the one around it, and on another thread than it began on, as those of coroutines do.
   [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
-    if (told.address == run.scopes.innermost_number() && !run.scopes.empty() && run.scopes.innermost().name == told.label)
-        [[likely]]
-      return close_innermost(run);
-    const auto thread = static_cast<std::uint32_t>(told.address >> 32);
-    thread_state* const owner = thread == 0 ? &run : thread_of_number(thread);
-    if (owner == nullptr) return;  // the thread has gone, and its operations with it
-    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(told.address));
-    if (index != owner->scopes.depth() && owner->scopes[index].name == told.label) {
-      close_scope(*owner, index);
-    } else if (owner->unfollowed_scopes != 0) {
-      --owner->unfollowed_scopes;
-    } else {
-      ++unbalanced_scopes_;
-    }
-  }
-
-  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
-  [[gnu::cold, gnu::noinline]] void close_lost_scopes(thread_state& run, std::uint32_t outer) noexcept {
-    std::size_t kept = outer == 0 ? 0 : run.scopes.find(outer) + 1;
-    for (; kept < run.scopes.depth(); ++unbalanced_scopes_) close_innermost(run);
-  }
-
-  void close_innermost(thread_state& run) noexcept {
     run.space_id = thread_state::no_space;
-    const std::uint32_t operation = run.scopes.operation();
-    operations_.count_finished(operation);
-    run.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+    operations_.end(run, told, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
-  [[gnu::noinline]] void close_scope(thread_state& run, std::size_t index) noexcept {
-    run.space_id = thread_state::no_space;
-    const std::uint32_t operation = run.scopes[index].operation;
-    operations_.count_finished(operation);
-    run.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
-  }
-
-  void note_finished(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) noexcept {
-    operation_stats& stats = spaces_[space]->operation(operation);
-    if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-    note_peak(stats, usage.max_net, usage.self_max);
-  }
-
-  void begin_thread(thread_state& run, std::uint64_t number) noexcept {
-    while (!run.scopes.empty()) close_innermost(run);
-    run.unfollowed_scopes = 0;
-    // Threads beyond the last number are taken for one: a program has a million before.
-    run.thread = number < block::max_thread ? static_cast<std::uint32_t>(number) : block::max_thread;
-  }
-
-  [[nodiscard]] thread_state* thread_of_number(std::uint32_t number) noexcept {
+  /// The thread of that number, which will look anew at the space that it has turned to.
+  [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
     for (thread_state* thread : threads_) {
-      if (thread != nullptr && thread->thread == number) return thread;
+      if (thread == nullptr || thread->thread != number) continue;
+      thread->space_id = thread_state::no_space;
+      return thread;
     }
     return nullptr;
   }
@@ -340,10 +325,14 @@ class ledger {
   std::uint64_t segment_begin_;
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
-  std::uint64_t unbalanced_scopes_ = 0;
-  std::uint64_t too_deep_scopes_ = 0;
+  std::uint64_t dropped_events_ = 0;
+  std::uint64_t reentrant_events_ = 0;
+  std::uint64_t missing_events_ = 0;
+  bool are_more_missing_ = false;
+  bool has_ended_ = false;
+  clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
-  operation_tree operations_;
+  operation_follower operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;  ///< by ring
   detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called

@@ -9,7 +9,7 @@
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/label.hpp>
-#include <memprof/trace/time_scale.hpp>
+#include <memprof/trace/clock_readings.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace memprof {
 
 /// What a ledger's ids mean, and whether more events may come.
 struct ledger_names {
-  const label_table& labels;
+  name_view labels;
   const label* space_names;  ///< by id of memory space
-  time_scale time;
+  const clock_readings& time;
   bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
 };
 
@@ -34,7 +34,7 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 namespace detail {
 
 template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
   std::vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
@@ -126,7 +126,7 @@ template <class Ledger>
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
 template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const time_scale& time, std::int64_t live) {
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -267,8 +267,7 @@ class space_builder {
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its
-/// default.
+/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
@@ -302,7 +301,31 @@ template <class Ledger>
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
-  if (events.rejected_events() != 0) result.exact = false;
+  result.anomalies.dropped_events = static_cast<std::int64_t>(events.dropped_events());
+  result.anomalies.reentrant_events = static_cast<std::int64_t>(events.reentrant_events());
+  result.anomalies.missing_events = static_cast<std::int64_t>(events.missing_events());
+  if (events.rejected_events() + events.dropped_events() + events.reentrant_events() + events.missing_events() != 0 ||
+      events.are_more_missing()) {
+    result.exact = false;
+  }
+  return result;
+}
+
+/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  auto& events = fold.events();
+  profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
+  const capture_info info = fold.info();
+  result.library_version = info.library_version;
+  result.mode = info.mode;
+  result.device = info.device;
+  result.begin_unix_ns = info.begin_unix_ns;
+  result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
+  result.process = info.process;
+  result.facts = fold.facts();
   return result;
 }
 

@@ -26,7 +26,7 @@ namespace memprof::detail {
 template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
     peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
@@ -152,7 +152,7 @@ class live_set_builder {
 
   const Space& space_;
   const std::vector<std::string>& paths_;
-  const label_table& labels_;
+  name_view labels_;
   std::vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
 };

@@ -34,96 +34,50 @@ class attached_backends {
 
   /// As a capture keeps them.
   [[nodiscard]] static const backend_calls& calls() noexcept {
-    static constexpr bool any_describes = (can_describe<Backends> || ...);
-    static constexpr backend_calls calls{detach, any_describes ? describe : nullptr, destroy};
+    static constexpr backend_calls calls{detach, report_facts, destroy};
     return calls;
   }
 
  private:
   struct undo {
     void* source;
-    void (*detach)(void*);
-  };
-
-  template <class Source>
-  static constexpr bool can_describe = requires(const Source& source, profile& result) {
-    source.describe(result);
+    void (*detach)(void*, event_sink&);
   };
 
   template <class Source>
   void attach(Source& source, const capture_options& options) {
 #if defined(__cpp_exceptions)
     try {
-      attach_one(source, options);
+      source.attach(writer_, options);
     } catch (...) {
       while (attached_ > 0) {
         const undo& last = undo_[--attached_];
-        last.detach(last.source);
+        last.detach(last.source, writer_);
       }
       throw;
     }
 #else
-    attach_one(source, options);
+    source.attach(writer_, options);
 #endif
-    undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
-  }
-
-  template <class Source>
-  void attach_one(Source& source, const capture_options& options) {
-    if constexpr (requires { source.attach(sink_, options); }) {
-      source.attach(sink_, options);
-    } else {
-      source.attach(sink_);
-    }
+    undo_[attached_++] = {&source, [](void* attached, event_sink& writer) { static_cast<Source*>(attached)->detach(writer); }};
   }
 
   static void detach(void* self) noexcept {
-    std::apply([](auto&... source) { (source.detach(), ...); }, static_cast<attached_backends*>(self)->sources_);
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.detach(kept.writer_), ...); }, kept.sources_);
   }
 
-  static void describe(const void* self, profile& result) {
-    const auto describe_one = [&]<class Source>(const Source& source) {
-      if constexpr (can_describe<Source>) source.describe(result);
-    };
-    std::apply([&](const auto&... source) { (describe_one(source), ...); },
-               static_cast<const attached_backends*>(self)->sources_);
+  static void report_facts(void* self) {
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.report_facts(kept.writer_), ...); }, kept.sources_);
   }
 
   static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
 
-  event_sink sink_;
+  event_sink writer_;
   std::tuple<Backends...> sources_;
   undo undo_[sizeof...(Backends) + 1];
   std::size_t attached_ = 0;
-};
-
-/// The profile that a guard hands out. It knows how to delete it only once there is one: a member of type `profile` would have
-/// every unit that holds a guard compile the destructors of all its parts.
-class kept_profile {
- public:
-  kept_profile() noexcept = default;
-  kept_profile(kept_profile&& other) noexcept
-      : kept_(std::exchange(other.kept_, nullptr)), delete_kept_(std::exchange(other.delete_kept_, nullptr)) {}
-  kept_profile& operator=(kept_profile&&) = delete;
-  ~kept_profile() {
-    if (kept_ == nullptr) return;
-    const internal_guard hidden;  // another capture may have begun
-    delete_kept_(kept_);
-  }
-
-  template <class Profile = profile>
-  [[nodiscard]] Profile& make() {
-    if (kept_ == nullptr) {
-      const internal_guard hidden;
-      kept_ = new Profile;
-      delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
-    }
-    return *kept_;
-  }
-
- private:
-  profile* kept_ = nullptr;
-  void (*delete_kept_)(profile*) = nullptr;
 };
 
 }  // namespace detail
@@ -134,10 +88,9 @@ inline namespace enabled {
 /// equal names are kept as segments of their own.
 ///
 /// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
-/// once. Cost: emptying the rings and a pass over the operations; it never walks the live blocks. Thread-safe, as are all control
-/// calls.
+/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
 inline void snapshot(std::string_view name) noexcept {
-  if (!detail::end_segment(0, name)) detail::warn_of_late_snapshot(name);
+  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
 }
 
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
@@ -152,7 +105,8 @@ inline void clear() { detail::clear_session(); }
 
 /// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. A template only so
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden from
+/// the hooks, and so is the freeing of it. A template only so
 /// that units that read no profile do not compile what builds one; call it without arguments.
 template <class State = detail::capture_state>
 [[nodiscard]] profile current_profile() {
@@ -171,23 +125,23 @@ class [[nodiscard]] capture_guard {
 
   /// As the free function, for this guard's capture.
   void snapshot(std::string_view name) noexcept {
-    if (number_ == 0 || !detail::end_segment(number_, name)) detail::warn_of_late_snapshot(name);
+    if (number_ == 0 || !detail::record_segment_end(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
   void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
 
-  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
-  /// or after `clear`. A template for the reason that `current_profile` is one.
+  /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
+  /// template for the reason that `current_profile` is one.
   template <class State = detail::capture_state>
-  [[nodiscard]] const memprof::profile& profile() const {
-    memprof::profile& kept = profile_.make();
-    if (number_ == 0 || !detail::read_session<State>(number_, kept)) {
+  [[nodiscard]] memprof::profile profile() const {
+    memprof::profile result;
+    if (number_ == 0 || !detail::read_session<State>(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");
     }
-    return kept;
+    return result;
   }
 
   /// Lets go without ending: `end_capture` or the end of the process will.
@@ -195,7 +149,6 @@ class [[nodiscard]] capture_guard {
 
  private:
   std::uint32_t number_;
-  mutable detail::kept_profile profile_;
 };
 
 /// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
@@ -232,10 +185,7 @@ class [[nodiscard]] capture_guard {
   ~capture_guard() {}
   void snapshot(std::string_view) noexcept {}
   void end(std::string_view = end_segment_name) noexcept {}
-  [[nodiscard]] const memprof::profile& profile() const {
-    static const memprof::profile nothing;
-    return nothing;
-  }
+  [[nodiscard]] memprof::profile profile() const { return {}; }
   void release() noexcept {}
 };
 

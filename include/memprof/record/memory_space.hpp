@@ -3,6 +3,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/trace/space_id.hpp>
 
 #include <cstdint>
 #include <string>
@@ -21,7 +22,9 @@ namespace detail {
   }
   if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
   shared.space_names[shared.space_count] = wanted;
-  return static_cast<std::uint8_t>(shared.space_count++);
+  const auto id = static_cast<std::uint8_t>(shared.space_count++);
+  if (shared.define_space != nullptr) shared.define_space(shared, id);
+  return id;
 }
 
 [[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
@@ -44,6 +47,7 @@ class memory_space {
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
+  operator space_id() const noexcept { return {id_}; }  // implicit: it is what writers of events take
   bool operator==(const memory_space&) const = default;
 
  private:

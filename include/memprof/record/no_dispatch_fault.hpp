@@ -22,7 +22,7 @@ inline struct sigaction previous_fault_action {};
 
 /// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
 inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
-  const reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved != nullptr && reserved->contains(info->si_addr)) {
     constexpr std::string_view text =
         "memprof: the program touched memory that a NO_DISPATCH capture only counted: it was never allocated. Guard the work on "
@@ -52,17 +52,17 @@ inline void install_fault_handler() noexcept {}
 /// freed after the capture. False if the system has no room. Under the lock.
 [[nodiscard]] inline bool prepare_no_dispatch(registry& shared) noexcept {
   install_fault_handler();
-  if (shared.reserved.load(std::memory_order_relaxed) != nullptr) return true;
-  void* const pages = map_pages(sizeof(reserved_addresses));
+  if (shared.phantom.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const pages = map_pages(sizeof(phantom_addresses));
   if (pages == nullptr) return false;
-  auto* const reserved = new (pages) reserved_addresses;
+  auto* const reserved = new (pages) phantom_addresses;
   if (!reserved->is_usable()) {
-    reserved->~reserved_addresses();
-    unmap_pages(pages, sizeof(reserved_addresses));
+    reserved->~phantom_addresses();
+    unmap_pages(pages, sizeof(phantom_addresses));
     return false;
   }
   // Release pairs with the acquire loads of those who take and give back.
-  shared.reserved.store(reserved, std::memory_order_release);
+  shared.phantom.store(reserved, std::memory_order_release);
   return true;
 }
 

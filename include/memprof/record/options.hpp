@@ -17,7 +17,7 @@ enum class overflow : std::uint8_t {
 /// The name of the segment that ends with the capture, unless another is told.
 inline constexpr std::string_view end_segment_name = "END_TRACE";
 
-class event_log;
+class trace;
 
 /// How a capture records. The defaults lose nothing.
 struct capture_options {
@@ -28,7 +28,7 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  event_log* log = nullptr;                    ///< gets every event too, for replays; must live until the capture has ended
+  memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
 };
 
 }  // namespace memprof

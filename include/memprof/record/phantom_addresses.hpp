@@ -19,13 +19,13 @@ namespace memprof {
 /// They come from one range of the address space that is reserved without access, so a touch faults and the range costs no
 /// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; own memory grows
 /// with the greatest number of blocks that were free at once.
-class reserved_addresses {
+class phantom_addresses {
  public:
   /// Every address is a multiple of this, as those of device allocators are, and of what the caller asks for.
   static constexpr std::size_t least_alignment = 64;
 
   /// Reserves as much of the address space as the system allows, up to 64 TiB. Without any, `take` fails.
-  reserved_addresses() noexcept {
+  phantom_addresses() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     for (unsigned bits = 46; bits >= 36; --bits) {
@@ -38,9 +38,9 @@ class reserved_addresses {
     }
 #endif
   }
-  reserved_addresses(const reserved_addresses&) = delete;
-  reserved_addresses& operator=(const reserved_addresses&) = delete;
-  ~reserved_addresses() {
+  phantom_addresses(const phantom_addresses&) = delete;
+  phantom_addresses& operator=(const phantom_addresses&) = delete;
+  ~phantom_addresses() {
 #if defined(__unix__) || defined(__APPLE__)
     if (first_ != 0) ::munmap(reinterpret_cast<void*>(first_), last_ - first_);
 #endif

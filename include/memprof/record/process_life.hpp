@@ -35,11 +35,16 @@ inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
+  shared.backend_lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
-  if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
   if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
   shared.drain = nullptr;
+  shared.put_event = nullptr;
+  shared.define_name = nullptr;
+  shared.define_space = nullptr;
+  shared.add_facts = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);

@@ -198,8 +198,7 @@ inline void detach_ring(registry& shared, thread_slot& self) noexcept {
 /// What `make_room` did.
 enum class room : std::uint8_t { none, made, made_for_new_thread };
 
-/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock, unless the thread's ring is full and
-/// the capture drops.
+/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
 [[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
   if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
     return room::none;  // the capture is the parent's
@@ -260,7 +259,7 @@ template <class Pauses>
                                                       std::uint64_t bytes, std::uint64_t rest) noexcept {
   const errno_guard kept;  // locks and pages ask the system
   room found = room::none;
-  std::uint32_t thread = 0;
+  label thread_name = 0;
   {
     const activity_guard guard{self, activity::busy};
     const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
@@ -269,18 +268,19 @@ template <class Pauses>
     if (may_wait) {
       const registry_guard lock{shared};
       found = make_room(shared, self);
+      if (found == room::made_for_new_thread) thread_name = abi_1::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
       found = make_room(shared, self);
     }
-    if (found != room::none) thread = self.ring->thread;
   }
   if (found == room::none) {
     shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   if (found == room::made_for_new_thread) {
-    record_words<Pauses>(shared, self, thread, 0, rest_of({0, 0, 0, 0, event_kind::thread_begin, 0, 0}));
+    record_words<Pauses>(shared, self, self.ring->thread, thread_id(),
+                         rest_of({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
   }
   record_words<Pauses>(shared, self, address, bytes, rest);
 }

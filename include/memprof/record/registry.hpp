@@ -13,6 +13,12 @@
 #include <string_view>
 #include <type_traits>
 
+namespace memprof {
+
+struct fact_table;
+
+}  // namespace memprof
+
 namespace memprof::abi_1 {
 
 /// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
@@ -57,14 +63,21 @@ struct registry {
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
 
-  /// Empties all rings in order into the active capture's ledger. Called under the lock; null while there is no capture.
+  /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
+  /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
+  void (*put_event)(registry&, const event&) noexcept = nullptr;
+  /// Tell the active capture of a new name, a new memory space, and facts. Called under the lock; null likewise.
+  void (*define_name)(registry&, label) noexcept = nullptr;
+  void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
+  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
   void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
-  std::atomic<reserved_addresses*> reserved{nullptr};
+  std::atomic<phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
   std::atomic<hidden_blocks*> hidden{nullptr};
@@ -98,7 +111,10 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
     shared.space_names[cpu_space] = shared.labels->intern("cpu");
     shared.space_count = 1;
   }
-  return shared.labels->intern(text);
+  const std::size_t known = shared.labels->size();
+  const label id = shared.labels->intern(text);
+  if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
+  return id;
 }
 
 }  // namespace memprof::abi_1

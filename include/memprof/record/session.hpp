@@ -4,6 +4,7 @@
 #include <memprof/detail/pages.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_state.hpp>
+#include <memprof/record/kept_backends.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/memory_space.hpp>
@@ -31,8 +32,6 @@
 
 namespace memprof::detail {
 
-[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
-
 inline void check(const capture_options& options) {
   const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
     raise("begin_capture: capture_options::" + std::string{field} + " is " + std::to_string(value) + "; use " + allowed);
@@ -42,6 +41,9 @@ inline void check(const capture_options& options) {
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.trace != nullptr && !options.trace->empty()) {
+    raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
+  }
   for (const device_space& space : options.device.spaces) {
     if (space.capacity >= 0) continue;
     raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
@@ -49,28 +51,12 @@ inline void check(const capture_options& options) {
   }
 }
 
-using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
-
-/// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
-/// many memory spaces.
-[[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
-  device_space_ids ids{};
+/// Makes the memory spaces that the device limits. Throws `memprof::error` if the process has too many.
+inline void make_limited_spaces(registry& shared, const device_description& device) {
   for (std::size_t index = 0; index < device.space_count; ++index) {
     const device_space& space = device.spaces[index];
-    if (space.capacity == 0) continue;
-    ids[index] = id_of_space(shared, space.name.view());
-    if (ids[index] == any_space) raise_too_many_spaces(space.name.view());
+    if (space.capacity != 0 && id_of_space(shared, space.name.view()) == any_space) raise_too_many_spaces(space.name.view());
   }
-  return ids;
-}
-
-/// Gives those spaces their capacities. False if the system has no memory.
-[[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
-  for (std::size_t index = 0; index < device.space_count; ++index) {
-    const device_space& space = device.spaces[index];
-    if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
-  }
-  return true;
 }
 
 /// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
@@ -95,6 +81,7 @@ inline constinit void* reachable_backends = nullptr;
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
+  const lock_guard serial{shared.backend_lock};
   kept_backends of_last_capture;  // destroyed when the lock is free again
   const internal_guard hidden;
   const registry_guard lock{shared};
@@ -112,7 +99,7 @@ inline constinit void* reachable_backends = nullptr;
   }
   of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
-  const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
+  make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
@@ -122,10 +109,7 @@ inline constinit void* reachable_backends = nullptr;
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   auto* const state = new (pages) capture_state(options, shared);
   shared.capture = state;
-  if (!limit_spaces(state->events, options.device, limited_spaces)) {
-    (void)forget_capture(shared);  // it has no backends yet
-    raise("begin_capture: the system has no memory for the capacities of the device");
-  }
+  begin_trace(shared, *state, options);
   state->record_ns = measure_record_cost(shared);
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.dropped_events.store(0, std::memory_order_relaxed);
@@ -133,30 +117,12 @@ inline constinit void* reachable_backends = nullptr;
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
-  shared.drain = drain_into_capture;
+  connect_capture(shared);
   return shared.capture_count;
 }
 
 [[nodiscard]] inline std::uint32_t active_session() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
-/// Whether the caller is a signal handler that interrupted the profiler, whose lock this thread may hold.
-[[nodiscard]] inline bool interrupts_the_profiler() noexcept { return !is_outside(abi_1::this_thread); }
-
-/// Ends the present segment of capture `number`, or of whichever is active for 0. False if that is not active.
-inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
-  if (interrupts_the_profiler()) {
-    note_reentrant(abi_1::process_registry, activity::busy);
-    return true;
-  }
-  registry& shared = abi_1::process_registry;
-  const control_guard control;
-  const std::uint32_t active = active_session();
-  if (active == 0 || (number != 0 && active != number)) return false;
-  shared.drain(shared);
-  state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
-  return true;
 }
 
 /// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
@@ -168,6 +134,9 @@ inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
                static_cast<int>(name.size()), name.data());
 }
 
+/// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
+[[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
+
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
 [[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
@@ -177,43 +146,55 @@ inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
   return {};
 }
 
-/// Switches the backends of capture `number` off, if it is active and has any.
-inline void detach_backends_of(std::uint32_t number) noexcept {
-  const backend_calls* attached = nullptr;
+/// What the calls to a capture's backends need, so that they are made without the registry's lock.
+struct found_backends {
   void* backends = nullptr;
-  {
-    const control_guard control;
-    if (active_session() != number) return;
-    kept_backends& kept = state_of(abi_1::process_registry)->backends;
-    attached = kept.take_attached();
-    backends = kept.get();
-  }
-  if (attached == nullptr) return;
-  // Not under the lock: they may call us.
+  const backend_calls* calls = nullptr;
+  bool is_first_end = false;  ///< they were attached, and whoever asked detaches them
+};
+
+/// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
+[[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
+  const control_guard control;
+  if (number == 0 || active_session() != number) return {};
+  kept_backends& kept = state_of(abi_1::process_registry)->backends;
+  if (!kept.is_attached()) return {};
+  return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
+}
+
+/// Asks the backends of capture `number` for what they know beside events, if it is active and has any.
+inline void report_facts_of(std::uint32_t number) {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, false);
+  if (found.calls == nullptr) return;
   const nested_allocation hidden;
-  attached->detach(backends);
+  found.calls->report_facts(found.backends);
+}
+
+/// Switches the backends of capture `number` off, if it is active and has any, and asks them a last time.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, true);
+  if (!found.is_first_end) return;
+  const nested_allocation hidden;
+  found.calls->detach(found.backends);
+  found.calls->report_facts(found.backends);
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
 inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_session() != number) return false;
+  if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
-  const std::uint32_t other_registries = count_other_registries();
+  const bool lacks_modules = count_other_registries() != 0;
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
-  shared.drain = nullptr;
-  capture_state& state = *state_of(shared);
-  state.end_stamp = shared.stamps.next();
-  state.end_ns = monotonic_ns();
-  state.end_drains = shared.drains;
-  state.other_registries = other_registries;
-  state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
-  state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
-  state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
+  state_of(shared)->lacks_modules = lacks_modules;
+  end_trace(shared, *state_of(shared), name);
+  disconnect_capture(shared);
   return true;
 }
 
@@ -221,7 +202,8 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
-  kept_backends of_last_capture;  // destroyed when the lock is free again
+  const lock_guard serial{backend_lock()};
+  kept_backends of_last_capture;  // destroyed when the registry's lock is free again
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
@@ -230,13 +212,14 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return false;
+  report_facts_of(number == 0 ? active_session() : number);
   const internal_guard hidden;
   const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
   result = make_profile(shared, *state);
-  state->backends.describe(result);
   return true;
 }
 

@@ -8,7 +8,8 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/record/event_sink.hpp>
-#include <memprof/record/open_operation.hpp>
+#include <memprof/record/find_label.hpp>
+#include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 
@@ -20,30 +21,6 @@ namespace memprof {
 
 #if MEMPROF_ENABLED
 namespace detail {
-
-/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
-[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
-  registry& shared = abi_1::process_registry;
-  thread_slot& self = abi_1::this_thread;
-  const control_guard control;
-  const label id = abi_1::intern(shared, name);
-  if (self.has_ring() && id != 0) {
-    const std::string_view kept = shared.labels->text(id);
-    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
-  }
-  return id;
-}
-
-/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
-[[nodiscard]] inline label find_label(std::string_view name) noexcept {
-  const thread_slot& self = abi_1::this_thread;
-  const std::uint32_t hash = label_table::hash_of(name);
-  // Where the thread has no ring yet, nothing is found.
-  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
-  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
-    return cached.id;
-  return find_uncached_label(name, hash);
-}
 
 /// The id of a name known at compile time: one load after the first call.
 template <fixed_string Name>
@@ -97,7 +74,7 @@ class [[nodiscard]] operation_scope {
 
  private:
   std::uint32_t capture_;
-  detail::open_operation open_;
+  open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.

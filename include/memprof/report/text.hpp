@@ -58,7 +58,7 @@ template <std::same_as<profile> Profile = profile>
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty() && source.not_captured.empty()) return text;
+    if (source.spaces.empty() && source.facts.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }
@@ -70,8 +70,8 @@ template <std::same_as<profile> Profile = profile>
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }
-  detail::append_pytorch_operations(text, source.pytorch_operations, options);
-  detail::append_approximations(text, source.approximations, options);
+  detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
+  detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

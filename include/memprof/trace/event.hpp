@@ -12,7 +12,8 @@ enum class event_kind : std::uint8_t {
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
-  thread_begin,         ///< address: number of the thread whose events follow: no operation is open
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
+                        ///< system; label: its name
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
@@ -21,7 +22,23 @@ enum class event_kind : std::uint8_t {
   allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
   deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
   out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  segment_end,                  ///< label: the name of the segment that ends
+  clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
+  lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
+                                ///< of which nobody knows how many
+  capture_end,                  ///< the last event
+  gap,                          ///< bytes: events that are missing here; what is live now follows
+  live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
+  live_end,                     ///< from here on events are counted
 };
+
+/// The ring of events that no thread recorded: those about the capture itself.
+inline constexpr std::uint32_t no_ring_id = 0;
+
+/// Whether the kind's address is one of memory.
+[[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
+  return kind <= event_kind::annotate || (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+}
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;

@@ -17,7 +17,7 @@ using label = std::uint32_t;
 /// Stands between the parts of a name that has several, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
 
-/// Names and their ids. Equal text has one id, and the text of an id stays where it is for the table's life.
+/// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's life.
 ///
 /// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
 class label_table {
@@ -33,8 +33,12 @@ class label_table {
     }
   }
 
+  /// Names are cut to this many bytes, so that each fits into a piece of a trace.
+  static constexpr std::size_t max_name_bytes = std::size_t{32} * 1024;
+
   /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
   [[nodiscard]] label intern(std::string_view text) noexcept {
+    if (text.size() > max_name_bytes) text = text.substr(0, max_name_bytes);
     if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
     const std::uint32_t hash = hash_of(text);
     std::size_t slot = hash & (slots_.size() - 1);
@@ -47,12 +51,22 @@ class label_table {
     return slots_[slot] = static_cast<label>(entries_.size());
   }
 
+  /// Adds a text under the next id, whether it is known or not: for tables that follow another one. False if the system has no
+  /// memory for it.
+  bool append(std::string_view text) noexcept {
+    const char* const copy = store(text);
+    return copy != nullptr && entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), 0});
+  }
+
   /// The text of an id of this table; empty for 0 and for ids it never gave.
   [[nodiscard]] std::string_view text(label id) const noexcept {
     if (id == 0 || id > entries_.size()) return {};
     const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
     return {entries_[id - 1].text, size};
   }
+
+  /// How many names there are: their ids are 1 to that.
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
@@ -118,6 +132,21 @@ class label_table {
   std::size_t chunk_bytes_ = 0;
   char* next_ = nullptr;
   std::size_t free_ = 0;
+};
+
+/// The texts of ids, whoever keeps them. As long as its source does not move.
+class name_view {
+ public:
+  template <class Names>
+  name_view(const Names& source) noexcept  // implicit: it is what is asked for names
+      : source_(&source), text_([](const void* names, label id) noexcept { return static_cast<const Names*>(names)->text(id); }) {}
+
+  /// The text of an id; empty for 0 and for one that is not known.
+  [[nodiscard]] std::string_view text(label id) const noexcept { return text_(source_, id); }
+
+ private:
+  const void* source_;
+  std::string_view (*text_)(const void*, label) noexcept;
 };
 
 }  // namespace memprof

@@ -3,6 +3,7 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
@@ -74,8 +75,8 @@ class told_ledger {
   void snapshot(std::string_view name) { events.end_segment(labels_.intern(name), stamp_); }
   void tell(const event& told, std::uint32_t thread = 0) { events.apply(&told, &told + 1, thread); }
 
-  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), {}, false}); }
-  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), {}, true}); }
+  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, false}); }
+  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, true}); }
   [[nodiscard]] std::uint64_t next_stamp() { return stamp_ += 100; }
   [[nodiscard]] static std::uint16_t tag_of(category kind) { return static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1); }
 
@@ -87,6 +88,7 @@ class told_ledger {
   label_table labels_;
   std::array<label, ledger::max_spaces> spaces_{};
   std::size_t space_count_ = 0;
+  clock_readings clock_;
   std::uint64_t stamp_ = 0;
 };
 

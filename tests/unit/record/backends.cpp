@@ -2,6 +2,8 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/profile/fact/approximated_operation.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,27 +16,25 @@ std::string calls;
 template <char Letter>
 struct noting_backend {
   static constexpr std::string_view name = "noting";
-  void attach(memprof::event_sink&) { calls += Letter; }
-  void detach() noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
+  void attach(memprof::event_sink&, const memprof::capture_options&) { calls += Letter; }
+  void detach(memprof::event_sink&) noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
+  void report_facts(memprof::event_sink&) {}
 };
 
 struct telling_backend {
   static constexpr std::string_view name = "telling";
-  void attach(memprof::event_sink& sink) {
-    space = memprof::memory_space{"told"};
-    told_to = &sink;
-    sink.allocate(space, this, 100);
-  }
-  void detach() noexcept { told_to->deallocate(space, this, 100); }
+  void attach(memprof::event_sink& writer, const memprof::capture_options&) { writer.allocate(space, this, 100); }
+  void detach(memprof::event_sink& writer) noexcept { writer.deallocate(space, this, 100); }
+  void report_facts(memprof::event_sink&) {}
 
   memprof::memory_space space{"told"};
-  memprof::event_sink* told_to = nullptr;
 };
 
 struct refusing_backend {
   static constexpr std::string_view name = "refusing";
-  void attach(memprof::event_sink&) { throw std::runtime_error{"no device"}; }
-  void detach() noexcept { calls += '!'; }
+  void attach(memprof::event_sink&, const memprof::capture_options&) { throw std::runtime_error{"no device"}; }
+  void detach(memprof::event_sink&) noexcept { calls += '!'; }
+  void report_facts(memprof::event_sink&) {}
 };
 
 }  // namespace
@@ -74,38 +74,47 @@ TEST_CASE("backends: clear detaches those of the active capture") {
 
 namespace {
 
-struct describing_backend {
-  static constexpr std::string_view name = "describing";
-  ~describing_backend() { calls += '~'; }
+/// Knows how often it was asked.
+struct knowing_backend {
+  static constexpr std::string_view name = "knowing";
+  ~knowing_backend() { calls += '~'; }
   void attach(memprof::event_sink&, const memprof::capture_options& options) { device = options.device.name.view(); }
-  void detach() noexcept { calls += 'D'; }
-  void describe(memprof::profile& result) const { result.approximations.push_back({"aten::guess", std::string{device}, 2, 300}); }
+  void detach(memprof::event_sink&) noexcept { calls += 'D'; }
+  void report_facts(memprof::event_sink& writer) {
+    writer.add_facts(memprof::to_table<memprof::approximated_operation>({{"aten::guess", device, ++asked, 300}}));
+  }
 
   std::string device;
+  std::int64_t asked = 0;
 };
+
+std::vector<memprof::approximated_operation> known_to(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::approximated_operation>(profile.facts);
+}
 
 }  // namespace
 
-TEST_CASE("backends: what one describes is in every profile, until the capture is forgotten") {
+TEST_CASE("backends: what one knows beside events is in every profile, asked anew until the capture has ended") {
+  using rows = std::vector<memprof::approximated_operation>;
   calls.clear();
-  auto capture = memprof::begin_capture<noting_backend<'a'>, describing_backend>({.device = {"imagined"}});
-  const std::vector<memprof::approximated_operation> described{{"aten::guess", "imagined", 2, 300}};
-  CHECK(capture.profile().approximations == described);
+  auto capture = memprof::begin_capture<noting_backend<'a'>, knowing_backend>({.device = {"imagined"}});
+  CHECK(known_to(capture.profile()) == rows{{"aten::guess", "imagined", 1, 300}});
+  CHECK(known_to(memprof::current_profile()) == rows{{"aten::guess", "imagined", 2, 300}});
   capture.end();
   CHECK(calls == "aAD");
-  CHECK(capture.profile().approximations == described);
-  CHECK(memprof::current_profile().approximations == described);
+  CHECK(known_to(capture.profile()) == rows{{"aten::guess", "imagined", 3, 300}});
+  CHECK(known_to(memprof::current_profile()) == rows{{"aten::guess", "imagined", 3, 300}});
   memprof::clear();
   CHECK(calls == "aAD~");
 }
 
 TEST_CASE("backends: those of the last capture are destroyed when the next begins") {
   calls.clear();
-  memprof::begin_capture<describing_backend>().end();
+  memprof::begin_capture<knowing_backend>().end();
   CHECK(calls == "D");
   auto next = memprof::begin_capture();
   CHECK(calls == "D~");
-  CHECK(next.profile().approximations.empty());
+  CHECK(known_to(next.profile()).empty());
 }
 
 TEST_CASE("backends: what an allocator reserves and gives back is told beside what is allocated") {

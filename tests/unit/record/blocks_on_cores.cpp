@@ -19,17 +19,16 @@ using memprof::core_range;
 /// What the backend of a device tells of one program: where its circular buffers are, and a tensor that lives on.
 struct device_backend {
   static constexpr std::string_view name = "device";
-  void attach(memprof::event_sink& to) {
-    sink = &to;
-    sink->allocate_on_cores(l1, at(0x100000), 2048, {0, 0, 7, 7}, buffer_kind::buffer, memprof::category::parameter);
+  void attach(memprof::event_sink& writer, const memprof::capture_options&) {
+    writer.allocate_on_cores(l1, at(0x100000), 2048, {0, 0, 7, 7}, buffer_kind::buffer, memprof::category::parameter);
   }
-  void detach() noexcept {
-    sink->deallocate_circular_buffers(l1);
-    sink->deallocate_on_cores(l1, at(0x100000), {0, 0, 7, 7}, 2048);
+  void detach(memprof::event_sink& writer) noexcept {
+    writer.deallocate_circular_buffers(l1);
+    writer.deallocate_on_cores(l1, at(0x100000), {0, 0, 7, 7}, 2048);
   }
+  void report_facts(memprof::event_sink&) {}
 
   memprof::memory_space l1{"l1"};
-  memprof::event_sink* sink = nullptr;
 };
 
 }  // namespace

@@ -1,5 +1,4 @@
 #include <memprof/record/clock.hpp>
-#include <memprof/trace/time_scale.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -29,12 +28,4 @@ TEST_CASE("clock: the shared counter gives every stamp once") {
     last = next;
   }
   CHECK(wrong == 0);
-}
-
-TEST_CASE("clock: a time scale counts from its first stamp and never below 0") {
-  const memprof::time_scale scale{1000, 0.5};
-  CHECK(scale.to_ns(1000) == 0);
-  CHECK(scale.to_ns(0) == 0);
-  CHECK(scale.to_ns(1003) == 1);
-  CHECK(scale.to_ns(3000) == 1000);
 }

@@ -8,10 +8,10 @@
 #include <random>
 #include <set>
 
-using memprof::reserved_addresses;
+using memprof::phantom_addresses;
 
 TEST_CASE("reserved addresses: blocks in use never overlap, and each is aligned as asked") {
-  reserved_addresses reserved;
+  phantom_addresses reserved;
   REQUIRE(reserved.is_usable());
   struct block {
     std::size_t bytes;
@@ -31,7 +31,7 @@ TEST_CASE("reserved addresses: blocks in use never overlap, and each is aligned 
     const block wanted{random() % 40 == 0 ? std::size_t{1} << 30 : random() % 5000, std::size_t{1} << (random() % 14)};
     const auto address = reinterpret_cast<std::uintptr_t>(reserved.take(wanted.bytes, wanted.alignment));
     REQUIRE(address != 0);
-    misaligned += address % wanted.alignment != 0 || address % reserved_addresses::least_alignment != 0;
+    misaligned += address % wanted.alignment != 0 || address % phantom_addresses::least_alignment != 0;
     const auto next = in_use.lower_bound(address);
     overlaps += next != in_use.end() && address + wanted.bytes > next->first;
     if (next != in_use.begin()) {
@@ -45,7 +45,7 @@ TEST_CASE("reserved addresses: blocks in use never overlap, and each is aligned 
 }
 
 TEST_CASE("reserved addresses: a freed address serves the next block of its size, so a loop needs no more of them") {
-  reserved_addresses reserved;
+  phantom_addresses reserved;
   std::set<void*> seen;
   for (int step = 0; step < 10'000; ++step) {
     void* const first = reserved.take(1'000'000, 64);
@@ -60,7 +60,7 @@ TEST_CASE("reserved addresses: a freed address serves the next block of its size
 }
 
 TEST_CASE("reserved addresses: blocks of no bytes have addresses of their own") {
-  reserved_addresses reserved;
+  phantom_addresses reserved;
   void* const first = reserved.take(0, 1);
   void* const second = reserved.take(0, 1);
   CHECK(first != nullptr);
@@ -71,7 +71,7 @@ TEST_CASE("reserved addresses: blocks of no bytes have addresses of their own") 
 }
 
 TEST_CASE("reserved addresses: what does not fit is refused, not wrapped around") {
-  reserved_addresses reserved;
+  phantom_addresses reserved;
   CHECK(reserved.take(SIZE_MAX, 64) == nullptr);
   CHECK(reserved.take(std::size_t{1} << 62, 64) == nullptr);
   CHECK(reserved.take(64, std::size_t{1} << 62) == nullptr);

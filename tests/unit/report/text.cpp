@@ -1,3 +1,6 @@
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/report/text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -325,18 +328,18 @@ TEST_CASE("text: an allocation that the device had no memory for stands before t
 
 TEST_CASE("text: what could not be captured is a warning") {
   memprof::profile profile = training_step();
-  profile.not_captured = {"CUDA: there is no CUDA device"};
+  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(explanation(profile), "cpu.\nWARNING: NOT CAPTURED: CUDA: there is no CUDA device\nPeak of cpu: "));
   memprof::profile nothing;
-  nothing.not_captured = profile.not_captured;
+  nothing.facts = profile.facts;
   CHECK(contains(memprof::to_text(nothing), "WARNING: NOT CAPTURED: CUDA: there is no CUDA device\n"));
 }
 
 TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
   memprof::profile profile = training_step();
-  profile.pytorch_operations = {{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
-                                {"aten::relu", "", 1, 1'000, 0, -mib, mib}};
-  profile.approximations = {{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}};
+  profile.facts = {memprof::to_table<memprof::pytorch_operation>({{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
+                                                                  {"aten::relu", "", 1, 1'000, 0, -mib, mib}}),
+                   memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}})};
   CHECK(contains(explanation(profile),
                  "PyTorch operators:\n"
                  "      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n"

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
 
@@ -27,6 +28,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   if (on_the_way.reentrant_events != 0) {
     append_line(lines, counted(on_the_way.reentrant_events, "event was", "events were") +
                            " lost because a signal handler allocated or freed while another event was recorded");
+  }
+  if (on_the_way.missing_events != 0) {
+    append_line(lines, counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
   }
   if (on_the_way.rejected_events != 0) {
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
@@ -80,7 +84,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
 
 /// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
 void append_warning(auto& text, const auto& source) {
-  for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
+  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+    text += "WARNING: NOT CAPTURED: " + on_one_line(missing.source) + ": " + on_one_line(missing.reason) + '\n';
+  }
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";

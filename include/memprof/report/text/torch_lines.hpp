@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>

@@ -4,19 +4,11 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/open_operation.hpp>
 
 #include <cstdint>
 
 namespace memprof::detail {
-
-/// An operation that was begun and not ended: what its end needs, perhaps on another thread.
-struct open_operation {
-  std::uint32_t number = 0;  ///< counts the operations of its thread, from 1
-  std::uint32_t thread = 0;  ///< number of that thread; 0 if it could not record
-  std::uint32_t outer = 0;   ///< number of the operation around it
-  label name = 0;
-  label outer_name = 0;  ///< what was `thread_slot::innermost_name`
-};
 
 /// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
 [[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
