@@ -62,10 +62,10 @@ const std::string start = "cannot read a profile from 'run.json': ";
 }  // namespace
 
 TEST_CASE("json errors: text that is no JSON is told with file and byte offset") {
-  CHECK_THAT(error_in_text(R"({"a": tru})"), StartsWith(start + "it is no JSON from byte offset 9 on ("));
-  CHECK_THAT(error_in_text("{} x"), StartsWith(start + "it is no JSON from byte offset 3 on ("));
-  CHECK_THAT(error_in_text("{\"a\xff\": 1}"), StartsWith(start + "it is no JSON from byte offset 3 on ("));
-  CHECK_THAT(error_in_text(R"({"a": 1e999})"), StartsWith(start + "it is no JSON from byte offset 10 on (number overflow"));
+  CHECK_THAT(error_in_text(R"({"a": tru})"), StartsWith(start + "invalid JSON at byte 9 ("));
+  CHECK_THAT(error_in_text("{} x"), StartsWith(start + "invalid JSON at byte 3 ("));
+  CHECK_THAT(error_in_text("{\"a\xff\": 1}"), StartsWith(start + "invalid JSON at byte 3 ("));
+  CHECK_THAT(error_in_text(R"({"a": 1e999})"), StartsWith(start + "invalid JSON at byte 10 (number overflow"));
   CHECK_THAT(error_in_text(""), StartsWith(start + "it is empty ("));
 }
 
@@ -100,15 +100,14 @@ TEST_CASE("json errors: no damage of a byte leads to anything but a profile or a
 TEST_CASE("json errors: a deeply nested text neither crashes the reader nor the message") {
   constexpr std::size_t depth = 1'000'000;
   const std::string opened(depth, '[');
-  CHECK_THAT(error_in_text(opened), StartsWith(start + "it is cut off after 1000000 bytes"));
-  CHECK_THAT(error_in_text(opened + std::string(depth, ']')), Equals(start + "the document must be an object, not an array"));
+  CHECK_THAT(error_in_text(opened), Equals(start + "the document must be an object, not an array"));
 }
 
 TEST_CASE("json errors: another format or version is refused with what to do") {
   CHECK_THAT(error_in_text("[]"), Equals(start + "the document must be an object, not an array"));
   CHECK_THAT(error_in_text("{}"),
              Equals(start + "/format is missing: it does not hold a profile; write it again with memprof::write_json"));
-  CHECK_THAT(error_in_text(R"({"format": "other"})"), Equals(start + R"(/format must be "memprof-profile", not "other")"));
+  CHECK_THAT(error_in_text(R"({"format": "other"})"), Equals(start + R"(/format must be "memprof-profile", not "other" (byte 17))"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile"})"), Equals(start + "/version is missing"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": "1"})"),
              StartsWith(start + "/version must be an integer"));
@@ -175,14 +174,15 @@ TEST_CASE("json errors: an integer out of range is told with its path") {
     return error_in_text(text);
   };
   CHECK_THAT(with("\"duration_ns\":0", "\"duration_ns\":9223372036854775808"),
-             Equals(start + "/duration_ns must be an integer of at most 63 bits and a sign, not 9223372036854775808"));
+             Equals(start + "/duration_ns must be an integer of at most 63 bits and a sign, not 9223372036854775808 (byte " +
+                    std::to_string(whole.find("\"duration_ns\":0") + 32) + ")"));
   CHECK_THAT(with("\"duration_ns\":0", "\"duration_ns\":-9223372036854775809"),
              ContainsSubstring("/duration_ns must be an integer"));
   CHECK_THAT(with("\"address\":4096", "\"address\":18446744073709551616"), ContainsSubstring("/address must be an integer"));
   CHECK_THAT(
       with("\"address\":4096", "\"address\":-1"),
-      Equals(start + "/spaces/0/live_at_peak/largest_blocks/0/address must be an integer of at most 64 bits without a sign, "
-                     "not -1"));
+      StartsWith(start + "/spaces/0/live_at_peak/largest_blocks/0/address must be an integer of at most 64 bits without a "
+                         "sign, not -1 (byte "));
 }
 
 TEST_CASE("json errors: an index that leads nowhere is refused") {
