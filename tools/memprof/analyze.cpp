@@ -24,6 +24,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -80,6 +81,9 @@ std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, 
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
       complain(what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
+      status = bad_input;
+    } catch (const std::bad_alloc&) {
+      complain("'" + path + "': out of memory while reading it");
       status = bad_input;
     }
   }

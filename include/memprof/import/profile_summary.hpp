@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memprof/import/memory_summary.hpp>
+#include <memprof/profile/contradictions.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace memprof {
 
@@ -50,6 +52,9 @@ namespace detail {
     result.capacity = space.capacity;
   }
   if (space.first_shortfall.requested != 0) result.remarks.push_back(detail::shortfall_remark(captured, space));
+  for (std::string& sentence : contradictions(captured, space)) {
+    result.remarks.push_back("the profile contradicts itself: " + std::move(sentence));
+  }
   if (!captured.exact) result.remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
   if (!captured.complete) result.remarks.emplace_back("the capture had not ended: the bytes are those so far");
   if (captured.mode == run_mode::no_dispatch) {

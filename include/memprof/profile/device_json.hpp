@@ -59,8 +59,8 @@ inline constexpr auto later_fields<detail::device_space_document> =
     std::to_array<std::string_view>({"capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"});
 
 template <>
-inline constexpr auto field_names<detail::device_document> =
-    std::to_array<std::string_view>({"name", "layout", "core_columns", "core_rows", "spaces"});
+inline constexpr auto field_names<detail::device_document> = std::to_array<std::string_view>({"name", "layout", "core_columns",
+                                                                                              "core_rows", "spaces"});
 template <>
 inline constexpr auto later_fields<detail::device_document> = std::to_array<std::string_view>({"layout", "core_columns",
                                                                                                "core_rows"});

@@ -69,8 +69,8 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
   return result;
 }
 
-/// The profile in a JSON text, as `from_json`, in time proportional to the text and without a document in memory. Errors also name
-/// the byte offset. What is nested deeper than 100 levels, and a key that comes twice, is refused.
+/// The profile in a JSON text, as `from_json`, in time proportional to the text and without a document in memory. Errors also
+/// name the byte offset. What is nested deeper than 100 levels, and a key that comes twice, is refused.
 [[nodiscard]] inline profile parse_json(std::string_view text, std::string_view source = "JSON text") {
   detail::json_input input{text};
   return detail::read_profile(input, source);

@@ -106,8 +106,8 @@ class json_reader {
   /// After the last value.
   void finish() const {
     if (!is_format_known_) {
-      raise_about_document(source_, "/format is missing: it does not hold " + std::string{source_.what} + "; " +
-                                        std::string{source_.remedy});
+      raise_about_document(
+          source_, "/format is missing: it does not hold " + std::string{source_.what} + "; " + std::string{source_.remedy});
     }
     if (!is_version_known_) raise_about_document(source_, "/version is missing");
     if (!fault_.empty()) raise_about_document(source_, fault_);
@@ -164,10 +164,9 @@ class json_reader {
       raise_about_document(source_, unexpected_text(place, value, json_noun<std::int64_t>()));
     }
     if (written == rules_.version) return;
-    raise_about_document(source_, "/version is " + std::to_string(written) + ", and this memprof reads version " +
-                                      std::to_string(rules_.version) +
-                                      (written > rules_.version ? ": read it with a newer memprof"
-                                                                : ": there never was that version"));
+    raise_about_document(
+        source_, "/version is " + std::to_string(written) + ", and this memprof reads version " + std::to_string(rules_.version) +
+                     (written > rules_.version ? ": read it with a newer memprof" : ": there never was that version"));
   }
 
   /// At the end of the innermost object.
@@ -199,7 +198,8 @@ class json_reader {
     return " (byte " + std::to_string(input_->taken() - (is_number ? 2 : 1)) + ")";
   }
 
-  [[nodiscard]] std::string unexpected_text(const std::string& place, const json_value& found, const std::string& expected) const {
+  [[nodiscard]] std::string unexpected_text(const std::string& place, const json_value& found,
+                                            const std::string& expected) const {
     return (place.empty() ? "the document" : place) + " must be " + expected + ", not " + json_text(found) +
            byte_text(found.kind);
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <boost/pfr/core.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -52,7 +51,7 @@ struct json_field {
 /// How a value of one C++ type is read: `assign` takes a scalar, `append` makes room for an array's next element, and an object
 /// has `fields`.
 struct json_type {
-  std::string (*expected)();  ///< a noun: "a string"
+  std::string (*expected)();                                        ///< a noun: "a string"
   bool (*assign)(void* target, const json_value& value) = nullptr;  ///< false: it does not fit
   json_target (*append)(void* array) = nullptr;
   std::span<const json_field> fields = {};
@@ -76,6 +75,9 @@ struct json_type {
   target = value.natural;
   return value.kind == json_kind::natural;
 }
+
+/// A size, a count or a time.
+struct natural_integer {};
 
 [[nodiscard]] inline bool assign_value(double& target, const json_value& value) {
   switch (value.kind) {
@@ -119,6 +121,8 @@ template <class T>
     return "true or false";
   } else if constexpr (std::is_same_v<T, std::int64_t>) {
     return "an integer of at most 63 bits and a sign";
+  } else if constexpr (std::is_same_v<T, natural_integer>) {
+    return "an integer from 0 to 2^63-1";
   } else if constexpr (std::is_same_v<T, std::uint64_t>) {
     return "an integer of at most 64 bits without a sign";
   } else if constexpr (std::is_same_v<T, double>) {
@@ -138,6 +142,11 @@ template <class T>
 template <class T>
 inline constexpr json_type json_type_of{.expected = &json_noun<T>, .assign = &assign_to<T>};
 
+template <>
+[[nodiscard]] inline bool assign_to<natural_integer>(void* target, const json_value& value) {
+  return assign_value(*static_cast<std::int64_t*>(target), value) && value.kind == json_kind::natural;
+}
+
 template <class Element>
 [[nodiscard]] json_target append_to(void* array) {
   return {&json_type_of<Element>, &static_cast<std::vector<Element>*>(array)->emplace_back()};
@@ -149,23 +158,34 @@ inline constexpr json_type json_type_of<std::vector<Element>>{.expected = &json_
 
 template <class T, std::size_t Index>
 [[nodiscard]] void* field_of(void* object) {
-  return &boost::pfr::get<Index>(*static_cast<T*>(object));
+  return &field_at<Index>(*static_cast<T*>(object));
+}
+
+template <std::size_t Count>
+[[nodiscard]] constexpr bool is_among(const std::array<std::string_view, Count>& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+/// How the field of that index is read: not every integer may be negative.
+template <class T, std::size_t Index>
+[[nodiscard]] constexpr const json_type* type_of_field() {
+  using field = field_type<T, Index>;
+  if constexpr (std::is_same_v<field, std::int64_t>) {
+    if (!is_among(signed_fields<T>, field_names<T>[Index])) return &json_type_of<natural_integer>;
+  }
+  return &json_type_of<field>;
 }
 
 template <class T, std::size_t... Indexes>
 [[nodiscard]] constexpr std::array<json_field, sizeof...(Indexes)> make_json_fields(std::index_sequence<Indexes...>) {
-  const auto is_required = [](std::string_view name) {
-    const auto& later = later_fields<T>;
-    return std::find(later.begin(), later.end(), name) == later.end();
-  };
   return {json_field{.name = field_names<T>[Indexes],
-                     .is_required = is_required(field_names<T>[Indexes]),
-                     .type = &json_type_of<boost::pfr::tuple_element_t<Indexes, T>>,
+                     .is_required = !is_among(later_fields<T>, field_names<T>[Indexes]),
+                     .type = type_of_field<T, Indexes>(),
                      .of = &field_of<T, Indexes>}...};
 }
 
 template <reflected T>
-inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_sequence<boost::pfr::tuple_size_v<T>>{});
+inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_sequence<field_count<T>>{});
 
 template <reflected T>
 inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = json_fields_of<T>};

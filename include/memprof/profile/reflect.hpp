@@ -32,6 +32,11 @@ inline constexpr detail::not_reflected field_names{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> later_fields{};
 
+/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
+/// document in which one is negative is refused. Specialise it when such a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> signed_fields{};
+
 /// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
 template <class E>
 inline constexpr detail::not_reflected enumeration_names{};
@@ -70,6 +75,9 @@ inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"
                                                                                "by_category", "largest_blocks"});
 
 template <>
+inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
+
+template <>
 inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns"});
 
 template <>
@@ -78,7 +86,13 @@ inline constexpr auto field_names<segment_usage> = std::to_array<std::string_vie
      "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
 
 template <>
+inline constexpr auto signed_fields<segment_usage> = std::to_array<std::string_view>({"segment_change", "cumulative_current"});
+
+template <>
 inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
+
+template <>
+inline constexpr auto signed_fields<timeline_point> = std::to_array<std::string_view>({"peak", "current"});
 
 template <>
 inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
@@ -89,6 +103,9 @@ inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>
 template <>
 inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
     {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+
+template <>
+inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
 
 template <>
 inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
@@ -124,6 +141,9 @@ inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::st
                                                                                             "operation", "segment", "time_ns"});
 
 template <>
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns"});
+
+template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
                                                                                     "cumulative_peak",
                                                                                     "cumulative_current",
@@ -148,6 +168,9 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "further_out_of_memory"});
 
 template <>
+inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
+
+template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
                                                                                      "first_shortfall", "cores", "reserved",
                                                                                      "streams", "out_of_memory",
@@ -159,13 +182,23 @@ inline constexpr auto field_names<operation_usage> =
                                      "self_freed", "allocation_count", "deallocation_count", "peak", "self_peak", "live"});
 
 template <>
+inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
+                                                                                        "max_delta"});
+
+template <>
 inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
                                                                                         "usage"});
+
+template <>
+inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
 
 template <>
 inline constexpr auto field_names<pytorch_operation> = std::to_array<std::string_view>({"name", "input_shapes", "count",
                                                                                         "cpu_time_ns", "device_time_ns",
                                                                                         "cpu_memory", "device_memory"});
+
+template <>
+inline constexpr auto signed_fields<pytorch_operation> = std::to_array<std::string_view>({"cpu_memory", "device_memory"});
 
 template <>
 inline constexpr auto field_names<approximated_operation> = std::to_array<std::string_view>({"name", "cause", "count", "bytes"});
@@ -183,6 +216,9 @@ template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
     {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
      "pytorch_operations", "approximations", "not_captured", "anomalies", "cost"});
+
+template <>
+inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations",
@@ -214,6 +250,16 @@ constexpr bool names_every_field(type_list<Types...>) {
 static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
 
 }  // namespace detail
+
+/// How many fields a struct has, the type of the one of an index, and that field itself.
+template <reflected T>
+inline constexpr std::size_t field_count = field_names<T>.size();
+template <reflected T, std::size_t Index>
+using field_type = boost::pfr::tuple_element_t<Index, T>;
+template <std::size_t Index, reflected T>
+[[nodiscard]] constexpr auto& field_at(T& value) {
+  return boost::pfr::get<Index>(value);
+}
 
 /// Calls `function(name, field)` for each field of `value`, in the order of declaration.
 template <class T, class Function>

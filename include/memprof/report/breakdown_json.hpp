@@ -80,6 +80,7 @@ template <class T>
           {"device", summary.device},
           {"device_memory", breakdown.device_memory},
           {"device_memory_source", device_memory_source_names[static_cast<std::size_t>(breakdown.device_memory_from)]},
+          {"fits", value_or_null(breakdown.fits())},
           {"usage_percent", value_or_null(breakdown.usage_percent())},
           {"peak_segment", value_or_null(summary.peak_segment)},
           {"peak_parts", parts_value(breakdown)},

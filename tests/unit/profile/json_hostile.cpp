@@ -87,7 +87,8 @@ TEST_CASE("json hostile: numbers of any length are refused without being shown")
              StartsWith(start + "/begin_unix_ns must be an integer of at most 63 bits and a sign, not a long number (byte "));
   const std::string before = begin + R"("begin_unix_ns":)";
   const std::string found = error_in(before + digits + "}");
-  CHECK(found.starts_with(start + "invalid JSON at byte " + std::to_string(before.size() + digits.size() - 1) + " (number overflow"));
+  CHECK(found.starts_with(start + "invalid JSON at byte " + std::to_string(before.size() + digits.size() - 1) +
+                          " (number overflow"));
   CHECK(found.size() < 400);
 }
 
@@ -110,7 +111,8 @@ TEST_CASE("json hostile: keys may come in any order, and what the document is ex
   CHECK(memprof::parse_json(sorted.dump()) == memprof_tests::small_profile());
 
   sorted["approximations"] = 1;
-  CHECK_THAT(error_in(sorted.dump()), Equals(start + "/approximations must be an array, not 1" + byte_of(sorted.dump().find("1,\"begin_unix_ns\""))));
+  CHECK_THAT(error_in(sorted.dump()),
+             Equals(start + "/approximations must be an array, not 1" + byte_of(sorted.dump().find("1,\"begin_unix_ns\""))));
   sorted["version"] = 2;
   CHECK_THAT(error_in(sorted.dump()), StartsWith(start + "/version is 2, and this memprof reads version 1"));
   sorted["format"] = "other";
