@@ -14,9 +14,12 @@ int main() {
   auto capture = memprof::begin_capture();
   void* const block = memory.allocate(1);
   reinterpret_cast<plugin_allocate_function*>(dlsym(plugin, "plugin_allocate"))(100);
+  const memprof::profile during = memprof::current_profile();
   capture.end();
   std::fflush(stderr);
   const memprof::profile& profile = capture.profile();
   std::printf("%s: %lld byte\n", profile.exact ? "exact" : "not exact", static_cast<long long>(profile.space("dso").allocations));
+  std::printf("while it ran: %zu, then: %zu\n", during.unrecorded_modules.size(), profile.unrecorded_modules.size());
+  std::fputs(memprof::to_text(profile).c_str(), stdout);
   memory.deallocate(block, 1);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/capture/options.hpp>
+#include <memprof/capture/other_registries.hpp>
 #include <memprof/core/clock.hpp>
 #include <memprof/core/drain.hpp>
 #include <memprof/core/event_log.hpp>
@@ -12,6 +13,7 @@
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
@@ -87,7 +89,7 @@ struct capture_state {
   std::uint64_t profiler_bytes_at_million = 0;
   std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
   std::uint64_t reentrant_events = 0;
-  std::uint32_t other_registries = 0;  ///< libraries whose events are missing
+  module_paths other_registries;  ///< libraries whose events are missing, as found last
   double record_ns = 0;
   event_log* log;  ///< null: events are not kept
   kept_backends backends;
@@ -142,7 +144,12 @@ template <class State>
   const std::uint64_t reentrant = has_ended ? state.reentrant_events : shared.reentrant_events.load(std::memory_order_relaxed);
   result.anomalies.dropped_events = static_cast<std::int64_t>(dropped);
   result.anomalies.reentrant_events = static_cast<std::int64_t>(reentrant);
-  if (dropped != 0 || reentrant != 0 || state.other_registries != 0) result.exact = false;
+  if (dropped != 0 || reentrant != 0) result.exact = false;
+  for (std::size_t begin = 0; begin < state.other_registries.size();) {
+    result.exact = false;
+    result.unrecorded_modules.emplace_back(state.other_registries.data() + begin);
+    begin += result.unrecorded_modules.back().size() + 1;
+  }
 
   const std::uint64_t events = state.events.events();
   result.cost.events = static_cast<std::int64_t>(events);

@@ -197,7 +197,8 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number) return false;
   detach_backends_of(number);
-  const std::uint32_t other_registries = count_other_registries();
+  module_paths other_registries = find_other_registries();
+  warn_about_other_registries(other_registries);
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
@@ -208,7 +209,7 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   state.end_stamp = shared.stamps.next();
   state.end_ns = monotonic_ns();
   state.end_drains = shared.drains;
-  state.other_registries = other_registries;
+  state.other_registries = std::move(other_registries);
   state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
   state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
   state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
@@ -228,10 +229,14 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
+  module_paths other_registries = find_other_registries();
   const control_guard control;
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
-  if (shared.drain != nullptr) shared.drain(shared);
+  if (shared.drain != nullptr) {
+    shared.drain(shared);
+    state->other_registries = std::move(other_registries);  // of a capture that has ended, those that were there at its end count
+  }
   result = make_profile(shared, *state);
   state->backends.describe(result);
   return true;

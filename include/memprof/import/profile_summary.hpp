@@ -56,6 +56,10 @@ namespace detail {
     result.remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
   if (!captured.exact) result.remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
+  for (const std::string& path : captured.unrecorded_modules) {
+    result.remarks.push_back("what " + path +
+                             " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+  }
   if (!captured.complete) result.remarks.emplace_back("the capture had not ended: the bytes are those so far");
   if (captured.mode == run_mode::no_dispatch) {
     result.remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");

@@ -345,6 +345,8 @@ struct profile {
   std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
   std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
   std::vector<std::string> not_captured;               ///< what a backend was to watch and could not, and why
+  /// Paths of loaded libraries that had a registry of their own, so that what they allocated is missing (core/registry.hpp).
+  std::vector<std::string> unrecorded_modules;
   event_anomalies anomalies;
   profiler_cost cost;
 

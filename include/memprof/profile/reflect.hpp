@@ -215,14 +215,14 @@ inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_v
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
     {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
-     "pytorch_operations", "approximations", "not_captured", "anomalies", "cost"});
+     "pytorch_operations", "approximations", "not_captured", "unrecorded_modules", "anomalies", "cost"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations",
-                                                                               "not_captured"});
+                                                                               "not_captured", "unrecorded_modules"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>

@@ -32,6 +32,11 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
                            " rejected: impossible values, or no memory to keep them");
   }
+  for (const std::string& path : source.unrecorded_modules) {
+    append_line(lines, "what " + on_one_line(path) +
+                           " allocated is missing: it has a registry of its own; link the executable with -rdynamic (CMake: "
+                           "ENABLE_EXPORTS ON)");
+  }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;
     if (untracked.count == 0) continue;

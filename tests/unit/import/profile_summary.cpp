@@ -41,6 +41,18 @@ TEST_CASE("profile summary: what makes a profile's numbers doubtful is a remark"
   CHECK(!summary.peak_segment);
 }
 
+TEST_CASE("profile summary: libraries whose events are missing are named, with what to do") {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.exact = false;
+  profile.unrecorded_modules = {"/opt/plugin.so"};
+  profile.spaces.emplace_back();
+  const memprof::memory_summary summary = memprof::summarize(profile, profile.spaces.front(), "run.json");
+  REQUIRE(summary.remarks.size() == 2);
+  CHECK(summary.remarks[1] ==
+        "what /opt/plugin.so allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+}
+
 TEST_CASE("profile summary: it has the capacity, and a remark on the first allocation beyond it") {
   memprof::profile profile;
   profile.complete = true;

@@ -59,7 +59,7 @@ TEST_CASE("json: the document begins with its format and version, then has the f
   for (const auto& member : document.items()) keys += member.key() + " ";
   CHECK(keys ==
         "format version library_version mode device exact complete begin_unix_ns duration_ns segments spaces operations "
-        "pytorch_operations approximations not_captured anomalies cost ");
+        "pytorch_operations approximations not_captured unrecorded_modules anomalies cost ");
   CHECK(document["format"] == "memprof-profile");
   CHECK(document["version"] == 1);
 }
