@@ -31,17 +31,6 @@ inline constexpr std::array<std::string_view, peak_parts> peak_part_titles{"Othe
 
 namespace detail {
 
-/// The text of a number with a comma between groups of three digits before its point.
-[[nodiscard]] inline std::string with_thousands(std::string digits) {
-  const std::size_t first = digits.starts_with('-') ? 1 : 0;
-  const std::size_t point = digits.find('.');
-  for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
-    index -= 3;
-    digits.insert(index, 1, ',');
-  }
-  return digits;
-}
-
 [[nodiscard]] inline double in_megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
 /// "1,863.25 MB".

@@ -46,14 +46,6 @@ namespace detail {
   return right_aligned(decimal(static_cast<double>(bytes) / 0x1p30, 3), 7);
 }
 
-/// The digits of a number, in groups of three.
-[[nodiscard]] inline std::string grouped_digits(std::int64_t number) {
-  std::string digits = std::to_string(number);
-  const std::size_t first = digits.starts_with('-') ? 1 : 0;
-  for (std::size_t index = digits.size(); index > first + 3;) digits.insert(index -= 3, 1, ',');
-  return digits;
-}
-
 /// A bar of `value` in `greatest`; halves are rounded to even, as Python does.
 [[nodiscard]] inline std::string estimate_bar(std::int64_t value, std::int64_t greatest) {
   constexpr std::size_t width = 40;
@@ -75,8 +67,8 @@ namespace detail {
   std::vector<std::vector<std::string>> rows{{"Bucket", "Params", "FP32 GiB", "BF16 GiB", "FP32 Bar", "BF16 Bar"}};
   for (std::size_t index = 0; index < estimate.buckets.size(); ++index) {
     const estimated_bytes& bucket = estimate.buckets[index];
-    rows.push_back({std::string{estimate_bucket_names[index]}, grouped_digits(bucket.parameters), gibibytes(bucket.fp32_bytes),
-                    gibibytes(bucket.bf16_bytes), estimate_bar(bucket.fp32_bytes, greatest),
+    rows.push_back({std::string{estimate_bucket_names[index]}, with_thousands(std::to_string(bucket.parameters)),
+                    gibibytes(bucket.fp32_bytes), gibibytes(bucket.bf16_bytes), estimate_bar(bucket.fp32_bytes, greatest),
                     estimate_bar(bucket.bf16_bytes, greatest)});
   }
   return aligned_table(rows);
@@ -105,7 +97,7 @@ namespace detail {
   for (const estimated_operation& operation : top_contributors(estimate)) {
     if (rows.size() > top_k) break;
     rows.push_back({std::string{to_string(operation.bucket)}, operation.name, std::to_string(operation.count),
-                    detail::shape_text(operation.shape), detail::grouped_digits(operation.total.parameters),
+                    detail::shape_text(operation.shape), detail::with_thousands(std::to_string(operation.total.parameters)),
                     detail::gibibytes(operation.total.fp32_bytes), detail::gibibytes(operation.total.bf16_bytes)});
   }
   return text + detail::aligned_table(rows);

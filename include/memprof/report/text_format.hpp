@@ -56,4 +56,15 @@ namespace memprof::detail {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
+/// The text of a number with a comma between groups of three digits before its point.
+[[nodiscard]] inline std::string with_thousands(std::string digits) {
+  const std::size_t first = digits.starts_with('-') ? 1 : 0;
+  const std::size_t point = digits.find('.');
+  for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
+    index -= 3;
+    digits.insert(index, 1, ',');
+  }
+  return digits;
+}
+
 }  // namespace memprof::detail
