@@ -18,8 +18,8 @@ namespace memprof::detail {
 
 /// What a document has to say of itself, and how strictly it is read.
 struct json_rules {
-  std::string_view format;            ///< what its key "format" says
-  std::int64_t version;               ///< what its key "version" says
+  std::string_view format = {};       ///< what its key "format" says; empty: it need not say anything of itself
+  std::int64_t version = 0;           ///< what its key "version" says, if it has a format
   bool refuses_unknown_keys = false;  ///< for files that people write: an unknown key is a misspelt one
 };
 
@@ -51,7 +51,8 @@ struct json_rules {
 /// another format or of a newer version explains more.
 class json_reader {
  public:
-  /// `input` tells the byte offsets for errors; null if the values do not come from a text.
+  /// Without a type in `root` everything is skipped. `input` tells the byte offsets for errors; null if the values do not come
+  /// from a text.
   json_reader(json_target root, const document_source& source, const json_rules& rules, const json_input* input = nullptr)
       : root_{root}, source_{source}, rules_{rules}, input_{input} {}
 
@@ -85,7 +86,7 @@ class json_reader {
   }
 
   void name(std::string_view key) {
-    if (depth_ == 1) {
+    if (depth_ == 1 && !rules_.format.empty()) {
       slot_ = key == "format" ? key_slot::format : key == "version" ? key_slot::version : key_slot::field;
       if (slot_ != key_slot::field) return;
     }

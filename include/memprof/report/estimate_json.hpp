@@ -35,8 +35,10 @@ template <class Row, class Bytes, class Value>
 
 [[nodiscard]] inline nlohmann::ordered_json bucket_totals(const shape_estimate& estimate, std::int64_t estimated_bytes::*bytes) {
   std::vector<std::pair<std::string_view, estimated_bytes>> rows;
-  for (std::size_t index = 0; index < estimate.buckets.size(); ++index) {
-    rows.emplace_back(estimate_bucket_names[index], estimate.buckets[index]);
+  // Of equal ones the first is the one that the forward pass fills first.
+  using enum estimate_bucket;
+  for (const estimate_bucket bucket : {input_projects, per_layer_attention, per_layer_mlp, output_project, others}) {
+    rows.emplace_back(to_string(bucket), estimate.bucket(bucket));
   }
   return sorted_values(
       rows, [bytes](const auto& row) { return row.second.*bytes; },

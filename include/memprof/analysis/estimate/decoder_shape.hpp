@@ -65,7 +65,7 @@ struct estimated_operation {
 struct shape_estimate {
   decoder_shape shape;
   std::array<estimated_bytes, estimate_bucket_names.size()> buckets{};  ///< in the order of `estimate_bucket`
-  std::vector<estimated_operation> operations{};                        ///< in the order of the forward pass
+  std::vector<estimated_operation> operations{};                        ///< in the order of the forward pass, masks last
 
   [[nodiscard]] const estimated_bytes& bucket(estimate_bucket which) const noexcept {
     return buckets[static_cast<std::size_t>(which)];
@@ -168,9 +168,6 @@ class shape_estimator {
   detail::shape_estimator estimate{shape};
   using enum estimate_bucket;
   constexpr bool is_mask = true;
-  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, is_mask);
-  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, is_mask);
-  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, is_mask);
   estimate.add(input_projects, "dec_layers.*.multi_head_attention.packed_proj", l, {b, t, packed_width.value()},
                l * (d * packed_width + packed_width));
   estimate.add(per_layer_attention, "dec_layers.*.multi_head_attention.softmax.in(scores)", l, {b, h, t, t});
@@ -178,6 +175,9 @@ class shape_estimator {
   estimate.add(per_layer_mlp, "dec_layers.*.linear1", l, {b, t, mlp_width.value()}, l * (d * mlp_width + mlp_width));
   estimate.add(per_layer_mlp, "dec_layers.*.linear2", l, {b, t, d.value()}, l * (mlp_width * d + d));
   estimate.add(output_project, "output_proj", 1, {b, t, v.value()}, d * v + v);
+  estimate.add(others, "dec_layers.*.attention_mask(bool)", l, {b, 1, t, t}, 0, is_mask);
+  estimate.add(others, "dec_layers.*.causal_mask(bool)", l, {t, t}, 0, is_mask);
+  estimate.add(others, "key_padding_mask(bool)", 1, {b, t}, 0, is_mask);
   // Of operations whose results the estimate leaves out: attention's output layer, embeddings, normalisations.
   estimate.add_parameters(per_layer_attention, l * (d * d + d));
   estimate.add_parameters(others, v * d + l * (d * 4));
