@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -29,6 +30,12 @@ template <class T>
     for (const auto& element : source) array.push_back(to_value(element));
     return array;
   }
+}
+
+/// The value, or null.
+template <class T>
+[[nodiscard]] nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
 }
 
 /// The text of a document, one line a value, so that line-based tools can compare two. Invalid UTF-8 becomes U+FFFD.

@@ -25,12 +25,6 @@ inline constexpr std::int64_t breakdown_json_version = 1;
 
 namespace detail {
 
-/// The value, or null.
-template <class T>
-[[nodiscard]] nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
 [[nodiscard]] inline nlohmann::ordered_json to_value(const compared_size& size) {
   return {{"actual", value_or_null(size.actual)},
           {"expected", value_or_null(size.expected)},

@@ -61,6 +61,13 @@ namespace detail {
   return text + ")";
 }
 
+/// "B=64, T=1024, D=768, H=8, L=12, V=33283".
+[[nodiscard]] inline std::string config_text(const decoder_shape& shape) {
+  return "B=" + std::to_string(shape.batch_size) + ", T=" + std::to_string(shape.seq_len) +
+         ", D=" + std::to_string(shape.d_model) + ", H=" + std::to_string(shape.n_heads) + ", L=" + std::to_string(shape.layers) +
+         ", V=" + std::to_string(shape.vocab_size());
+}
+
 [[nodiscard]] inline std::string bucket_table(const shape_estimate& estimate) {
   std::int64_t greatest = 0;
   for (const estimated_bytes& bucket : estimate.buckets) greatest = std::max(greatest, bucket.fp32_bytes);
@@ -87,12 +94,9 @@ namespace detail {
 
 /// The report of an estimate, with its `top_k` largest operations. GiB is 2^30 bytes.
 [[nodiscard]] inline std::string to_text(const shape_estimate& estimate, std::size_t top_k = 12) {
-  const decoder_shape& shape = estimate.shape;
-  const auto field = [](const char* name, std::int64_t value) { return std::string{name} + "=" + std::to_string(value); };
-  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + field("B", shape.batch_size) + ", " +
-                     field("T", shape.seq_len) + ", " + field("D", shape.d_model) + ", " + field("H", shape.n_heads) + ", " +
-                     field("L", shape.layers) + ", " + field("V", shape.vocab_size()) + "\n\n" + detail::bucket_table(estimate) +
-                     "\nTop " + std::to_string(top_k) + " contributors (aggregated by op type):\n";
+  std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) + "\n\n" +
+                     detail::bucket_table(estimate) + "\nTop " + std::to_string(top_k) +
+                     " contributors (aggregated by op type):\n";
   std::vector<std::vector<std::string>> rows{{"Bucket", "Op", "Count", "Shape", "Params", "FP32 GiB", "BF16 GiB"}};
   for (const estimated_operation& operation : top_contributors(estimate)) {
     if (rows.size() > top_k) break;

@@ -43,6 +43,8 @@ struct layer_implementation {
   /// Residual sums, the loss, and the gradients of logits and GELUs are computed in the memory of an operand; else each is a
   /// tensor of its own.
   bool works_in_place = true;
+
+  bool operator==(const layer_implementation&) const = default;
 };
 
 /// examples/nano_gpt.
