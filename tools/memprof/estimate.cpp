@@ -103,6 +103,7 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   int status = success;
   const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   const memprof::shape_estimate estimate = memprof::estimate_shape(decoder.shape);
+  if (arguments.runs_step) require_train_step(decoder.model, arguments.real_step);
   std::optional<memprof::training_estimate> step;
   memprof::training_setup& setup = arguments.training.setup;
   if (arguments.estimates_step) {

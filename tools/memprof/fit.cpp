@@ -22,6 +22,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -97,6 +98,27 @@ nlohmann::ordered_json value_of(const std::optional<memprof::step_need>& need) {
   return {{"peak_bytes", need->peak}, {"reserved_bytes", memprof::detail::value_or_null(need->reserved)}, {"fits", need->fits}};
 }
 
+nlohmann::ordered_json document_of(const memprof::device_description& device, bool seeks_sequence,
+                                   const std::vector<memprof::fit_row>& rows, const std::vector<std::string>& confirmations,
+                                   const std::vector<std::string>& presets) {
+  nlohmann::ordered_json found = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const memprof::fit_answer& answer = rows[index].answer;
+    found.push_back({{"recompute", index == 1},
+                     {"size", answer.size},
+                     {"need", value_of(answer.need)},
+                     {"one_more", value_of(answer.one_more)},
+                     {"confirmation", confirmations[index]},
+                     {"smallest_preset", presets[index]}});
+  }
+  return {{"format", "memprof-fit"},
+          {"version", 1},
+          {"device", std::string{device.name.view()}},
+          {"capacity", device.tensor_space().capacity},
+          {"sought", seeks_sequence ? "seq_len" : "batch_size"},
+          {"found", found}};
+}
+
 int run_fit(fit_arguments& arguments, const CLI::App& command) {
   chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   memprof::training_setup& setup = arguments.training.setup;
@@ -107,6 +129,12 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   // A model with learned positions has no more of them; without, longer sequences are only slower to learn.
   const std::int64_t longest = decoder.model.positions;
 
+  std::vector<memprof::fit_row> rows;
+  for (const bool recompute : {false, true}) {
+    setup.recompute_blocks = recompute;
+    rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
+  }
+
   const memprof::device_space& space = setup.device.tensor_space();
   std::printf("Fit: %s, %s of %s%s\n", std::string{setup.device.name.view()}.c_str(),
               memprof::detail::gibibytes_text(space.capacity).c_str(), std::string{space.name.view()}.c_str(),
@@ -116,11 +144,6 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   std::printf("Fixed: %s\n\n", arguments.seeks_sequence ? ("B=" + std::to_string(setup.batch_size)).c_str()
                                                         : ("T=" + std::to_string(setup.seq_len)).c_str());
 
-  std::vector<memprof::fit_row> rows;
-  for (const bool recompute : {false, true}) {
-    setup.recompute_blocks = recompute;
-    rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
-  }
   std::fputs(memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch").c_str(), stdout);
 
   int status = success;
@@ -151,22 +174,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
               static_cast<long long>(decoder.shape.seq_len), presets[0].c_str(), presets[1].c_str());
 
   if (!arguments.json.empty()) {
-    nlohmann::ordered_json found = nlohmann::ordered_json::array();
-    for (std::size_t index = 0; index < rows.size(); ++index) {
-      const memprof::fit_answer& answer = rows[index].answer;
-      found.push_back({{"recompute", index == 1},
-                       {"size", answer.size},
-                       {"need", value_of(answer.need)},
-                       {"one_more", value_of(answer.one_more)},
-                       {"confirmation", confirmations[index]},
-                       {"smallest_preset", presets[index]}});
-    }
-    const nlohmann::ordered_json document = {{"format", "memprof-fit"},
-                                             {"version", 1},
-                                             {"device", std::string{setup.device.name.view()}},
-                                             {"capacity", space.capacity},
-                                             {"sought", arguments.seeks_sequence ? "seq_len" : "batch_size"},
-                                             {"found", found}};
+    const nlohmann::ordered_json document = document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets);
     memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   }
   return status;

@@ -37,6 +37,12 @@ constexpr std::string_view stage_of(std::string_view segment) {
   return {};
 }
 
+/// With as many positions as a sequence has.
+memprof::decoder_model trained_model(memprof::decoder_model model) {
+  model.positions = 0;
+  return model;
+}
+
 /// Bytes that the machine can give without swapping; a step that needs more might end other programs.
 std::int64_t available_memory() {
   const long pages = ::sysconf(_SC_AVPHYS_PAGES);
@@ -108,12 +114,15 @@ nano_gpt::options trainer_options(const memprof::decoder_model& model, const mem
   return options;
 }
 
-int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model, const train_step_options& options) {
+void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
   if (options.device == "cuda") {
     memprof::detail::raise("Requested --profile-device cuda, but CUDA is unavailable: this program runs the step on the CPU");
   }
-  memprof::decoder_model trained = model;
-  trained.positions = 0;  // as many as a sequence has
+  (void)trainer_options(trained_model(model), {});
+}
+
+int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model, const train_step_options& options) {
+  const memprof::decoder_model trained = trained_model(model);
   memprof::training_setup setup{.batch_size = shape.batch_size, .seq_len = shape.seq_len};
   if (options.bf16 == "on") setup.type = memprof::dtype::bfloat16;
   nano_gpt::options step_options = trainer_options(trained, setup);

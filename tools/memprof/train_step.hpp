@@ -25,8 +25,10 @@ struct train_step_options {
 /// The plain trainer's options for a step of a model. Throws `memprof::error` for what it does not have.
 [[nodiscard]] nano_gpt::options trainer_options(const memprof::decoder_model& model, const memprof::training_setup& setup);
 
-/// Runs one training step of a model, really, and prints what its stages allocated. Returns an exit status. Throws
-/// `memprof::error` if it cannot be run here.
+/// Throws `memprof::error` unless the step can be run here.
+void require_train_step(const memprof::decoder_model& model, const train_step_options& options);
+
+/// Runs one training step of a model, really, and prints what its stages allocated. Returns an exit status.
 [[nodiscard]] int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model,
                                  const train_step_options& options);
 

@@ -21,8 +21,9 @@ namespace memprof {
 
 /// What a step needs of a device.
 struct step_need {
-  std::int64_t peak = 0;                 ///< greatest live bytes
-  std::optional<std::int64_t> reserved;  ///< what PyTorch's caching allocator would take; only of a CUDA device
+  std::int64_t peak = 0;  ///< greatest live bytes
+  /// What PyTorch's caching allocator takes of the device, or would without a limit if it does not fit; only of a CUDA device.
+  std::optional<std::int64_t> reserved;
   bool fits = false;
 
   bool operator==(const step_need&) const = default;
@@ -39,7 +40,8 @@ struct step_need {
   const std::int64_t capacity = device.tensor_space().capacity;
   if (!has_caching_allocator(device)) return {.peak = peak, .reserved = std::nullopt, .fits = peak <= capacity};
   const memory_fit fit = fit_memory(sequence, {.capacity = capacity});
-  return {.peak = peak, .reserved = fit.unlimited_stats.reserved_bytes.peak, .fits = fit.fits()};
+  const caching_allocator_stats& stats = fit.fits() ? fit.stats : fit.unlimited_stats;
+  return {.peak = peak, .reserved = stats.reserved_bytes.peak, .fits = fit.fits()};
 }
 
 /// What an estimated step needs of its device.
