@@ -7,6 +7,8 @@
 #include <nano_gpt/random_stream.hpp>
 #include <nano_gpt/tensor_memory.hpp>
 
+#include <memprof/analysis/estimate/training_setup.hpp>
+#include <memprof/detail/error.hpp>
 #include <memprof/memprof.hpp>
 
 #include <cstddef>
@@ -14,6 +16,7 @@
 #include <memory_resource>
 #include <new>
 #include <stdexcept>
+#include <string>
 
 namespace nano_gpt {
 namespace {
@@ -53,6 +56,39 @@ void run(const options& options, double learning_rate) {
 }
 
 }  // namespace
+
+options options_for(const memprof::decoder_model& model, const memprof::training_setup& setup) {
+  const auto refuse = [](bool condition, const char* what) {
+    if (condition) memprof::detail::raise(std::string{"the plain trainer has no "} + what);
+  };
+  refuse(model.experts != 0, "experts");
+  refuse(setup.attention != memprof::attention_kind::plain, "attention but plain");
+  refuse(setup.optimizer != memprof::optimizer_kind::adam && setup.optimizer != memprof::optimizer_kind::adamw,
+         "optimizer but Adam");
+  refuse(setup.master_weights, "master weights");
+  refuse(setup.gradient_type.value_or(setup.type) != setup.type, "gradients of another dtype");
+  refuse(setup.state_type.value_or(setup.type) != setup.type, "optimizer state of another dtype");
+  refuse(!(setup.layers == memprof::plain_layers), "layers as of PyTorch");
+  refuse(setup.parallel.tensor != 1 || setup.parallel.pipeline != 1 || setup.parallel.data != 1, "other devices to share with");
+  refuse(model.positions != 0 && model.positions != setup.seq_len, "positions beyond a sequence");
+  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
+  options result;
+  result.model = {.vocabulary_size = size(model.vocabulary),
+                  .seq_len = size(setup.seq_len),
+                  .layers = size(model.layers),
+                  .heads = size(model.heads),
+                  .d_model = size(model.d_model),
+                  .kv_heads = size(model.kv_heads),
+                  .mlp_width = size(model.mlp_width),
+                  .architecture = model.is_llama() ? architecture::llama : architecture::gpt2,
+                  .tied_output = model.tied_output,
+                  .memory_efficient = setup.recompute_blocks};
+  result.batch_size = size(setup.batch_size);
+  result.micro_batches = size(setup.micro_batches);
+  result.dtype = setup.type;
+  result.device = setup.device;
+  return result;
+}
 
 measured_step measure_one_step(const options& options, double learning_rate, memprof::event_log* log) {
   measured_step result;

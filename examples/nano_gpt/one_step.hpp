@@ -2,10 +2,15 @@
 
 #include <nano_gpt/options.hpp>
 
+#include <memprof/analysis/estimate/decoder_model.hpp>
+#include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/core/event_log.hpp>
 #include <memprof/profile/profile.hpp>
 
 namespace nano_gpt {
+
+/// The options for a step of a model that is to be estimated. Throws `memprof::error` for what this trainer does not have.
+[[nodiscard]] options options_for(const memprof::decoder_model& model, const memprof::training_setup& setup);
 
 struct measured_step {
   memprof::profile profile;        ///< with the segments of `train`

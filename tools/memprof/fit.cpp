@@ -1,7 +1,6 @@
 #include "fit.hpp"
 
 #include "exit_status.hpp"
-#include "train_step.hpp"
 #include "training_options.hpp"
 
 #include <memprof/analysis/allocation_sequence.hpp>
@@ -47,7 +46,7 @@ void complain(const std::string& what) {
 
 /// What the plain trainer, without dispatch, needs of the device for a step.
 memprof::step_need measured_need(const memprof::decoder_model& model, const memprof::training_setup& setup) {
-  nano_gpt::options options = trainer_options(model, setup);
+  nano_gpt::options options = nano_gpt::options_for(model, setup);
   options.mode = memprof::run_mode::no_dispatch;
   memprof::event_log log;
   const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &log);

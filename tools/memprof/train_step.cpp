@@ -81,51 +81,18 @@ void train_step_options::add(CLI::App& command) {
   command.add_option("--profile-seed", seed, "of weights and tokens (42)");
 }
 
-nano_gpt::options trainer_options(const memprof::decoder_model& model, const memprof::training_setup& setup) {
-  const auto refuse = [](bool condition, const char* what) {
-    if (condition) memprof::detail::raise(std::string{"the plain trainer has no "} + what);
-  };
-  refuse(model.experts != 0, "experts");
-  refuse(setup.attention != memprof::attention_kind::plain, "attention but plain");
-  refuse(setup.optimizer != memprof::optimizer_kind::adam && setup.optimizer != memprof::optimizer_kind::adamw,
-         "optimizer but Adam");
-  refuse(setup.master_weights, "master weights");
-  refuse(setup.gradient_type.value_or(setup.type) != setup.type, "gradients of another dtype");
-  refuse(setup.state_type.value_or(setup.type) != setup.type, "optimizer state of another dtype");
-  refuse(!(setup.layers == memprof::plain_layers), "layers as of PyTorch");
-  refuse(setup.parallel.tensor != 1 || setup.parallel.pipeline != 1 || setup.parallel.data != 1, "other devices to share with");
-  refuse(model.positions != 0 && model.positions != setup.seq_len, "positions beyond a sequence");
-  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-  nano_gpt::options options;
-  options.model = {.vocabulary_size = size(model.vocabulary),
-                   .seq_len = size(setup.seq_len),
-                   .layers = size(model.layers),
-                   .heads = size(model.heads),
-                   .d_model = size(model.d_model),
-                   .kv_heads = size(model.kv_heads),
-                   .mlp_width = size(model.mlp_width),
-                   .architecture = model.is_llama() ? nano_gpt::architecture::llama : nano_gpt::architecture::gpt2,
-                   .tied_output = model.tied_output,
-                   .memory_efficient = setup.recompute_blocks};
-  options.batch_size = size(setup.batch_size);
-  options.micro_batches = size(setup.micro_batches);
-  options.dtype = setup.type;
-  options.device = setup.device;
-  return options;
-}
-
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
   if (options.device == "cuda") {
     memprof::detail::raise("Requested --profile-device cuda, but CUDA is unavailable: this program runs the step on the CPU");
   }
-  (void)trainer_options(trained_model(model), {});
+  (void)nano_gpt::options_for(trained_model(model), {});
 }
 
 int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model, const train_step_options& options) {
   const memprof::decoder_model trained = trained_model(model);
   memprof::training_setup setup{.batch_size = shape.batch_size, .seq_len = shape.seq_len};
   if (options.bf16 == "on") setup.type = memprof::dtype::bfloat16;
-  nano_gpt::options step_options = trainer_options(trained, setup);
+  nano_gpt::options step_options = nano_gpt::options_for(trained, setup);
   step_options.seed = options.seed;
   std::printf("\nTrain Step Profile (real allocs)\nDevice=cpu | bf16_autocast=%s | %s\n", options.bf16 == "on" ? "on" : "off",
               memprof::detail::config_text(shape).c_str());

@@ -2,9 +2,6 @@
 
 #include <memprof/analysis/estimate/decoder_model.hpp>
 #include <memprof/analysis/estimate/decoder_shape.hpp>
-#include <memprof/analysis/estimate/training_setup.hpp>
-
-#include <nano_gpt/options.hpp>
 
 #include <CLI/App.hpp>
 #include <cstdint>
@@ -21,9 +18,6 @@ struct train_step_options {
 
   void add(CLI::App& command);
 };
-
-/// The plain trainer's options for a step of a model. Throws `memprof::error` for what it does not have.
-[[nodiscard]] nano_gpt::options trainer_options(const memprof::decoder_model& model, const memprof::training_setup& setup);
 
 /// Throws `memprof::error` unless the step can be run here.
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options);

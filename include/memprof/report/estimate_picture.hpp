@@ -93,10 +93,10 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
   std::string script = detail::picture_canvas(1920, height, path);
   script += "set title 'Top " + std::to_string(top_k) + " Contributors'\n";
   script += "set xlabel 'GiB'\nset key bottom right box samplen 1.5\nset border 3\nset xtics nomirror\nset xrange [0:*]\n";
-  // Room for the longest name: a letter is some 9 of the 1920 dots wide.
+  // Room for the longest name: a letter is at most some 10 of the 1920 dots wide.
   std::size_t letters = 0;
   for (const std::string& name : names) letters = std::max(letters, name.size());
-  script += "set lmargin at screen " + detail::decimal(static_cast<double>(9 * letters + 30) / 1920, 3) + '\n';
+  script += "set lmargin at screen " + detail::decimal(static_cast<double>(10 * letters + 30) / 1920, 3) + '\n';
   // The largest on top.
   script += "set yrange [" + detail::decimal(static_cast<double>(std::max<std::size_t>(names.size(), 1)) - 0.4, 1) + ":-0.6]\n";
   script += detail::name_tics("y", names, "nomirror scale 0 font 'Sans,14'");

@@ -135,10 +135,15 @@ class step_head {
   step_parameter* table_;
 };
 
+/// Of the optimizer's moments.
+[[nodiscard]] inline dtype state_type(const training_setup& setup) noexcept {
+  return setup.master_weights ? dtype::float32 : setup.state_type.value_or(setup.type);
+}
+
 /// What an optimizer keeps for one parameter.
 [[nodiscard]] inline std::vector<step_tensor> optimizer_states(const step_plan& plan, const step_parameter& parameter) {
   const training_setup& setup = plan.setup;
-  const dtype type = setup.master_weights ? dtype::float32 : setup.state_type.value_or(setup.type);
+  const dtype type = state_type(setup);
   std::vector<step_tensor> states;
   const auto add = [&](std::int64_t bytes) {
     states.emplace_back(plan.recorder, plan.divides_states() ? plan.per_replica(bytes) : bytes);
@@ -224,12 +229,24 @@ class step_stage {
   }
 
   void step(const step_plan& plan) {
-    { const auto scope = plan.operation("adamw"); }
+    update(plan);
     const auto scope = plan.operation("free_gradients");
     for (step_parameter* parameter : parameters_) parameter->free_gradient();
   }
 
  private:
+  /// One parameter after the other.
+  void update(const step_plan& plan) const {
+    const auto scope = plan.operation("adamw", category::temporary);
+    const bool has_roots = plan.setup.optimizer == optimizer_kind::adam || plan.setup.optimizer == optimizer_kind::adamw;
+    if (plan.setup.layers.works_in_place || !has_roots) return;
+    for (const step_parameter* parameter : parameters_) {
+      const std::int64_t whole = parameter->bytes(plan, state_type(plan.setup));
+      const std::int64_t bytes = plan.divides_states() ? plan.per_replica(whole) : whole;
+      const step_tensor root{plan.recorder, bytes};  // of the second moment
+      const step_tensor divisor{plan.recorder, bytes};
+    }
+  }
   /// The stream, or its gradient, from a neighbouring stage.
   [[nodiscard]] static step_tensor received(const step_plan& plan) {
     const auto scope = plan.operation("receive");

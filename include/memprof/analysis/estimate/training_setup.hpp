@@ -40,8 +40,8 @@ struct layer_implementation {
   /// The backward pass of a linear layer copies its weight transposed, and so do attention its keys and values, and an output
   /// layer that is tied the token table.
   bool transposes_copy = true;
-  /// Residual sums, the loss, and the gradients of logits and GELUs are computed in the memory of an operand; else each is a
-  /// tensor of its own.
+  /// Residual sums, the loss, the gradients of logits and GELUs, and Adam's divisor are computed in the memory of an operand, or
+  /// not as tensors at all; else each is a tensor of its own.
   bool works_in_place = true;
 
   bool operator==(const layer_implementation&) const = default;
@@ -49,7 +49,7 @@ struct layer_implementation {
 
 /// examples/nano_gpt.
 inline constexpr layer_implementation plain_layers{};
-/// Eager PyTorch.
+/// Eager libtorch, whose optimizers update one parameter after the other.
 inline constexpr layer_implementation torch_layers{.transposes_copy = false, .works_in_place = false};
 
 /// Over how many devices a training is divided; each is counted as what one device holds.

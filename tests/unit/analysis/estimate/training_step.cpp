@@ -5,6 +5,7 @@
 #include <memprof/profile/contradictions.hpp>
 
 #include <nano_gpt/corpus.hpp>
+#include <nano_gpt/one_step.hpp>
 #include <nano_gpt/options.hpp>
 #include <nano_gpt/train.hpp>
 #include <unit/examples/silent_output.hpp>
@@ -27,24 +28,9 @@ namespace {
 
 /// What examples/nano_gpt allocates for the same model and setup, without dispatch.
 memprof::space_profile measured(const decoder_model& model, const training_setup& setup) {
-  nano_gpt::options options;
-  const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
-  options.model = {.vocabulary_size = size(model.vocabulary),
-                   .seq_len = size(setup.seq_len),
-                   .layers = size(model.layers),
-                   .heads = size(model.heads),
-                   .d_model = size(model.d_model),
-                   .kv_heads = size(model.kv_heads),
-                   .mlp_width = size(model.mlp_width),
-                   .architecture = model.is_llama() ? nano_gpt::architecture::llama : nano_gpt::architecture::gpt2,
-                   .tied_output = model.tied_output,
-                   .memory_efficient = setup.recompute_blocks};
-  options.batch_size = size(setup.batch_size);
-  options.micro_batches = size(setup.micro_batches);
+  nano_gpt::options options = nano_gpt::options_for(model, setup);
   options.steps = 1;
-  options.dtype = setup.type;
   options.mode = memprof::run_mode::no_dispatch;
-  options.device = setup.device;
   {
     const silent_output silence;
     nano_gpt::train(options, nano_gpt::corpus{"no token is looked at"});
