@@ -21,16 +21,15 @@ struct fit_row {
 [[nodiscard]] inline std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name) {
   std::vector<std::vector<std::string>> cells{
       {"Activations", std::string{size_name}, "Peak GiB", "Reserved GiB", "One more: peak", "Reserved"}};
-  const auto peak = [](const std::optional<step_need>& need) {
-    return need ? detail::gibibytes(need->peak) : detail::right_aligned("-", 7);
-  };
-  const auto reserved = [](const std::optional<step_need>& need) {
-    return need && need->reserved ? detail::gibibytes(*need->reserved) : detail::right_aligned("-", 7);
+  const std::string nothing = detail::right_aligned("-", 7);
+  const auto peak = [&](const step_need* need) { return need == nullptr ? nothing : detail::gibibytes(need->peak); };
+  const auto reserved = [&](const step_need* need) {
+    return need == nullptr || !need->reserved ? nothing : detail::gibibytes(*need->reserved);
   };
   for (const fit_row& row : rows) {
     const bool fits = row.answer.size > 0;
-    const std::optional<step_need> at = fits ? std::optional{row.answer.need} : std::nullopt;
-    const std::optional<step_need> above = fits ? row.answer.one_more : std::optional{row.answer.need};
+    const step_need* const at = fits ? &row.answer.need : nullptr;
+    const step_need* const above = !fits ? &row.answer.need : row.answer.one_more ? &*row.answer.one_more : nullptr;
     cells.push_back(
         {row.name, fits ? std::to_string(row.answer.size) : "none", peak(at), reserved(at), peak(above), reserved(above)});
   }

@@ -12,7 +12,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <string_view>
 #include <utility>
 
@@ -29,7 +28,8 @@ class step_recorder {
   /// `sequence`, if there is one, gets the same events, to replay them through a model of an allocator.
   step_recorder(std::string_view space, std::int64_t capacity, allocation_sequence* sequence)
       : space_name_{labels_.intern(space)}, sequence_{sequence} {
-    if (space_name_ == 0 || (capacity != 0 && !ledger_.limit(cpu_space, capacity))) throw std::bad_alloc{};
+    if (space_name_ == 0 || (capacity != 0 && !ledger_.limit(cpu_space, capacity)))
+      raise("the system has no memory for the estimate");
   }
   step_recorder(const step_recorder&) = delete;
   step_recorder& operator=(const step_recorder&) = delete;
@@ -71,7 +71,7 @@ class step_recorder {
  private:
   [[nodiscard]] label intern(std::string_view name) {
     const label known = labels_.intern(name);
-    if (known == 0) throw std::bad_alloc{};
+    if (known == 0) raise("the system has no memory for the estimate");
     return known;
   }
 
