@@ -1,9 +1,8 @@
 include(CMakePackageConfigHelpers)
-include(GNUInstallDirs)
 
 set(package_directory ${CMAKE_INSTALL_DATAROOTDIR}/memprof)
 
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include)
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS memprof EXPORT memprof-targets)
 install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directory})
 
@@ -17,6 +16,7 @@ install(
     ${PROJECT_SOURCE_DIR}/cmake/memprof-json.cmake
     ${PROJECT_SOURCE_DIR}/cmake/memprof-torch.cmake
     ${PROJECT_SOURCE_DIR}/cmake/memprof-torch-cuda.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list
     ${PROJECT_BINARY_DIR}/memprof-config-version.cmake
   DESTINATION ${package_directory})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${package_directory} RENAME copyright)

@@ -10,4 +10,4 @@ foreach(name IN LISTS header_names)
 endforeach()
 
 set_target_properties(memprof PROPERTIES INTERFACE_INCLUDE_DIRECTORIES
-  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/single_include;${stand_ins}>$<INSTALL_INTERFACE:include>")
+  "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/single_include;${stand_ins}>$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

@@ -22,7 +22,7 @@ endif()
 
 list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "/(profile/(json[a-z_]*|reflect)|report/[a-z_]*json)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect)\\.hpp$")
 endif()
 
 add_library(memprof_headers INTERFACE)

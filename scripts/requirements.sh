@@ -2,7 +2,7 @@
 # what to install; of those after the dashes it says what is skipped. Nothing is installed, and no package list is read, when
 # all is there.
 
-# Each line: name, what proves it is there (a command, or a header in <>), Debian packages to try in order.
+# Each line: name, what proves it is there (a command, a header in <>, or a pattern of paths), Debian packages to try in order.
 requirements_table='
 compiler      c++                                 g++
 cmake         cmake                               cmake
@@ -15,6 +15,9 @@ valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 gnuplot       gnuplot                             gnuplot-nox
 valgrind      valgrind                            valgrind
+clang         clang++                             clang
+libc++        /usr/include/c++/v1/version         libc++-dev
+libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 venv          python3                             python3-venv
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy
@@ -39,6 +42,8 @@ absent() {
     requirement "$name"
     if [[ $proof == \<* ]]; then
       unit+=$'#if !__has_include('$proof$')\nabsent '$name$'\n#endif\n'
+    elif [[ $proof == /* ]]; then
+      compgen -G "$proof" >/dev/null || echo "$name"
     else
       command -v "$proof" >/dev/null || echo "$name"
     fi

@@ -53,6 +53,42 @@ foreach(source IN LISTS compile_fail_sources)
   memprof_add_failing_test("compile_fail: ${name} is refused" "${pattern}" ${compile} -DMEMPROF_FAULT ${source})
 endforeach()
 
+# An older language ends each header with one #error, not with a page of them.
+memprof_add_static_test("C++17: every header ends with one #error"
+  ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)
+
+# libc++ before version 16 has no <memory_resource>: memprof::memory_resource says so when it is used, all else works.
+find_program(memprof_clang clang++)
+mark_as_advanced(memprof_clang)
+set(libcxx ${CMAKE_CURRENT_SOURCE_DIR}/libcxx)
+set(compile_with_libcxx ${memprof_clang} -stdlib=libc++ -std=c++20 -Wall -Wextra -Werror -I${PROJECT_SOURCE_DIR}/include)
+set(libcxx_works 1)
+if(memprof_clang)
+  execute_process(COMMAND ${compile_with_libcxx} ${libcxx}/probe.cpp -o ${CMAKE_CURRENT_BINARY_DIR}/libcxx_probe
+    RESULT_VARIABLE libcxx_works OUTPUT_QUIET ERROR_QUIET)
+endif()
+if(NOT libcxx_works EQUAL 0)
+  message(STATUS "skipped: tests with libc++, which need clang, libc++-dev and libc++abi-dev")
+else()
+  set(libcxx_program ${CMAKE_CURRENT_BINARY_DIR}/libcxx_program)
+  memprof_add_static_test("libc++: a program records without memory_resource"
+    sh -c "'${memprof_clang}' -stdlib=libc++ -std=c++20 -Wall -Wextra -Werror -I'${PROJECT_SOURCE_DIR}/include' '${libcxx}/records.cpp' \
+      -o '${libcxx_program}' -pthread -ldl && '${libcxx_program}'")
+  set(every_header ${CMAKE_CURRENT_BINARY_DIR}/libcxx_every_header.cpp)
+  file(GLOB_RECURSE header_names CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
+  list(FILTER header_names EXCLUDE REGEX "/backend/torch|/backend/new_delete|/profile/json|/profile/device_json|/reflect|_json\\.hpp$")
+  list(TRANSFORM header_names REPLACE "(.+)" "#include <\\1>\n")
+  string(CONCAT header_names ${header_names})
+  file(CONFIGURE OUTPUT ${every_header} CONTENT "${header_names}")
+  memprof_add_static_test("libc++: every header compiles" ${compile_with_libcxx} -fsyntax-only ${every_header})
+  execute_process(COMMAND ${compile_with_libcxx} -fsyntax-only -include memory_resource ${libcxx}/probe.cpp
+    RESULT_VARIABLE has_no_memory_resource OUTPUT_QUIET ERROR_QUIET)
+  if(has_no_memory_resource)
+    memprof_add_failing_test("libc++: memory_resource says what it needs" "memory_resource needs <memory_resource>, which libc.. has since version 16"
+      ${compile_with_libcxx} -fsyntax-only -DUSE_MEMORY_RESOURCE ${libcxx}/records.cpp)
+  endif()
+endif()
+
 # --- users' projects --------------------------------------------------------------------------------------------------
 
 set(consumers ${CMAKE_CURRENT_SOURCE_DIR}/consumer)
@@ -77,6 +113,31 @@ memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
 memprof_add_static_test("consumer: install"
   sh -c "rm -rf '${prefix}' && '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --prefix '${prefix}'")
 set_tests_properties("consumer: install" PROPERTIES FIXTURES_SETUP installed_memprof)
+
+# Without a build, into another folder than "include".
+set(headers_only ${consumer_builds}/headers_only)
+memprof_add_static_test("consumer: install without a build, headers where CMAKE_INSTALL_INCLUDEDIR says"
+  sh -c "'${CMAKE_COMMAND}' --fresh -S '${PROJECT_SOURCE_DIR}' -B '${headers_only}' -G '${CMAKE_GENERATOR}' \
+    -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' -DMEMPROF_TESTS=OFF -DMEMPROF_VERIFY_HEADERS=OFF -DCMAKE_INSTALL_INCLUDEDIR=include/deep && \
+    rm -rf '${prefix}_deep' && '${CMAKE_COMMAND}' --install '${headers_only}' --prefix '${prefix}_deep' && \
+    test -f '${prefix}_deep/include/deep/memprof/memprof.hpp' && test ! -e '${prefix}_deep/include/memprof'")
+set_tests_properties("consumer: install without a build, headers where CMAKE_INSTALL_INCLUDEDIR says"
+  PROPERTIES FIXTURES_SETUP memprof_in_a_deep_folder)
+memprof_add_consumer_test("find_package with another folder of headers" find_package
+  -DCMAKE_PREFIX_PATH=${prefix}_deep -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+set_tests_properties("consumer: find_package with another folder of headers" PROPERTIES FIXTURES_REQUIRED memprof_in_a_deep_folder)
+
+# JSON is left out with a word where its libraries are missing, unless it was asked for.
+set(without_json ${consumer_builds}/without_json)
+set(configure_without_json ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR} -B ${without_json} -G ${CMAKE_GENERATOR}
+  -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+memprof_add_static_test("configure: without nlohmann/json it leaves memprof::json out and says so" ${configure_without_json})
+set_tests_properties("configure: without nlohmann/json it leaves memprof::json out and says so" PROPERTIES
+  PASS_REGULAR_EXPRESSION "skipped: memprof::json, which needs nlohmann/json.*Build files have been written"
+  RESOURCE_LOCK configure_without_json)
+memprof_add_failing_test("configure: MEMPROF_JSON=ON without nlohmann/json is refused" "nlohmann_json"
+  ${configure_without_json} -DMEMPROF_JSON=ON)
+set_tests_properties("configure: MEMPROF_JSON=ON without nlohmann/json is refused" PROPERTIES RESOURCE_LOCK configure_without_json)
 
 set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 memprof_add_consumer_test("find_package" find_package

@@ -45,22 +45,6 @@ std::string read_text(const std::filesystem::path& file) {
   return text;
 }
 
-std::string read_default_text() {
-  const std::filesystem::path root = NANO_GPT_DOCUMENTS;
-  std::vector<std::filesystem::path> files{root / "README.md", root / "CONTRIBUTING.md"};
-  if (std::filesystem::is_directory(root / "docs")) {
-    for (const auto& entry : std::filesystem::directory_iterator{root / "docs"}) {
-      if (entry.path().extension() == ".md") files.push_back(entry.path());
-    }
-  }
-  std::ranges::sort(files);  // directories have no order, and a run is to be repeatable
-
-  std::string text;
-  for (const auto& file : files) {
-    if (std::filesystem::exists(file)) text += read_text(file);
-  }
-  if (text.empty()) throw input_error{"found no documents to train on in '" + root.string() + "': give a text with --text FILE"};
-  return text;
-}
+std::string read_default_text() { return read_text(NANO_GPT_TEXT); }
 
 }  // namespace nano_gpt

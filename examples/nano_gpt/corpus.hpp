@@ -39,7 +39,7 @@ class corpus {
 /// The whole file; throws `input_error` if that is not possible.
 [[nodiscard]] std::string read_text(const std::filesystem::path& file);
 
-/// The documents of the repository this program was built in, one after the other; throws `input_error` if there are none.
+/// lighthouse.txt beside this file, which never changes: so do the numbers of a run without `--text`. Throws as `read_text`.
 [[nodiscard]] std::string read_default_text();
 
 }  // namespace nano_gpt

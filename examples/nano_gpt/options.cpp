@@ -240,7 +240,7 @@ std::string usage() {
   line("--device NAME|FILE", "preset or JSON file: where tensors are counted, and how large they are there", "plain bytes, cpu");
   for (const flag_option& flag : flag_options) line(flag.name, flag.meaning, "off");
   line("--seed N", "of initial weights and batches", std::to_string(defaults.seed));
-  line("--text FILE", "what to learn", "memprof's own documents");
+  line("--text FILE", "what to learn", "lighthouse.txt beside the sources");
   line("--json FILE", "where to write the profile", "nowhere");
   line("--help", "this text", "or -h");
   return text + "\nA published model (--config) brings its own defaults, a batch of one sequence and one step.\n";

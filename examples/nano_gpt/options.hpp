@@ -26,7 +26,7 @@ struct options {
   memprof::dtype dtype = memprof::dtype::float32;  ///< of parameters, gradients, moments and activations
   memprof::run_mode mode = memprof::run_mode::normal;
   memprof::device_description device;         ///< decides the bytes of tensors; empty: those of their elements
-  std::optional<std::filesystem::path> text;  ///< without: the repository's documents
+  std::optional<std::filesystem::path> text;  ///< without: lighthouse.txt
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   bool help = false;
 

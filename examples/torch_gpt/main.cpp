@@ -134,7 +134,7 @@ void print_usage() {
                 option.meaning.data(), static_cast<long long>(option.value(defaults)));
   }
   std::puts(
-      "  --text FILE    what to learn (memprof's own documents)\n"
+      "  --text FILE    what to learn (lighthouse.txt of examples/nano_gpt)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
       "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
       "  --device NAME  cpu or cuda; with --no-dispatch also a preset such as gpu-24gb, and none need be there (cpu)\n"

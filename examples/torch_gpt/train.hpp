@@ -15,7 +15,7 @@ struct options {
   std::int64_t batch_size = 8;
   std::int64_t steps = 100;
   std::int64_t seed = 1;
-  std::optional<std::string> text;  ///< without: the repository's documents
+  std::optional<std::string> text;  ///< without: nano_gpt's lighthouse.txt
   std::optional<std::string> json;  ///< where to write the profile
   std::string device = "cpu";       ///< cpu, cuda, or with `no_dispatch` a preset; with that none need be there
   bool no_dispatch = false;         ///< nothing is computed, and nothing allocated

@@ -2,6 +2,11 @@
 
 #include <memprof/version.hpp>
 
+#if __cplusplus < 202002L
+#error "memprof needs C++20: compile with -std=c++20 or later (CMake: link memprof::memprof, which asks for it)"
+#include <the compiler stops here>  // a file that is missing ends the compilation: no page of errors follows
+#endif
+
 /// @file
 /// Every macro a user may set. Set them for the whole program (`target_compile_definitions`), before any include.
 

@@ -2,10 +2,18 @@
 #include <dso/interface.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdio>
+
+namespace {
+
+std::size_t rows(const memprof::profile& profile) { return memprof::rows_of<memprof::unrecorded_module>(profile.facts).size(); }
+
+}  // namespace
 
 int main() {
   void* const plugin = dlopen(DSO_TEST_PLUGIN, RTLD_NOW | RTLD_LOCAL);
@@ -14,9 +22,12 @@ int main() {
   auto capture = memprof::begin_capture();
   void* const block = memory.allocate(1);
   reinterpret_cast<plugin_allocate_function*>(dlsym(plugin, "plugin_allocate"))(100);
+  const memprof::profile during = memprof::current_profile();
   capture.end();
   std::fflush(stderr);
   const memprof::profile& profile = capture.profile();
   std::printf("%s: %lld byte\n", profile.exact ? "exact" : "not exact", static_cast<long long>(profile.space("dso").allocations));
+  std::printf("while it ran: %zu, then: %zu\n", during.rows(during), rows(profile));
+  std::fputs(memprof::to_text(profile).c_str(), stdout);
   memory.deallocate(block, 1);
 }

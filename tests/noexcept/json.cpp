@@ -36,7 +36,7 @@ int main() {
     std::puts("a damaged text did not abort");
     return 1;
   }
-  if (std::strstr(text, "'run.json': it is no JSON from byte offset 11 on") == nullptr) {
+  if (std::strstr(text, "'run.json': invalid JSON at byte 11") == nullptr) {
     std::printf("the text does not name file and offset: %s\n", text);
     return 1;
   }

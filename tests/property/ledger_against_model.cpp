@@ -1,5 +1,6 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/contradictions.hpp>
 #include <property/ledger_model_profile.hpp>
 #include <property/random_sequence.hpp>
 #include <property/sequence_settings.hpp>
@@ -133,6 +134,20 @@ void limit(ledger& fed, const sequence& limits) {
   return difference(build_profile(events, names().ledger(fed.is_complete)), of_model(fed));
 }
 
+/// Where the ledger's profile of a sequence contradicts itself; empty if it does nowhere.
+[[nodiscard]] std::string against_itself(const sequence& fed) {
+  ledger events{fed.options, first_stamp};
+  limit(events, fed);
+  feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
+  if (fed.is_complete) events.end_segment(end_label, end_stamp);
+  const profile built = build_profile(events, names().ledger(fed.is_complete));
+  std::string text;
+  for (const space_profile& space : built.spaces) {
+    for (const std::string& sentence : contradictions(built, space)) text += "  " + space.name + ": " + sentence + '\n';
+  }
+  return text;
+}
+
 /// What differs when the runs are cut and somebody looks at the profile in between; empty if nothing does.
 [[nodiscard]] std::string against_other_runs(const sequence& fed) {
   ledger whole{fed.options, first_stamp};
@@ -201,6 +216,10 @@ void check_all(const char* property, std::uint64_t count, const property_check& 
 TEST_CASE("property: every number of a profile equals that of a brute-force model, for random sequences of events") {
   REQUIRE(names().in_order());
   check_all("model", sequence_count(), against_model);
+}
+
+TEST_CASE("property: no profile of random events contradicts itself") {
+  check_all("contradictions", sequence_count() / 10, against_itself);
 }
 
 TEST_CASE("property: it does not matter how events are cut into runs, or whether somebody looks at the profile in between") {

@@ -1,7 +1,7 @@
 #include "analyze.hpp"
 
 #include "exit_status.hpp"
-#include "gnuplot.hpp"
+#include "picture_file.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/detail/byte_size.hpp>
@@ -21,9 +21,9 @@
 #include <CLI/Formatter.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -81,6 +81,9 @@ std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, 
       const std::string what = fault.what();
       complain(what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
       status = bad_input;
+    } catch (const std::bad_alloc&) {
+      complain("'" + path + "': out of memory while reading it");
+      status = bad_input;
     }
   }
   return analyzed;
@@ -102,25 +105,18 @@ std::string fault_of_output(const std::string& output) {
   return "'" + output + "' has to end in .png or .svg, or be a name without an ending to get both";
 }
 
-/// Has gnuplot draw into a file of its own, so that an old picture stays until there is a new one.
 int draw(const std::vector<analyzed_summary>& bars, const std::string& title, const std::string& path,
          memprof::picture_format format) {
-  std::string folder = (std::filesystem::temp_directory_path() / "memprof-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("make", folder, memprof::detail::reason_in_errno());
-  const auto remove_folder = [](const std::string* name) { std::filesystem::remove_all(*name); };
-  const std::unique_ptr<const std::string, decltype(remove_folder)> removed_at_end{&folder, remove_folder};
-
-  const std::string drawn = folder + "/picture";
-  const gnuplot_result result = run_gnuplot(memprof::peak_picture_script(bars, title, format, drawn));
-  if (!result.found) {
+  const drawing result =
+      draw_picture([&](const std::string& file) { return memprof::peak_picture_script(bars, title, format, file); }, path);
+  if (!result.has_gnuplot) {
     complain("no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
     return success;
   }
-  if (!result.succeeded) {
+  if (!result.complaint.empty()) {
     complain("no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
-  memprof::detail::replace_whole_file(path, memprof::detail::read_whole_file(drawn));
   std::printf("Visualization saved to: %s\n", path.c_str());
   return success;
 }

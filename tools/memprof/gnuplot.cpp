@@ -83,7 +83,9 @@ gnuplot_result run_gnuplot(const std::string& script) {
     if (errno != EINTR) raise_about_start(errno);
   }
   result.succeeded = WIFEXITED(status) && WEXITSTATUS(status) == 0;
-  if (!result.succeeded) result.complaint = first_line(complaints.get());
+  if (result.succeeded) return result;
+  result.complaint = first_line(complaints.get());
+  if (result.complaint.empty()) result.complaint = "it says nothing";
   return result;
 }
 

@@ -1,5 +1,7 @@
 #include "analyze.hpp"
+#include "estimate.hpp"
 #include "exit_status.hpp"
+#include "fit.hpp"
 
 #include <memprof/version.hpp>
 
@@ -43,6 +45,8 @@ int main(int argument_count, char** argument_values) {
   program.require_subcommand(1);
   int status = memprof_tool::success;
   memprof_tool::add_analyze(program, status);
+  memprof_tool::add_estimate(program, status);
+  memprof_tool::add_fit(program, status);
 
   try {
     program.parse(arguments_of(argument_count, argument_values));

@@ -1,4 +1,4 @@
-# Without --text the repository's documents are read.
+# Without --text the text beside the sources is read.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 run(${PROGRAM} ${small} --steps 2)
 if(NOT output MATCHES "Loss: [0-9.]+ -> [0-9.]+ in 2 steps" OR NOT output MATCHES "=== Memory Usage Summary ===")

@@ -16,6 +16,11 @@ endfunction()
 
 nano_gpt_add_check("phases add up to the byte" phases)
 nano_gpt_add_check("the default text trains" default_text)
+if(CMAKE_BUILD_TYPE STREQUAL "Release")
+  nano_gpt_add_check("the README shows what the demo prints" readme)
+else() # all 200 steps would take minutes
+  nano_gpt_add_check("the README shows what the demo prints" readme STEPS=1)
+endif()
 nano_gpt_add_check("profiling changes no loss" same_losses)
 nano_gpt_add_check("memprof takes fewer than 14 changed lines" ../../checks/changed_lines FEWER_THAN=14)
 set_tests_properties("nano_gpt: memprof takes fewer than 14 changed lines" PROPERTIES LABELS static)

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/drain.hpp>
+#include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/kept_backends.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/recorder.hpp>
@@ -16,7 +18,10 @@
 #include <memprof/trace/trace.hpp>
 #include <memprof/version.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace memprof::detail {
 
@@ -34,7 +39,7 @@ struct capture_state {
   std::uint64_t profiler_bytes_at_million = 0;
   std::uint64_t dropped_events = 0;   ///< these two as the trace says
   std::uint64_t reentrant_events = 0;
-  bool lacks_modules = false;  ///< libraries record elsewhere
+  bool lacks_modules = false;         ///< libraries record elsewhere
   bool has_ended = false;
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept
@@ -85,6 +90,17 @@ inline void put_lost_events(registry& shared, capture_state& state) noexcept {
   state.reentrant_events = reentrant;
   const std::uint16_t are_more_missing = state.lacks_modules ? 1 : 0;
   state.put({shared.stamps.next(), dropped, reentrant, 0, event_kind::lost_events, any_space, are_more_missing});
+}
+
+/// Adds which libraries record elsewhere. Under the lock.
+inline void put_unrecorded_modules(capture_state& state, const module_paths& paths) {
+  if (paths.size() == 0 && !state.lacks_modules) return;
+  state.lacks_modules = paths.size() != 0;
+  std::vector<unrecorded_module> modules;
+  for (std::size_t begin = 0; begin < paths.size(); begin += modules.back().path.size() + 1) {
+    modules.push_back({paths.data() + begin});
+  }
+  state.facts(to_table(modules));
 }
 
 inline constexpr std::uint64_t million = 1'000'000;

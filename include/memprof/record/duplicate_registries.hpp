@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memprof/record/registry.hpp>
+#include <memprof/detail/page_array.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
@@ -16,6 +18,17 @@
 /// their own (record/registry.hpp says how that comes about).
 
 namespace memprof::detail {
+
+/// Paths of files, each with its terminating zero, in pages that no hook sees.
+using module_paths = page_array<char>;
+
+[[nodiscard]] inline bool append_path(module_paths& paths, const char* path) noexcept {
+  const std::size_t before = paths.size();
+  const std::size_t length = std::strlen(path) + 1;
+  if (!paths.resize(before + length)) return false;
+  std::memcpy(paths.data() + before, path, length);
+  return true;
+}
 
 #if defined(__linux__)
 
@@ -49,28 +62,34 @@ struct module_query {
   return is_in_use;
 }
 
-/// Counts the loaded libraries that record in another registry than this code, and warns of each on stderr. The executable cannot
-/// be looked into. Not under the lock: a library's constructor may wait for it while the loader waits for the constructor.
-inline std::uint32_t count_other_registries() noexcept {
-  std::uint32_t count = 0;
+/// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
+/// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
+[[nodiscard]] inline module_paths find_other_registries() noexcept {
+  module_paths paths;
   module_query query{};
   for (std::uint32_t number = 0;; ++number) {
     query.number = number;
-    if (!find_module(query)) return count;
-    if (query.path[0] == '\0') continue;  // the executable
-    if (!has_other_registry(query.path)) continue;
-    ++count;
-    std::fprintf(stderr,
-                 "memprof: what %s allocates is missing in this profile: it has a registry of its own; link the executable with "
-                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
-                 query.path);
+    if (!find_module(query)) return paths;
+    const bool is_executable = query.path[0] == '\0';
+    if (is_executable || !has_other_registry(query.path)) continue;
+    if (!append_path(paths, query.path)) return paths;
   }
 }
 
 #else
 
-inline std::uint32_t count_other_registries() noexcept { return 0; }
+[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
 
 #endif
+
+/// Says on stderr whose events are missing.
+inline void warn_about_other_registries(const module_paths& paths) noexcept {
+  for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
+    std::fprintf(stderr,
+                 "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
+                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 paths.data() + begin);
+  }
+}
 
 }  // namespace memprof::detail

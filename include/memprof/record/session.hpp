@@ -186,13 +186,14 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
-  const bool lacks_modules = count_other_registries() != 0;
+  const module_paths unrecorded = find_other_registries();
+  warn_about_other_registries(unrecorded);
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
-  state_of(shared)->lacks_modules = lacks_modules;
+  put_unrecorded_modules(*state_of(shared), unrecorded);
   end_trace(shared, *state_of(shared), name);
   disconnect_capture(shared);
   return true;
@@ -214,11 +215,15 @@ template <class State = capture_state>
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
   report_facts_of(number == 0 ? active_session() : number);
+  const module_paths unrecorded = find_other_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
-  if (shared.drain != nullptr) shared.drain(shared);
+  if (shared.drain != nullptr) {
+    shared.drain(shared);
+    put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
+  }
   result = make_profile(shared, *state);
   return true;
 }

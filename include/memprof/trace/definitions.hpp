@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
+#include <vector>
 
 /// @file
 /// The records of a trace that are no events, as bytes: docs/trace_format.md.
@@ -165,12 +167,27 @@ void for_each_info_field(Info& info, Visitor&& visit) {
 inline constexpr std::size_t max_fact_text = 4096;
 
 inline void put_row(payload_writer& out, const fact_table& table, const std::vector<fact_value>& row) {
+  static const fact_value absent;
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    switch (table.columns[column].type) {
-      case fact_type::integer: out.signed_number(row[column].integer); break;
-      case fact_type::real: out.real(row[column].real); break;
-      case fact_type::text: out.text(std::string_view{row[column].text}.substr(0, max_fact_text)); break;
+    const fact_value& value = column < row.size() ? row[column] : absent;
+    out.number(value.index());
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      out.signed_number(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      out.real(*real);
+    } else {
+      out.text(std::string_view{*std::get_if<std::string>(&value)}.substr(0, max_fact_text));
     }
+  }
+}
+
+/// Takes a value as `put_row` wrote it; false if it is of no known type.
+[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
+  switch (in.number()) {
+    case 0: value = in.signed_number(); return true;
+    case 1: value = in.real(); return true;
+    case 2: value = std::string{in.text()}; return true;
+    default: return false;
   }
 }
 
@@ -185,7 +202,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
     while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table, table.rows[row++]);
     payload_writer out;
     out.text(table.name).number(first).number(table.columns.size());
-    for (const fact_column& column : table.columns) out.text(column.name).number(static_cast<unsigned>(column.type));
+    for (const std::string& column : table.columns) out.text(column);
     out.number(row - first);
     visit(out.bytes() + rows.bytes());
   } while (row < table.rows.size());
@@ -199,21 +216,14 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
   const std::uint64_t columns = in.number();
   for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
-    const std::string_view name = in.text();
-    const std::uint64_t type = in.number();
-    if (type > static_cast<unsigned>(fact_type::text)) return false;
-    table.columns.push_back({std::string{name}, static_cast<fact_type>(type)});
+    table.columns.emplace_back(in.text());
   }
   const std::uint64_t rows = in.number();
   if (table.columns.empty() && rows != 0) return false;
   for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
     std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
-    for (std::size_t column = 0; column < table.columns.size(); ++column) {
-      switch (table.columns[column].type) {
-        case fact_type::integer: values[column].integer = in.signed_number(); break;
-        case fact_type::real: values[column].real = in.real(); break;
-        case fact_type::text: values[column].text = in.text(); break;
-      }
+    for (fact_value& value : values) {
+      if (!get_fact(in, value)) return false;
     }
   }
   return !in.has_failed();

@@ -124,6 +124,16 @@ TEST_CASE("breakdown: given sizes come before computed ones") {
   CHECK(*result.usage_percent() == Catch::Approx(50.0));
 }
 
+TEST_CASE("breakdown: a peak fits a device that is as large, and whether a negative one fits is unknown") {
+  memory_summary summary = one_step().summary();
+  REQUIRE(summary.overall_peak == 430);
+  CHECK(break_down(summary, {.device_memory = 430}).fits() == true);
+  CHECK(break_down(summary, {.device_memory = 429}).fits() == false);
+  summary.overall_peak = -1;
+  CHECK(!break_down(summary, {.device_memory = 430}).fits());
+  CHECK(!break_down(summary, {.device_memory = 430}).usage_percent());
+}
+
 TEST_CASE("breakdown: where no model size is known, nothing is expected and the peak is divided as measured") {
   const memory_breakdown result = break_down(one_step().summary());
   CHECK(!result.model.expected);

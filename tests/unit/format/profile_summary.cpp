@@ -8,11 +8,13 @@ TEST_CASE("profile summary: it has the bytes, names and live set of one memory s
   profile.segments = {{"A", 0, 0}, {"B", 0, 0}};
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.name = "dram";
-  space.segments.resize(2);
-  space.segments[1].segment_change = -7;
+  space.segments = {{"A", 100, 100, 0, 100, 100, 100, 1, 0, 0, "", {}}, {"B", 0, 0, 7, -7, 100, 93, 0, 1, 0, "", {}}};
   space.cumulative_peak = 100;
   space.cumulative_current = 93;
-  space.peak_segment = 1;
+  space.allocations = 100;
+  space.deallocations = 7;
+  space.allocation_count = space.deallocation_count = 1;
+  space.peak_segment = 0;
   space.live_at_peak.bytes = 100;
 
   const memprof::memory_summary summary = memprof::summarize(profile, space, "run.json");
@@ -21,7 +23,7 @@ TEST_CASE("profile summary: it has the bytes, names and live set of one memory s
   CHECK(summary.space == "dram");
   CHECK(summary.overall_peak == 100);
   CHECK(summary.final_usage == 93);
-  CHECK(summary.peak_segment == 1);
+  CHECK(summary.peak_segment == 0);
   CHECK(summary.resolution == 1);
   CHECK(summary.segments[1].segment == "B");
   CHECK(summary.segments[1].segment_change == -7);
@@ -39,6 +41,18 @@ TEST_CASE("profile summary: what makes a profile's numbers doubtful is a remark"
   CHECK(!summary.peak_segment);
 }
 
+TEST_CASE("profile summary: libraries whose events are missing are named, with what to do") {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.exact = false;
+  profile.unrecorded_modules = {"/opt/plugin.so"};
+  profile.spaces.emplace_back();
+  const memprof::memory_summary summary = memprof::summarize(profile, profile.spaces.front(), "run.json");
+  REQUIRE(summary.remarks.size() == 2);
+  CHECK(summary.remarks[1] ==
+        "what /opt/plugin.so allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+}
+
 TEST_CASE("profile summary: it has the capacity, and a remark on the first allocation beyond it") {
   memprof::profile profile;
   profile.complete = true;
@@ -46,6 +60,7 @@ TEST_CASE("profile summary: it has the capacity, and a remark on the first alloc
   profile.segments = {{"FORWARD_PASS", 0, 0}};
   memprof::space_profile& space = profile.spaces.emplace_back();
   space.segments.resize(1);
+  space.segments[0].segment = "FORWARD_PASS";
   CHECK(!memprof::summarize(profile, space, "run.json").capacity);
   space.capacity = 1000;
   CHECK(memprof::summarize(profile, space, "run.json").remarks.empty());
@@ -80,4 +95,14 @@ TEST_CASE("profile summary: the capacity of each core is a remark and not the de
       "each core has 1000 bytes of l1, but the bytes here are those of all cores together: the device memory is not that of the "
       "profile");
   CHECK(summary.remarks[1] == "an allocation of 250 bytes on core 3-1 was the first beyond the capacity: 100 bytes were free");
+}
+
+TEST_CASE("profile summary: what contradicts itself in a profile is a remark") {
+  memprof::profile profile;
+  profile.complete = true;
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.cumulative_peak = 100;
+  const memprof::memory_summary summary = memprof::summarize(profile, space, "run.json");
+  REQUIRE(summary.remarks.size() == 1);
+  CHECK(summary.remarks[0] == "the profile contradicts itself: live_at_peak.bytes is 0, but cumulative_peak is 100");
 }

@@ -63,8 +63,8 @@ TEST_CASE("tracker log: every number of a summary is read, to the byte that its 
   const memprof::segment_usage& backward = summary.segments[3];
   CHECK(backward.segment == "BACKWARD_PASS");
   CHECK(backward.segment_peak == hundredths(251369));
-  CHECK(backward.allocations == hundredths(90000));
-  CHECK(backward.deallocations == hundredths(10000));
+  CHECK(backward.allocations == hundredths(2000000 + 166307));
+  CHECK(backward.deallocations == hundredths(2000000));
   CHECK(backward.segment_change == hundredths(166307));
   CHECK(backward.cumulative_peak == hundredths(827865));
   CHECK(backward.cumulative_current == hundredths(742804));
@@ -267,6 +267,35 @@ TEST_CASE("tracker log: totals that contradict the segments are told") {
   const memory_summary only_totals = parse_tracker_log(header_text + totals_text("9.00", "8.00")).front();
   CHECK(only_totals.overall_peak == 9 << 20);
   CHECK(remarks(only_totals, "totals, but no segment"));
+}
+
+TEST_CASE("tracker log: numbers that no run has are told") {
+  const auto first_remark = [](const std::string& segments, const std::string& totals) {
+    const memory_summary summary = parse_tracker_log(header_text + segments + totals).front();
+    return summary.remarks.empty() ? std::string{} : summary.remarks.front();
+  };
+  const std::string start = "segment A (1 of 1) ";
+  const std::string end = ": the numbers are not those of a run";
+  const std::string totals = totals_text("10.00", "10.00");
+  CHECK(first_remark(segment_text("A", "10.00", "10.00", "0.00", "+10.00", "10.00", "10.00"), totals).empty());
+  CHECK(first_remark(segment_text("A", "-1.00", "0.00", "10.00", "-10.00", "10.00", "10.00"), totals) ==
+        start + "has a negative peak" + end);
+  CHECK(first_remark(segment_text("A", "10.00", "5.00", "-5.00", "+10.00", "10.00", "10.00"), totals) ==
+        start + "has negative allocations or deallocations" + end);
+  CHECK(first_remark(segment_text("A", "10.00", "30.00", "10.00", "+10.00", "10.00", "10.00"), totals) ==
+        start + "has another change than its allocations less its deallocations" + end);
+  CHECK(first_remark(segment_text("A", "9.00", "10.00", "0.00", "+10.00", "10.00", "10.00"), totals) ==
+        start + "has a peak below its change" + end);
+  CHECK(first_remark(segment_text("A", "50.00", "60.00", "50.00", "+10.00", "10.00", "10.00"), totals) ==
+        start + "has a peak above its cumulative peak" + end);
+  // A segment that begins with less than nothing, as blocks from before the capture were freed, has a peak above the overall one.
+  CHECK(first_remark(segment_text("A", "0.00", "0.00", "40.00", "-40.00", "0.00", "-40.00") +
+                         segment_text("B", "50.00", "60.00", "10.00", "+50.00", "10.00", "10.00"),
+                     totals)
+            .empty());
+  CHECK(first_remark("", totals_text("-10.00", "0.00")) == "the summary has totals, but no segment");
+  const memory_summary negative = parse_tracker_log(header_text + totals_text("-10.00", "0.00")).front();
+  CHECK(remarks(negative, "the overall peak is negative, which no peak can be"));
 }
 
 TEST_CASE("tracker log: the tracker's warning that it lost a segment is passed on") {

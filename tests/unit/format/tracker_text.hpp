@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 
@@ -17,12 +18,22 @@ constexpr std::int64_t hundredths(std::int64_t count) {
 }
 
 /// The lines of one segment. All numbers are text, so that tests may write any.
+inline std::string segment_text(const std::string& name, const std::string& peak, const std::string& allocations,
+                                const std::string& deallocations, const std::string& change, const std::string& cumulative_peak,
+                                const std::string& cumulative_current) {
+  return "--- " + name + " ---\n  DRAM: Segment Peak " + peak + " MB, Allocations " + allocations + " MB, Deallocations " +
+         deallocations + " MB, Segment Change " + change + " MB\n  DRAM: Cumulative Peak " + cumulative_peak +
+         " MB, Cumulative Current " + cumulative_current +
+         " MB\n  L1: Peak CB 0.29 MB, Peak Buffer 0.00 MB, Peak Total 0.29 MB\n";
+}
+
+/// The same with deallocations of 20,000 MB, and as many allocations as that and the change make.
 inline std::string segment_text(const std::string& name, const std::string& peak, const std::string& change,
                                 const std::string& cumulative_peak, const std::string& cumulative_current) {
-  return "--- " + name + " ---\n  DRAM: Segment Peak " + peak +
-         " MB, Allocations 900.00 MB, Deallocations 100.00 MB, Segment Change " + change + " MB\n  DRAM: Cumulative Peak " +
-         cumulative_peak + " MB, Cumulative Current " + cumulative_current +
-         " MB\n  L1: Peak CB 0.29 MB, Peak Buffer 0.00 MB, Peak Total 0.29 MB\n";
+  constexpr std::size_t longest = 40;
+  char allocations[longest];
+  std::snprintf(allocations, longest, "%.2f", 20'000 + std::stod(change));
+  return segment_text(name, peak, allocations, "20000.00", change, cumulative_peak, cumulative_current);
 }
 
 inline const std::string header_text = "=== Memory Usage Summary ===\n\n";

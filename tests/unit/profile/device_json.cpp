@@ -68,11 +68,12 @@ TEST_CASE("device JSON: what cannot be is refused with its place") {
   check_refused("\"tile\"", "\"tiles\"", "/layout must be one of \"row_major\" \"tile\", not \"tiles\"");
   check_refused("\"core_rows\": 2", "\"core_rows\": 256", "/core_rows is 256, but must be from 0 to 255");
   check_refused("\"core_rows\": 2", "\"core_rows\": 0", "/spaces/1/is_per_core needs /core_columns and /core_rows");
-  check_refused("6442450944", "-1", "/spaces/0/capacity is -1");
+  check_refused("6442450944", "-1", "/spaces/0/capacity must be an integer from 0 to 2^63-1, not -1");
   check_refused("\"alignment\": 64", "\"alignment\": 48", "/spaces/0/alignment is 48, but must be a power of two");
   check_refused("\"banks\": 6", "\"banks\": 0", "/spaces/0/banks is 0");
-  check_refused("\"capacity\": 6", "\"capcity\": 6", "/spaces/0/capcity means nothing here; known are name capacity alignment");
-  check_refused("\"layout\"", "\"Layout\"", "/Layout means nothing here");
+  check_refused("\"capacity\": 6", "\"capcity\": 6",
+                "/spaces/0: the key \"capcity\" means nothing here; known are name capacity alignment");
+  check_refused("\"layout\"", "\"Layout\"", ": the key \"Layout\" means nothing here");
   check_refused("\"name\": \"l1\"", "\"name\": \"dram\"", "/spaces/1/name is 'dram', as that of a space before it");
   check_refused("\"name\": \"l1\", ", "", "/spaces/1/name is missing");
   check_refused("\n  ]\n}", "", "it is cut off after");

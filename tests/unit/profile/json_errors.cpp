@@ -62,10 +62,10 @@ const std::string start = "cannot read a profile from 'run.json': ";
 }  // namespace
 
 TEST_CASE("json errors: text that is no JSON is told with file and byte offset") {
-  CHECK_THAT(error_in_text(R"({"a": tru})"), StartsWith(start + "it is no JSON from byte offset 9 on ("));
-  CHECK_THAT(error_in_text("{} x"), StartsWith(start + "it is no JSON from byte offset 3 on ("));
-  CHECK_THAT(error_in_text("{\"a\xff\": 1}"), StartsWith(start + "it is no JSON from byte offset 3 on ("));
-  CHECK_THAT(error_in_text(R"({"a": 1e999})"), StartsWith(start + "it is no JSON from byte offset 10 on (number overflow"));
+  CHECK_THAT(error_in_text(R"({"a": tru})"), StartsWith(start + "invalid JSON at byte 9 ("));
+  CHECK_THAT(error_in_text("{} x"), StartsWith(start + "invalid JSON at byte 3 ("));
+  CHECK_THAT(error_in_text("{\"a\xff\": 1}"), StartsWith(start + "invalid JSON at byte 3 ("));
+  CHECK_THAT(error_in_text(R"({"a": 1e999})"), StartsWith(start + "invalid JSON at byte 10 (number overflow"));
   CHECK_THAT(error_in_text(""), StartsWith(start + "it is empty ("));
 }
 
@@ -100,15 +100,15 @@ TEST_CASE("json errors: no damage of a byte leads to anything but a profile or a
 TEST_CASE("json errors: a deeply nested text neither crashes the reader nor the message") {
   constexpr std::size_t depth = 1'000'000;
   const std::string opened(depth, '[');
-  CHECK_THAT(error_in_text(opened), StartsWith(start + "it is cut off after 1000000 bytes"));
-  CHECK_THAT(error_in_text(opened + std::string(depth, ']')), Equals(start + "the document must be an object, not an array"));
+  CHECK_THAT(error_in_text(opened), Equals(start + "the document must be an object, not an array"));
 }
 
 TEST_CASE("json errors: another format or version is refused with what to do") {
   CHECK_THAT(error_in_text("[]"), Equals(start + "the document must be an object, not an array"));
   CHECK_THAT(error_in_text("{}"),
              Equals(start + "/format is missing: it does not hold a profile; write it again with memprof::write_json"));
-  CHECK_THAT(error_in_text(R"({"format": "other"})"), Equals(start + R"(/format must be "memprof-profile", not "other")"));
+  CHECK_THAT(error_in_text(R"({"format": "other"})"),
+             Equals(start + R"(/format must be "memprof-profile", not "other" (byte 17))"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile"})"), Equals(start + "/version is missing"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": "1"})"),
              StartsWith(start + "/version must be an integer"));
@@ -154,7 +154,7 @@ TEST_CASE("json errors: a value of a wrong type is told with its path and what i
     return error_in(damaged);
   };
   CHECK_THAT(with("/exact", 1), Equals(start + "/exact must be true or false, not 1"));
-  CHECK_THAT(with("/duration_ns", 1.0), Equals(start + "/duration_ns must be an integer of at most 63 bits and a sign, not 1.0"));
+  CHECK_THAT(with("/duration_ns", 1.0), Equals(start + "/duration_ns must be an integer from 0 to 2^63-1, not 1.0"));
   CHECK_THAT(with("/duration_ns", true), ContainsSubstring("/duration_ns must be an integer"));
   CHECK_THAT(with("/duration_ns", nullptr), ContainsSubstring("/duration_ns must be an integer"));
   CHECK_THAT(with("/cost/drain_ns_per_event", "1"),
@@ -175,14 +175,28 @@ TEST_CASE("json errors: an integer out of range is told with its path") {
     return error_in_text(text);
   };
   CHECK_THAT(with("\"duration_ns\":0", "\"duration_ns\":9223372036854775808"),
-             Equals(start + "/duration_ns must be an integer of at most 63 bits and a sign, not 9223372036854775808"));
+             Equals(start + "/duration_ns must be an integer from 0 to 2^63-1, not 9223372036854775808 (byte " +
+                    std::to_string(whole.find("\"duration_ns\":0") + 32) + ")"));
   CHECK_THAT(with("\"duration_ns\":0", "\"duration_ns\":-9223372036854775809"),
              ContainsSubstring("/duration_ns must be an integer"));
   CHECK_THAT(with("\"address\":4096", "\"address\":18446744073709551616"), ContainsSubstring("/address must be an integer"));
-  CHECK_THAT(
-      with("\"address\":4096", "\"address\":-1"),
-      Equals(start + "/spaces/0/live_at_peak/largest_blocks/0/address must be an integer of at most 64 bits without a sign, "
-                     "not -1"));
+  CHECK_THAT(with("\"address\":4096", "\"address\":-1"),
+             StartsWith(start + "/spaces/0/live_at_peak/largest_blocks/0/address must be an integer of at most 64 bits without a "
+                                "sign, not -1 (byte "));
+}
+
+TEST_CASE("json errors: a negative size, count or time is refused") {
+  ordered_json damaged = memprof::to_json(memprof_tests::small_profile());
+  const auto with = [&](const char* pointer) {
+    ordered_json copy = damaged;
+    copy[ordered_json::json_pointer{pointer}] = -1;
+    return error_in(copy);
+  };
+  CHECK_THAT(with("/spaces/0/cumulative_peak"),
+             Equals(start + "/spaces/0/cumulative_peak must be an integer from 0 to 2^63-1, not -1"));
+  CHECK_THAT(with("/spaces/0/segments/0/segment_peak"), ContainsSubstring("/segment_peak must be an integer from 0"));
+  CHECK_THAT(with("/operations/0/invocations"), ContainsSubstring("/operations/0/invocations must be an integer from 0"));
+  CHECK(with("/spaces/0/cumulative_current") == "no error");
 }
 
 TEST_CASE("json errors: an index that leads nowhere is refused") {

@@ -68,9 +68,13 @@ TEST_CASE("schema: it has every field of every struct, requires them as the read
     CHECK(keys_of(definition.at("properties")) == sorted(expected));
     CHECK(sorted(definition.at("required").get<std::vector<std::string>>()) == sorted(required));
     CHECK(definition.at("additionalProperties") == true);
+    const auto& may_be_negative = memprof::signed_fields<T>;
     for (const auto& property : definition.at("properties").items()) {
       INFO(property.key());
       CHECK(property.value().contains("description"));
+      if (!property.value().contains("type") || property.value()["type"] != "integer") continue;
+      const bool is_signed = std::find(may_be_negative.begin(), may_be_negative.end(), property.key()) != may_be_negative.end();
+      CHECK((property.value().value("minimum", -1) < 0) == is_signed);
     }
   });
   CHECK(index == structs.size());
@@ -154,6 +158,8 @@ TEST_CASE("schema: an independent validator refuses what the reader refuses") {
   CHECK(!with("/segments", "none").empty());
   CHECK(!with("/spaces/0/name", 0).empty());
   CHECK(!with("/spaces/0/cumulative_peak", 1.5).empty());
+  CHECK(!with("/spaces/0/cumulative_peak", -1).empty());
+  CHECK(!with("/spaces/0/segments/0/segment_peak", -1).empty());
   CHECK(!with("/spaces/0/segments/0/segment_peak", nullptr).empty());
   CHECK(!with("/spaces/0/live_at_peak/largest_blocks/0/category", "unknown").empty());
   CHECK(!with("/spaces/0/live_at_peak/largest_blocks/0/requires_grad", "maybe").empty());

@@ -42,6 +42,7 @@ TEST_CASE("breakdown JSON: it has the numbers of the tables in bytes") {
   CHECK(summary["device"] == "");
   CHECK(summary["device_memory"] == 12'884'901'888);
   CHECK(summary["device_memory_source"] == "assumed");
+  CHECK(summary["fits"] == true);
   CHECK(summary["usage_percent"].get<double>() == Catch::Approx(100 * 8278.65 / 12288));
   CHECK(summary["peak_segment"] == 3);
   CHECK(summary["peak_parts"]["live_at_peak"] == false);

@@ -101,6 +101,13 @@ TEST_CASE("breakdown text: a device memory from a profile says so") {
   CHECK(contains(given, "  Device Memory:        1.00 MB\n"));
 }
 
+TEST_CASE("breakdown text: whether a negative peak fits is unknown") {
+  const std::string text = report(header_text + totals_text("-10.00", "0.00"));
+  CHECK(contains(text, "  Fits:                 unknown, the peak is negative\n"));
+  CHECK(!contains(text, "Usage:"));
+  CHECK(contains(text, "  the overall peak is negative, which no peak can be.\n"));
+}
+
 TEST_CASE("breakdown text: without a model size nothing is compared, and the option is named") {
   const std::string text = report(memory_efficient_text());
   CHECK(contains(text, "Model size not provided and not in the logs: give --model-size"));

@@ -184,6 +184,12 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
                  "  2 events were rejected: impossible values, or no memory to keep them\n"
                  "  1 allocation in cpu (1.00 MB) could not be kept because the profiler itself got no memory\n"
                  "Peak of cpu"));
+  memprof::profile separate = training_step();
+  separate.exact = false;
+  separate.unrecorded_modules = {"/opt/plugins/attention.so"};
+  CHECK(contains(explanation(separate),
+                 "too small\n  what /opt/plugins/attention.so allocated is missing: it has a registry of its own; link the "
+                 "executable with -rdynamic (CMake: ENABLE_EXPORTS ON)\n"));
   memprof::profile unexplained = training_step();
   unexplained.exact = false;
   CHECK(contains(explanation(unexplained), "too large\n  the profile does not say why\n"));

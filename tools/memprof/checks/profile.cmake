@@ -41,3 +41,12 @@ string(JSON per_core SET "${per_core}" spaces 0 first_shortfall core "\"3-1\"")
 file(WRITE ${SCRATCH}/per_core.profile "${per_core}")
 run(0 --logs per_core.profile)
 expect("${output}" "  Device Memory:        12,288.00 MB" "each core has 1048576 bytes of cpu" "an allocation of 5 bytes on core 3-1")
+
+# What cannot be is told; a real profile has nothing of it.
+if(output MATCHES "contradicts itself")
+  message(FATAL_ERROR "${output}")
+endif()
+string(JSON damaged SET "${profile}" spaces 0 cumulative_peak 1)
+file(WRITE ${SCRATCH}/damaged.profile "${damaged}")
+run(0 --logs damaged.profile)
+expect("${output}" "the profile contradicts itself: cumulative_peak is 1, less than cumulative_current")

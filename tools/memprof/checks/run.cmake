@@ -1,9 +1,12 @@
-# run(<expected status> <argument>...): runs `memprof analyze` in SCRATCH; sets `output` and `errors`.
+# run(<expected status> <argument>...): runs `memprof analyze`, or another SUBCOMMAND, in SCRATCH; sets `output` and `errors`.
+if(NOT SUBCOMMAND)
+  set(SUBCOMMAND analyze)
+endif()
 file(REMOVE_RECURSE ${SCRATCH})
 file(MAKE_DIRECTORY ${SCRATCH})
 
 function(run expected)
-  execute_process(COMMAND ${PROGRAM} analyze ${ARGN} WORKING_DIRECTORY ${SCRATCH}
+  execute_process(COMMAND ${PROGRAM} ${SUBCOMMAND} ${ARGN} WORKING_DIRECTORY ${SCRATCH}
     RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
   if(NOT status EQUAL expected)
     message(FATAL_ERROR "exit status ${status} in place of ${expected}\n${output}${errors}")

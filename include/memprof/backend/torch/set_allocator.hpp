@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceType.h>
 

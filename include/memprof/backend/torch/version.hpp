@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <torch/version.h>
 
 #include <version>  // _GLIBCXX_USE_CXX11_ABI

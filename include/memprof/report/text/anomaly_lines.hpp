@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
 
@@ -35,6 +36,11 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   if (on_the_way.rejected_events != 0) {
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
                            " rejected: impossible values, or no memory to keep them");
+  }
+  for (const auto& [path] : rows_of<unrecorded_module>(source.facts)) {
+    append_line(lines, "what " + on_one_line(path) +
+                           " allocated is missing: it has a registry of its own; link the executable with -rdynamic (CMake: "
+                           "ENABLE_EXPORTS ON)");
   }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;

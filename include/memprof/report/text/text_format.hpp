@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -52,6 +54,17 @@ namespace memprof::detail {
 /// `text` with spaces before it, up to that width.
 [[nodiscard]] inline std::string right_aligned(const std::string& text, std::size_t width) {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+}
+
+/// The text of a number with a comma between groups of three digits before its point.
+[[nodiscard]] inline std::string with_thousands(std::string digits) {
+  const std::size_t first = digits.starts_with('-') ? 1 : 0;
+  const std::size_t point = digits.find('.');
+  for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
+    index -= 3;
+    digits.insert(index, 1, ',');
+  }
+  return digits;
 }
 
 }  // namespace memprof::detail

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <nano_gpt/options.hpp>
+
+#include <memprof/analysis/estimate/decoder_model.hpp>
+#include <memprof/analysis/estimate/training_setup.hpp>
+#include <memprof/trace/event_log.hpp>
+#include <memprof/profile/profile.hpp>
+
+namespace nano_gpt {
+
+/// The options for a step of a model that is to be estimated. Throws `memprof::error` for what this trainer does not have.
+[[nodiscard]] options options_for(const memprof::decoder_model& model, const memprof::training_setup& setup);
+
+struct measured_step {
+  memprof::profile profile;        ///< with the segments of `train`
+  bool ran_out_of_memory = false;  ///< then `profile` ends there
+};
+
+/// One training step on random tokens, under a capture of its own. Of the options it takes the model, which needs a vocabulary,
+/// the batch, the micro-batches, the seed, the dtype, the mode and the device.
+/// Its events also go to `log`, unless that is null.
+[[nodiscard]] measured_step measure_one_step(const options& options, double learning_rate, memprof::event_log* log = nullptr);
+
+}  // namespace nano_gpt

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <memprof/backend/no_dispatch.hpp>
+#include <memprof/config.hpp>
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#if __has_include(<memory_resource>)
+#include <memory_resource>
+#endif
+
+#if MEMPROF_ENABLED
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/record/recorder.hpp>
+#endif
+
+namespace memprof {
+
+#if !__has_include(<memory_resource>)
+
+namespace detail {
+template <class...>
+inline constexpr bool has_polymorphic_memory_resources = false;
+}
+
+/// Stands where the standard library has no polymorphic memory resources, and only says so if it is used.
+class memory_resource {
+ public:
+  template <class... Arguments>
+  explicit memory_resource(Arguments&&...) {
+    static_assert(
+        detail::has_polymorphic_memory_resources<Arguments...>,
+        "memprof::memory_resource needs <memory_resource>, which libc++ has since version 16: use a newer one, libstdc++, "
+        "or memprof::allocator");
+  }
+};
+
+#elif MEMPROF_ENABLED
+inline namespace enabled {
+
+/// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.
+///
+/// During a capture with `run_mode::no_dispatch` it records and hands out reserved addresses: see `dispatching`.
+///
+/// Thread-safe if the upstream is. Bytes are those asked for, not what the upstream rounds them to. An allocation that the
+/// upstream refuses is not recorded.
+class memory_resource : public std::pmr::memory_resource {
+ public:
+  /// Throws `memprof::error` if the process has too many memory spaces. `upstream` must outlive the resource.
+  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+      : space_(space), upstream_(upstream) {}
+
+  [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override {
+    void* const address = dispatching() ? allocate_upstream(bytes, alignment) : reserve(bytes, alignment);
+    detail::record_allocation(space_.id(), address, bytes);
+    return address;
+  }
+
+  void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
+    detail::record_deallocation(space_.id(), address, bytes);
+    if (detail::give_back_reserved(address, bytes, alignment)) return;
+    const detail::nested_allocation nested;
+    upstream_->deallocate(address, bytes, alignment);
+  }
+
+  // Identity, which needs no run-time types: two resources may count in different spaces.
+  [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
+    const detail::nested_allocation nested;
+    return upstream_->allocate(bytes, alignment);
+  }
+
+  [[nodiscard, gnu::cold, gnu::noinline]] void* reserve(std::size_t bytes, std::size_t alignment) const {
+    void* const address = detail::take_reserved(bytes, alignment);
+    if (address == nullptr) {
+      detail::raise("memory_resource: no reserved addresses are left for " + std::to_string(bytes) +
+                    " bytes; a NO_DISPATCH capture can have up to 64 TiB live, or what the limit on address space allows");
+    }
+    return address;
+  }
+
+  memory_space space_;
+  std::pmr::memory_resource* upstream_;
+};
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+/// Passes everything on to its upstream.
+class memory_resource : public std::pmr::memory_resource {
+ public:
+  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+      : upstream_(upstream) {}
+
+  [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
+
+ private:
+  void* do_allocate(std::size_t bytes, std::size_t alignment) override { return upstream_->allocate(bytes, alignment); }
+  void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
+    upstream_->deallocate(address, bytes, alignment);
+  }
+  [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
+
+  std::pmr::memory_resource* upstream_;
+};
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

@@ -1,0 +1,9 @@
+#pragma once
+
+// What a backend that simulates a device has.
+#include <cstddef>
+#include <cstdint>
+
+inline memprof::event_sink sink;
+inline const void* address;
+inline const void* other;

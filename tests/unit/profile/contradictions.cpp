@@ -1,0 +1,100 @@
+#include <memprof/profile/contradictions.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+using memprof::profile;
+using memprof::space_profile;
+
+namespace {
+
+/// Two segments: 60 bytes and 40 beside them for a moment; then 50 more, of which 30 stay.
+profile consistent_profile() {
+  profile result;
+  result.segments = {{"A", 0, 10}, {"B", 10, 20}};
+  space_profile& space = result.spaces.emplace_back();
+  space.name = "cpu";
+  space.cumulative_peak = 110;
+  space.cumulative_current = 90;
+  space.allocations = 150;
+  space.deallocations = 60;
+  space.allocation_count = 4;
+  space.deallocation_count = 2;
+  space.peak_segment = 1;
+  space.live_at_peak = {110, 3, {{"forward", 60, 1}}, 50, 2, {{"activation", 110, 3}}, {}};
+  for (const std::int64_t bytes : {60, 50}) space.live_at_peak.largest_blocks.emplace_back().bytes = bytes;
+  space.segments = {{"A", 100, 100, 40, 60, 100, 60, 2, 1, 5, "", {100, 2, {{"forward", 100, 2}}, 0, 0, {}, {}}},
+                    {"B", 50, 50, 20, 30, 110, 90, 2, 1, 15, "", {110, 3, {}, 0, 0, {}, {}}}};
+  space.timeline.points = {{0, 100, 60}, {10, 110, 90}};
+  return result;
+}
+
+std::vector<std::string> after(const std::function<void(space_profile&)>& change) {
+  profile changed = consistent_profile();
+  change(changed.spaces[0]);
+  return memprof::contradictions(changed, changed.spaces[0]);
+}
+
+using sentences = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("contradictions: there are none where all sums and peaks agree, nor in an empty space") {
+  CHECK(after([](space_profile&) {}).empty());
+  const space_profile empty;
+  CHECK(memprof::contradictions(profile{}, empty).empty());
+}
+
+TEST_CASE("contradictions: each is a sentence with the place and both numbers") {
+  CHECK(after([](space_profile& space) { space.allocations = 151; }) ==
+        sentences{"cumulative_current is 90, but allocations - deallocations is 91",
+                  "allocations is 151, but the sum over the segments is 150"});
+  CHECK(after([](space_profile& space) { space.deallocation_count = 3; }) ==
+        sentences{"deallocation_count is 3, but the sum over the segments is 2"});
+  CHECK(after([](space_profile& space) { space.cumulative_peak = 80; }) ==
+        sentences{"cumulative_peak is 80, less than cumulative_current, 90",
+                  "live_at_peak.bytes is 110, but cumulative_peak is 80",
+                  "cumulative_peak of the segment that peak_segment names is 110, but that of the space is 80",
+                  "the greatest peak of the timeline is 110, but cumulative_peak is 80",
+                  "cumulative_peak is 80, but that of the last segment is 110"});
+  CHECK(after([](space_profile& space) { space.peak_segment = 0; }) ==
+        sentences{"cumulative_peak of the segment that peak_segment names is 100, but that of the space is 110"});
+  CHECK(after([](space_profile& space) { space.live_at_peak.by_category[0].bytes = 109; }) ==
+        sentences{"the sum of live_at_peak.by_category of the space is 109, but live_at_peak.bytes is 110"});
+  CHECK(after([](space_profile& space) { space.live_at_peak.remaining_bytes = 0; }) ==
+        sentences{"the sum of live_at_peak.by_operation and its rest of the space is 60, but live_at_peak.bytes is 110"});
+  CHECK(after([](space_profile& space) { space.live_at_peak.largest_blocks[0].bytes = 61; }) ==
+        sentences{"live_at_peak.bytes of the space is 110, less than the sum of its largest_blocks, 111"});
+  CHECK(after([](space_profile& space) { space.segments[0].segment_peak = 59; }) ==
+        sentences{"segment_peak of segment A (1 of 2) is 59, less than segment_change, 60",
+                  "cumulative_peak of segment A (1 of 2) is 100, but the greatest live bytes so far is 59"});
+  CHECK(after([](space_profile& space) { space.segments[1].segment_change = 31; }) ==
+        sentences{"segment_change of segment B (2 of 2) is 31, but allocations - deallocations is 30",
+                  "cumulative_current of segment B (2 of 2) is 90, but that of the segment before and segment_change is 91"});
+  CHECK(
+      after([](space_profile& space) { space.segments[0].live_at_peak.bytes = 99; }) ==
+      sentences{"the sum of live_at_peak.by_operation and its rest of segment A (1 of 2) is 100, but live_at_peak.bytes is 99"});
+  CHECK(after([](space_profile& space) { space.segments[1].segment = "C"; }) ==
+        sentences{"the name of segment C (2 of 2) is not that in the list of segments, B"});
+}
+
+TEST_CASE("contradictions: of each rule only the first place that breaks it is told") {
+  const sentences found = after([](space_profile& space) {
+    space.segments.clear();
+    for (int count = 0; count < 1000; ++count) space.segments.emplace_back().segment_change = 1;
+  });
+  CHECK(found.size() < 20);
+}
+
+TEST_CASE("contradictions: sums of any numbers are held at the ends, not wrapped") {
+  CHECK(!after([](space_profile& space) {
+           for (memprof::segment_usage& usage : space.segments) {
+             usage.allocations = usage.segment_peak = INT64_MAX;
+             usage.cumulative_current = INT64_MIN;
+             usage.segment_change = INT64_MIN;
+           }
+         }).empty());
+}

@@ -1,0 +1,33 @@
+# The text is the original's byte for byte, and so are its numbers in JSON.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+if(NOT EXISTS ${DATA})
+  message("skipped: there is no ${DATA}")
+  return()
+endif()
+function(expect_original name)
+  run(0 ${ARGN} --json-out out/${name}.summary.json)
+  file(READ ${DATA}/${name}.stdout.txt expected)
+  if(NOT output STREQUAL expected)
+    message(FATAL_ERROR "${name}:\n${output}\nand not\n${expected}")
+  endif()
+  file(READ ${SCRATCH}/out/${name}.summary.json document)
+  file(READ ${DATA}/${name}.summary.json expected)
+  string(JSON same EQUAL "${document}" "${expected}") # a unit test compares numbers to twelve digits
+  if(NOT same)
+    message(FATAL_ERROR "${name}: ${document}")
+  endif()
+endfunction()
+expect_original(default_top12)
+expect_original(doc_example_b48 --batch_size 48 --top-k 20)
+expect_original(doc_example_b48 --batch-size=48 --seq-len 1024 --d-model 768 --n-heads 8 --layers 12 --base-vocab-size 33280
+  --num-special-tokens 3 --top_k 20)
+
+# Up to the numbers of the real step, which the original has only on CUDA.
+set(small --batch-size 2 --seq-len 32 --d-model 64 --n-heads 8 --layers 1 --base-vocab-size 256 --num-special-tokens 3)
+run(0 ${small} --train-step-profile --profile-device cpu --json-out out/cpu_dry_run.summary.json)
+file(READ ${DATA}/cpu_dry_run.stdout.txt expected)
+string(REGEX REPLACE "CUDA memory counters[^\n]*\n$" "" expected "${expected}")
+string(FIND "${output}" "${expected}" position)
+if(NOT position EQUAL 0)
+  message(FATAL_ERROR "${output}\nand not\n${expected}")
+endif()

@@ -1,0 +1,172 @@
+#include "estimate.hpp"
+
+#include "exit_status.hpp"
+#include "picture_file.hpp"
+#include "train_step.hpp"
+#include "training_options.hpp"
+
+#include <memprof/analysis/estimate.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/report/estimate_json.hpp>
+#include <memprof/report/estimate_picture.hpp>
+#include <memprof/report/estimate_text.hpp>
+#include <memprof/report/training_step_json.hpp>
+#include <memprof/report/training_step_text.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+namespace memprof_tool {
+namespace {
+
+struct estimate_arguments {
+  decoder_options decoder;
+  setup_options training;
+  train_step_options real_step;
+  std::int64_t top_k = 12;
+  std::string plot_folder;
+  std::string json;
+  std::string profile;
+  bool estimates_step = false;
+  bool runs_step = false;
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof estimate: %s\n", what.c_str());
+}
+
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code failure;
+  if (!folder.empty()) std::filesystem::create_directories(folder, failure);
+  if (failure) memprof::detail::raise_about_file("make", folder, failure.message());
+}
+
+/// Goes on without pictures where there is no gnuplot.
+int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments& arguments) {
+  const std::filesystem::path folder = arguments.plot_folder;
+  make_folder(folder);
+  const drawing buckets = draw_picture([&](const std::string& file) { return memprof::bucket_picture_script(estimate, file); },
+                                       (folder / memprof::bucket_picture_name).string());
+  if (!buckets.has_gnuplot) {
+    std::puts("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.");
+    return success;
+  }
+  const drawing contributors = draw_picture(
+      [&](const std::string& file) {
+        return memprof::contributors_picture_script(estimate, static_cast<std::size_t>(arguments.top_k), file);
+      },
+      (folder / memprof::contributors_picture_name).string());
+  const std::string& complaint = buckets.complaint.empty() ? contributors.complaint : buckets.complaint;
+  if (!complaint.empty()) {
+    complain("no pictures: gnuplot failed: " + complaint);
+    return failed;
+  }
+  std::printf("\nSaved plots to: %s\n", arguments.plot_folder.c_str());
+  return success;
+}
+
+int write_summary(const memprof::shape_estimate& estimate, const std::optional<memprof::training_estimate>& step,
+                  const std::string& path) {
+  nlohmann::ordered_json document = memprof::to_json(estimate);
+  if (step) document.emplace("training_step", memprof::to_json(*step));
+  make_folder(std::filesystem::path{path}.parent_path());
+  memprof::detail::replace_whole_file(path, document.dump(2));
+  std::printf("Saved JSON summary to: %s\n", path.c_str());
+  return success;
+}
+
+/// What goes wrong after the tables is told, and the rest still done.
+template <class Action>
+void attempt(int& status, Action action) {
+  try {
+    const int result = action();
+    if (status == success) status = result;
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+    status = bad_input;
+  }
+}
+
+int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
+  int status = success;
+  const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
+  const memprof::shape_estimate estimate = memprof::estimate_shape(decoder.shape);
+  if (arguments.runs_step) require_train_step(decoder.model, arguments.real_step);
+  std::optional<memprof::training_estimate> step;
+  memprof::training_setup& setup = arguments.training.setup;
+  if (arguments.estimates_step) {
+    setup.batch_size = decoder.shape.batch_size;
+    setup.seq_len = decoder.shape.seq_len;
+    if (!arguments.training.device.empty()) setup.device = device_of(arguments.training.device);
+    step = memprof::estimate_training_step(decoder.model, setup);
+  }
+
+  std::fputs(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)).c_str(), stdout);
+  if (!arguments.plot_folder.empty()) attempt(status, [&] { return draw_both(estimate, arguments); });
+  if (!arguments.json.empty()) attempt(status, [&] { return write_summary(estimate, step, arguments.json); });
+  if (step) std::printf("\n%s", memprof::to_text(*step, decoder.model, setup).c_str());
+  if (step && !arguments.profile.empty()) {
+    attempt(status, [&] {
+      memprof::write_json(step->step, arguments.profile);
+      return success;
+    });
+  }
+  if (arguments.runs_step) attempt(status, [&] { return run_train_step(decoder.shape, decoder.model, arguments.real_step); });
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+    complain("cannot write the tables: " + memprof::detail::reason_in_errno());
+    return bad_input;
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_estimate(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<estimate_arguments>();
+  CLI::App& command = *program.add_subcommand("estimate", "what a decoder takes, from its dimensions alone");
+  command.footer(
+      "Without --step: what a forward pass keeps, as transformer-room's estimator counts it. GiB is 2^30 bytes.\n"
+      "Options may be spelled with underscores: --batch_size.");
+  arguments->decoder.add(command);
+  command.add_option("--top-k", arguments->top_k, "operations in the table and the picture (12)")
+      ->type_name("N")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1'000'000}));
+  command.add_option("--plot-dir", arguments->plot_folder, "write two pictures (PNG) there (needs gnuplot)")->type_name("FOLDER");
+  command.add_option("--json-out", arguments->json, "write the numbers to this file, too")->type_name("FILE");
+
+  CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
+  arguments->training.add(command);
+  command
+      .add_option("--device", arguments->training.device,
+                  "of the step: preset, JSON file or size (80GB): its capacity, and how tensors are padded")
+      ->type_name("NAME|FILE|SIZE")
+      ->needs(step);
+  command.add_option("--profile-out", arguments->profile, "write the step's profile to this file")
+      ->type_name("FILE")
+      ->needs(step);
+
+  command.add_flag("--train-step-profile", arguments->runs_step, "run one real training step, and measure it by stage");
+  arguments->real_step.add(command);
+  command.callback([arguments, &command, &status] {
+    try {
+      status = run_estimate(*arguments, command);
+    } catch (const memprof::error& fault) {
+      complain(fault.what());
+      status = bad_input;
+    }
+  });
+}
+
+}  // namespace memprof_tool

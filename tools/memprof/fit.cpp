@@ -1,0 +1,206 @@
+#include "fit.hpp"
+
+#include "exit_status.hpp"
+#include "training_options.hpp"
+
+#include <memprof/analysis/allocation_sequence.hpp>
+#include <memprof/analysis/estimate.hpp>
+#include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/event_log.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/trace/run_mode.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/report/fit_text.hpp>
+#include <memprof/report/training_step_text.hpp>
+
+#include <nano_gpt/one_step.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct fit_arguments {
+  decoder_options decoder;
+  setup_options training;
+  bool seeks_sequence = false;
+  std::string json;
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof fit: %s\n", what.c_str());
+}
+
+/// What the plain trainer, without dispatch, needs of the device for a step.
+memprof::step_need measured_need(const memprof::decoder_model& model, const memprof::training_setup& setup) {
+  nano_gpt::options options = nano_gpt::options_for(model, setup);
+  options.mode = memprof::run_mode::no_dispatch;
+  memprof::event_log log;
+  const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &log);
+  if (log.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  memprof::allocation_sequence sequence{memprof::memory_space{options.memory_space()}.id()};
+  log.replay(sequence);
+  return memprof::need_of(sequence, step.profile.space(options.memory_space()).cumulative_peak, setup.device);
+}
+
+/// Whether a run without dispatch at the answer, and one above it, agree with it; a sentence either way.
+std::string confirmation(const memprof::decoder_model& model, memprof::training_setup setup, memprof::sought_size sought,
+                         const memprof::fit_row& row, bool& agrees) {
+  const auto need_at = [&](std::int64_t size) {
+    (sought == memprof::sought_size::batch_size ? setup.batch_size : setup.seq_len) = size;
+    return measured_need(model, setup);
+  };
+  std::string sizes;
+  agrees = true;
+  const auto compare = [&](std::int64_t size, const std::optional<memprof::step_need>& expected) {
+    if (!expected) return;
+    const memprof::step_need found = need_at(size);
+    agrees = agrees && found == *expected;
+    sizes += (sizes.empty() ? "" : ", ") + std::to_string(size) + (found.fits ? " fits" : " does not fit");
+  };
+  compare(std::max<std::int64_t>(row.answer.size, 1), row.answer.need);
+  if (row.answer.size > 0) compare(row.answer.size + 1, row.answer.one_more);
+  return row.name + ": " + sizes + (agrees ? ", to the byte as estimated" : ", NOT as estimated");
+}
+
+/// The presets with room for the step, by capacity.
+std::string smallest_preset(const memprof::decoder_model& model, memprof::training_setup setup) {
+  std::string smallest = "none";
+  std::int64_t least = 0;
+  for (const std::string_view name : memprof::device_preset_names) {
+    setup.device = memprof::device_preset(name);
+    const std::int64_t capacity = setup.device.tensor_space().capacity;
+    if (smallest != "none" && capacity >= least) continue;
+    if (memprof::is_block_float(setup.type) && setup.device.layout != memprof::tensor_layout::tile) continue;
+    if (!memprof::need_of(model, setup).fits) continue;
+    smallest = name;
+    least = capacity;
+  }
+  return smallest;
+}
+
+nlohmann::ordered_json value_of(const std::optional<memprof::step_need>& need) {
+  if (!need) return nullptr;
+  return {{"peak_bytes", need->peak}, {"reserved_bytes", memprof::detail::value_or_null(need->reserved)}, {"fits", need->fits}};
+}
+
+nlohmann::ordered_json document_of(const memprof::device_description& device, bool seeks_sequence,
+                                   const std::vector<memprof::fit_row>& rows, const std::vector<std::string>& confirmations,
+                                   const std::vector<std::string>& presets) {
+  nlohmann::ordered_json found = nlohmann::ordered_json::array();
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const memprof::fit_answer& answer = rows[index].answer;
+    found.push_back({{"recompute", index == 1},
+                     {"size", answer.size},
+                     {"need", value_of(answer.need)},
+                     {"one_more", value_of(answer.one_more)},
+                     {"confirmation", confirmations[index]},
+                     {"smallest_preset", presets[index]}});
+  }
+  return {{"format", "memprof-fit"},
+          {"version", 1},
+          {"device", std::string{device.name.view()}},
+          {"capacity", device.tensor_space().capacity},
+          {"sought", seeks_sequence ? "seq_len" : "batch_size"},
+          {"found", found}};
+}
+
+int run_fit(fit_arguments& arguments, const CLI::App& command) {
+  chosen_decoder decoder = choose_decoder(arguments.decoder, command);
+  memprof::training_setup& setup = arguments.training.setup;
+  setup.device = device_of(arguments.training.device);
+  setup.seq_len = decoder.shape.seq_len;
+  setup.batch_size = command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1;
+  const auto sought = arguments.seeks_sequence ? memprof::sought_size::seq_len : memprof::sought_size::batch_size;
+  // A model with learned positions has no more of them; without, longer sequences are only slower to learn.
+  const std::int64_t longest = decoder.model.positions;
+
+  std::vector<memprof::fit_row> rows;
+  for (const bool recompute : {false, true}) {
+    setup.recompute_blocks = recompute;
+    rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
+  }
+
+  const memprof::device_space& space = setup.device.tensor_space();
+  std::printf("Fit: %s, %s of %s%s\n", std::string{setup.device.name.view()}.c_str(),
+              memprof::detail::gibibytes_text(space.capacity).c_str(), std::string{space.name.view()}.c_str(),
+              memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "");
+  std::printf("Model: %s\n",
+              memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, setup.seq_len)).c_str());
+  std::printf("Fixed: %s\n\n", arguments.seeks_sequence ? ("B=" + std::to_string(setup.batch_size)).c_str()
+                                                        : ("T=" + std::to_string(setup.seq_len)).c_str());
+
+  std::fputs(memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch").c_str(), stdout);
+
+  int status = success;
+  std::vector<std::string> confirmations;
+  for (const memprof::fit_row& row : rows) {
+    setup.recompute_blocks = row.name != "all kept";
+    bool agrees = true;
+    try {
+      confirmations.push_back(confirmation(decoder.model, setup, sought, row, agrees));
+    } catch (const memprof::error& fault) {
+      confirmations.push_back(row.name + ": " + fault.what() + ", so no run confirms this");
+    }
+    if (!agrees) status = failed;
+  }
+  std::puts("\nConfirmed by runs of examples/nano_gpt without dispatch:");
+  for (const std::string& line : confirmations) std::printf("  %s\n", line.c_str());
+
+  std::vector<std::string> presets;
+  for (const bool recompute : {false, true}) {
+    memprof::training_setup one = setup;
+    one.recompute_blocks = recompute;
+    one.batch_size = command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1;
+    one.seq_len = decoder.shape.seq_len;
+    presets.push_back(smallest_preset(decoder.model, one));
+  }
+  std::printf("\nSmallest preset for B=%lld, T=%lld: %s; with recomputation %s\n",
+              static_cast<long long>(command.count("--batch-size") > 0 ? decoder.shape.batch_size : 1),
+              static_cast<long long>(decoder.shape.seq_len), presets[0].c_str(), presets[1].c_str());
+
+  if (!arguments.json.empty()) {
+    const nlohmann::ordered_json document = document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets);
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
+  }
+  return status;
+}
+
+}  // namespace
+
+void add_fit(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<fit_arguments>();
+  CLI::App& command = *program.add_subcommand("fit", "the largest batch, or the longest sequence, that a device has room for");
+  command.footer("A SIZE as a device is a GPU with so many bytes: 80GB (80 * 10^9), 80GiB (80 * 2^30).");
+  command.add_option("--device", arguments->training.device, "preset, JSON file or size")
+      ->required()
+      ->type_name("NAME|FILE|SIZE");
+  command.add_flag("--longest-sequence", arguments->seeks_sequence,
+                   "seek the longest sequence for --batch-size (1), not the largest batch");
+  command.add_option("--json-out", arguments->json, "write the answers to this file, too")->type_name("FILE");
+  arguments->decoder.add(command);
+  arguments->training.add(command);
+  command.callback([arguments, &command, &status] {
+    try {
+      status = run_fit(*arguments, command);
+    } catch (const memprof::error& fault) {
+      complain(fault.what());
+      status = bad_input;
+    }
+  });
+}
+
+}  // namespace memprof_tool

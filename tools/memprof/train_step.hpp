@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memprof/analysis/estimate/decoder_model.hpp>
+#include <memprof/analysis/estimate/decoder_shape.hpp>
+
+#include <CLI/App.hpp>
+#include <cstdint>
+#include <string>
+
+namespace memprof_tool {
+
+/// How the step of `--train-step-profile` runs.
+struct train_step_options {
+  std::string device = "auto";  ///< auto, cuda or cpu
+  std::string bf16 = "auto";    ///< auto, on or off
+  double learning_rate = 0.001;
+  std::uint64_t seed = 42;
+
+  void add(CLI::App& command);
+};
+
+/// Throws `memprof::error` unless the step can be run here.
+void require_train_step(const memprof::decoder_model& model, const train_step_options& options);
+
+/// Runs one training step of a model, really, and prints what its stages allocated. Returns an exit status.
+[[nodiscard]] int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_model& model,
+                                 const train_step_options& options);
+
+}  // namespace memprof_tool

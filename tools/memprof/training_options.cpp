@@ -1,0 +1,152 @@
+#include "training_options.hpp"
+
+#include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/dtype.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/byte_size.hpp>
+#include <memprof/analysis/estimate/decoder_config_json.hpp>
+#include <memprof/profile/device_json.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+template <std::size_t Count>
+std::vector<std::string> names_in(const std::array<std::string_view, Count>& names) {
+  return {names.begin(), names.end()};
+}
+
+/// An option whose value is one of the names of an enumeration.
+template <class E, std::size_t Count, class Target>
+void add_choice(CLI::App& command, const std::string& option, const std::array<std::string_view, Count>& names, Target& target,
+                const std::string& meaning) {
+  command
+      .add_option_function<std::string>(
+          option,
+          [&names, &target](const std::string& chosen) {
+            target = static_cast<E>(std::find(names.begin(), names.end(), chosen) - names.begin());
+          },
+          meaning)
+      ->check(CLI::IsMember(names_in(names)))
+      ->type_name("NAME");
+}
+
+bool is_file(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::exists(path, ignored);
+}
+
+/// As GPT-2 is made, with the dimensions of a shape.
+memprof::decoder_model model_of(const memprof::decoder_shape& shape) {
+  memprof::detail::check(shape);
+  return {.layers = shape.layers, .d_model = shape.d_model, .heads = shape.n_heads, .vocabulary = shape.vocab_size()};
+}
+
+chosen_decoder read_config(const std::string& path, const memprof::decoder_shape& defaults) {
+  const memprof::decoder_config config = memprof::parse_decoder_config(memprof::detail::read_whole_file(path), defaults, path);
+  return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};
+}
+
+/// A published decoder, with what was given beside it in place of its own dimensions.
+chosen_decoder published(const decoder_options& options, const CLI::App& command) {
+  const memprof::named_decoder& named = memprof::find_decoder(options.config);
+  chosen_decoder result{.shape = options.shape, .model = named.model, .longest_sequence = named.seq_len};
+  const auto is_given = [&](const char* option) {
+    return command.get_option_no_throw(option) != nullptr && command.count(option) > 0;
+  };
+  if (is_given("--layers")) result.model.layers = options.shape.layers;
+  if (is_given("--d-model")) result.model.d_model = options.shape.d_model;
+  if (is_given("--n-heads")) result.model.heads = options.shape.n_heads;
+  if (is_given("--base-vocab-size")) result.model.vocabulary = options.shape.base_vocab_size;
+  if (!is_given("--batch-size")) result.shape.batch_size = 1;
+  if (!is_given("--seq-len")) result.shape.seq_len = named.seq_len;
+  result.shape.layers = result.model.layers;
+  result.shape.d_model = result.model.d_model;
+  result.shape.n_heads = result.model.heads;
+  result.shape.base_vocab_size = result.model.vocabulary;
+  result.shape.num_special_tokens = 0;
+  return result;
+}
+
+}  // namespace
+
+void decoder_options::add(CLI::App& command) {
+  command.add_option("--batch-size", shape.batch_size, "sequences in a batch (64; of a published decoder 1)");
+  command.add_option("--seq-len", shape.seq_len,
+                     "tokens in a sequence (1024; of a published decoder as many as it was made for)");
+  command.add_option("--d-model", shape.d_model, "width of the residual stream (768)");
+  command.add_option("--n-heads", shape.n_heads, "attention heads; must divide the width (8)");
+  command.add_option("--layers", shape.layers, "blocks (12)");
+  command.add_option("--base-vocab-size", shape.base_vocab_size, "tokens without special ones (33280)");
+  command.add_option("--num-special-tokens", shape.num_special_tokens, "special tokens (3)");
+  std::string known;
+  for (const memprof::named_decoder& decoder : memprof::named_decoders)
+    known += (known.empty() ? "" : ", ") + std::string{decoder.name};
+  CLI::Option* const named =
+      command.add_option("--config", config, "a published decoder (" + known + "), or a file as for --run-config")
+          ->type_name("NAME|FILE");
+  command
+      .add_option("--run-config", run_config,
+                  "run_config.json of a training, whose sizes come before all of the above, or config.json of Hugging Face")
+      ->type_name("FILE")
+      ->excludes(named);
+}
+
+chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& command) {
+  if (!options.run_config.empty()) return read_config(options.run_config, options.shape);
+  if (options.config.empty()) return {options.shape, model_of(options.shape), 0};
+  return is_file(options.config) ? read_config(options.config, options.shape) : published(options, command);
+}
+
+void setup_options::add(CLI::App& command) {
+  add_choice<memprof::dtype>(command, "--dtype", memprof::dtype_names, setup.type,
+                             "of parameters, gradients and activations (fp32)");
+  add_choice<memprof::dtype>(command, "--gradient-dtype", memprof::dtype_names, setup.gradient_type, "of gradients (--dtype)");
+  add_choice<memprof::dtype>(command, "--state-dtype", memprof::dtype_names, setup.state_type,
+                             "of the optimizer's state (--dtype)");
+  command.add_flag("--master-weights", setup.master_weights, "the optimizer keeps a float32 copy of all parameters");
+  add_choice<memprof::optimizer_kind>(command, "--optimizer", memprof::optimizer_kind_names, setup.optimizer, "(adamw)");
+  add_choice<memprof::attention_kind>(command, "--attention", memprof::attention_kind_names, setup.attention,
+                                      "keeps its probabilities (plain), never makes them, or makes them twice (plain)");
+  command.add_flag("--recompute", setup.recompute_blocks, "blocks keep only their input and run twice");
+  command.add_flag_callback(
+      "--torch", [this] { setup.layers = memprof::torch_layers; }, "layers as of eager PyTorch, not as of examples/nano_gpt");
+  command.add_option("--micro-batches", setup.micro_batches, "batches in a step, whose gradients add up (1)");
+  command.add_option("--tensor-parallel", setup.parallel.tensor, "devices that divide each layer (1)");
+  command.add_option("--pipeline-parallel", setup.parallel.pipeline, "stages of consecutive layers (1)");
+  command.add_option("--pipeline-stage", setup.pipeline_stage, "the one to estimate (that with the greatest peak)");
+  command.add_option("--data-parallel", setup.parallel.data, "replicas (1)");
+  command.add_option("--zero", setup.parallel.zero_stage,
+                     "what replicas divide: 1 optimizer state, 2 also gradients, 3 also parameters (0)");
+}
+
+memprof::device_description device_of(const std::string& preset_file_or_size) {
+  const auto& presets = memprof::device_preset_names;
+  const bool is_preset = std::find(presets.begin(), presets.end(), preset_file_or_size) != presets.end();
+  if (is_preset || is_file(preset_file_or_size)) return memprof::find_device(preset_file_or_size);
+  if (preset_file_or_size.empty() || preset_file_or_size.front() < '0' || preset_file_or_size.front() > '9') {
+    return memprof::find_device(preset_file_or_size);  // says which there are
+  }
+  constexpr std::int64_t cuda_block = 512;
+  memprof::device_description device;
+  device.name = std::string_view{preset_file_or_size}.substr(0, 31);
+  device.add({.name = "cuda:0",
+              .capacity = memprof::parse_byte_size(preset_file_or_size),
+              .alignment = cuda_block,
+              .size_multiple = cuda_block});
+  return device;
+}
+
+}  // namespace memprof_tool
