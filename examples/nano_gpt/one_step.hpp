@@ -4,8 +4,8 @@
 
 #include <memprof/analysis/estimate/decoder_model.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
-#include <memprof/trace/event_log.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/trace.hpp>
 
 namespace nano_gpt {
 
@@ -19,7 +19,7 @@ struct measured_step {
 
 /// One training step on random tokens, under a capture of its own. Of the options it takes the model, which needs a vocabulary,
 /// the batch, the micro-batches, the seed, the dtype, the mode and the device.
-/// Its events also go to `log`, unless that is null.
-[[nodiscard]] measured_step measure_one_step(const options& options, double learning_rate, memprof::event_log* log = nullptr);
+/// What happens also goes to `events`, unless that is null.
+[[nodiscard]] measured_step measure_one_step(const options& options, double learning_rate, memprof::trace* events = nullptr);
 
 }  // namespace nano_gpt

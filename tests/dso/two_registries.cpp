@@ -27,7 +27,7 @@ int main() {
   std::fflush(stderr);
   const memprof::profile& profile = capture.profile();
   std::printf("%s: %lld byte\n", profile.exact ? "exact" : "not exact", static_cast<long long>(profile.space("dso").allocations));
-  std::printf("while it ran: %zu, then: %zu\n", during.rows(during), rows(profile));
+  std::printf("while it ran: %zu, then: %zu\n", rows(during), rows(profile));
   std::fputs(memprof::to_text(profile).c_str(), stdout);
   memory.deallocate(block, 1);
 }

@@ -6,7 +6,7 @@
 #include <memprof/analysis/allocation_sequence.hpp>
 #include <memprof/analysis/estimate.hpp>
 #include <memprof/trace/device_presets.hpp>
-#include <memprof/trace/event_log.hpp>
+#include <memprof/trace/trace.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/detail/error.hpp>
@@ -48,11 +48,11 @@ void complain(const std::string& what) {
 memprof::step_need measured_need(const memprof::decoder_model& model, const memprof::training_setup& setup) {
   nano_gpt::options options = nano_gpt::options_for(model, setup);
   options.mode = memprof::run_mode::no_dispatch;
-  memprof::event_log log;
-  const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &log);
-  if (log.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
-  memprof::allocation_sequence sequence{memprof::memory_space{options.memory_space()}.id()};
-  log.replay(sequence);
+  memprof::trace events;
+  const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &events);
+  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  memprof::allocation_sequence sequence{options.memory_space()};
+  events.visit(sequence);
   return memprof::need_of(sequence, step.profile.space(options.memory_space()).cumulative_peak, setup.device);
 }
 

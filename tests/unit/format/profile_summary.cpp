@@ -1,4 +1,5 @@
 #include <memprof/format/profile_summary.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -45,7 +46,7 @@ TEST_CASE("profile summary: libraries whose events are missing are named, with w
   memprof::profile profile;
   profile.complete = true;
   profile.exact = false;
-  profile.unrecorded_modules = {"/opt/plugin.so"};
+  profile.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugin.so"}})};
   profile.spaces.emplace_back();
   const memprof::memory_summary summary = memprof::summarize(profile, profile.spaces.front(), "run.json");
   REQUIRE(summary.remarks.size() == 2);

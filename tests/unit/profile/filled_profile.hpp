@@ -25,6 +25,10 @@ void fill(T& target, std::int64_t& counter) {
     target = static_cast<T>(++counter);
   } else if constexpr (std::is_same_v<T, std::string>) {
     target = "text \"" + std::to_string(++counter) + "\"\n\t\\ \xc3\xa9";
+  } else if constexpr (std::is_same_v<T, std::vector<memprof::fact_table>>) {
+    const std::string text = "text " + std::to_string(++counter);
+    target = {{"first " + text, {"name", "bytes"}, {{text, ++counter}, {std::string{}, ++counter}}},
+              {"second " + text, {"seconds"}, {{0.25}}}};
   } else {
     target.resize(2);
     for (auto& element : target) fill(element, counter);

@@ -7,6 +7,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "filled_profile.hpp"
 
@@ -58,10 +59,10 @@ TEST_CASE("json: the document begins with its format and version, then has the f
   const nlohmann::ordered_json document = memprof::to_json({});
   for (const auto& member : document.items()) keys += member.key() + " ";
   CHECK(keys ==
-        "format version library_version mode device exact complete begin_unix_ns duration_ns segments spaces operations "
-        "pytorch_operations approximations not_captured unrecorded_modules anomalies cost ");
+        "format version library_version mode device exact complete begin_unix_ns process duration_ns segments spaces "
+        "operations facts anomalies cost ");
   CHECK(document["format"] == "memprof-profile");
-  CHECK(document["version"] == 1);
+  CHECK(document["version"] == 2);
 }
 
 TEST_CASE("json: enumerations are names and addresses are integers") {
@@ -130,6 +131,56 @@ TEST_CASE("json: a profile from before there were capacities is read as one with
   document["spaces"][0].erase("capacity_is_per_core");
   document["spaces"][0].erase("first_shortfall");
   CHECK(memprof::from_json(document) == memprof_tests::small_profile());
+}
+
+TEST_CASE("json: what has no operation is null") {
+  profile source = memprof_tests::small_profile();
+  memprof::space_profile& space = source.spaces[0];
+  space.peak_operation.clear();
+  space.live_at_peak.largest_blocks[0].operation.clear();
+  space.live_at_peak.by_operation = {{"", 4096, 1}};
+  const auto document = memprof::to_json(source);
+  CHECK(document["spaces"][0]["peak_operation"].is_null());
+  CHECK(document["spaces"][0]["live_at_peak"]["largest_blocks"][0]["operation"].is_null());
+  CHECK(document["spaces"][0]["live_at_peak"]["by_operation"][0]["owner"].is_null());
+  CHECK(memprof::from_json(document) == source);
+}
+
+TEST_CASE("json: facts are rows under the name of their table") {
+  profile source;
+  source.facts = {{"libraries", {"path", "bytes", "seconds"}, {{"/a", 1, 0.5}, {"/b", -2, 1.0}}}, {"empty", {}, {}}};
+  CHECK(memprof::to_json(source)["facts"].dump() ==
+        R"({"libraries":[{"path":"/a","bytes":1,"seconds":0.5},{"path":"/b","bytes":-2,"seconds":1.0}],"empty":[]})");
+  CHECK(through_text(source) == source);
+}
+
+TEST_CASE("json: version 1 is read") {
+  auto document = memprof::to_json(memprof_tests::small_profile());
+  document["version"] = 1;
+  document.erase("facts");
+  document.erase("process");
+  auto& space = document["spaces"][0];
+  space["live_at_peak"]["by_operation"][0]["owner"] = "(no operation)";
+  space["live_at_peak"]["largest_blocks"][0]["operation"] = "(no operation)";
+  space["peak_operation"] = "";
+  document["pytorch_operations"] = nlohmann::ordered_json::parse(
+      R"([{"name":"aten::mm","input_shapes":"[2, 2]","count":3,"cpu_time_ns":4,"device_time_ns":0,"cpu_memory":-16,"device_memory":0}])");
+  document["approximations"] = nlohmann::ordered_json::parse(R"([{"name":"aten::lstm","cause":"scratch memory","count":2,"bytes":8}])");
+  document["not_captured"] = {"CUDA: there is no CUDA device", "no backend"};
+  profile expected = memprof_tests::small_profile();
+  memprof::live_set& live = expected.spaces[0].live_at_peak;
+  live.by_operation[0].owner.clear();
+  live.largest_blocks[0].operation.clear();
+  expected.spaces[0].peak_operation.clear();
+  const profile read = memprof::from_json(document);
+  CHECK(read.spaces == expected.spaces);
+  CHECK(memprof::rows_of<memprof::pytorch_operation>(read.facts) ==
+        std::vector<memprof::pytorch_operation>{{"aten::mm", "[2, 2]", 3, 4, 0, -16, 0}});
+  CHECK(memprof::rows_of<memprof::approximated_operation>(read.facts) ==
+        std::vector<memprof::approximated_operation>{{"aten::lstm", "scratch memory", 2, 8}});
+  CHECK(memprof::rows_of<memprof::missing_source>(read.facts) ==
+        std::vector<memprof::missing_source>{{"CUDA", "there is no CUDA device"}, {"", "no backend"}});
+  CHECK(memprof::parse_json(document.dump()) == read);
 }
 
 TEST_CASE("json: keys that a later memprof added are ignored") {

@@ -112,10 +112,10 @@ TEST_CASE("json errors: another format or version is refused with what to do") {
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile"})"), Equals(start + "/version is missing"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": "1"})"),
              StartsWith(start + "/version must be an integer"));
-  CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": 2})"),
-             Equals(start + "/version is 2, and this memprof reads version 1: read it with a newer memprof"));
+  CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": 3})"),
+             Equals(start + "/version is 3, and this memprof reads versions 1 to 2: read it with a newer memprof"));
   CHECK_THAT(error_in_text(R"({"format": "memprof-profile", "version": 0})"),
-             Equals(start + "/version is 0, and this memprof reads version 1: there never was that version"));
+             Equals(start + "/version is 0, and this memprof reads versions 1 to 2: there never was that version"));
 }
 
 TEST_CASE("json errors: every key is required but those of later versions, and its lack is told with its path") {

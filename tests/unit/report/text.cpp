@@ -1,6 +1,7 @@
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/report/text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -186,7 +187,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
                  "Peak of cpu"));
   memprof::profile separate = training_step();
   separate.exact = false;
-  separate.unrecorded_modules = {"/opt/plugins/attention.so"};
+  separate.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}})};
   CHECK(contains(explanation(separate),
                  "too small\n  what /opt/plugins/attention.so allocated is missing: it has a registry of its own; link the "
                  "executable with -rdynamic (CMake: ENABLE_EXPORTS ON)\n"));

@@ -5,9 +5,9 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_fold.hpp>
 
 #include <array>
 #include <cstddef>
@@ -16,8 +16,7 @@
 #include <utility>
 
 /// @file
-/// Events of a step that nobody runs, told to a ledger as those of a program would be: so an estimate is a profile like any
-/// other.
+/// The trace of a step that nobody runs, folded as that of a program is: so an estimate is a profile like any other.
 
 namespace memprof::detail {
 
@@ -27,9 +26,11 @@ class step_recorder {
  public:
   /// `sequence`, if there is one, gets the same events, to replay them through a model of an allocator.
   step_recorder(std::string_view space, std::int64_t capacity, allocation_sequence* sequence)
-      : space_name_{labels_.intern(space)}, sequence_{sequence} {
-    if (space_name_ == 0 || (capacity != 0 && !ledger_.limit(cpu_space, capacity)))
-      raise("the system has no memory for the estimate");
+      : fold_{labels_}, sequence_{sequence} {
+    const space_definition defined{cpu_space, intern(space), capacity, false};
+    fold_.space(defined);
+    if (sequence_ != nullptr) sequence_->space(defined);
+    put_clock_reading();
   }
   step_recorder(const step_recorder&) = delete;
   step_recorder& operator=(const step_recorder&) = delete;
@@ -54,26 +55,27 @@ class step_recorder {
     record({0, ++depth_, 0, intern(name), event_kind::scope_begin, any_space, told.tag()});
   }
   void end_operation(std::string_view name) { record({0, depth_--, 0, intern(name), event_kind::scope_end, any_space, 0}); }
-  void end_segment(std::string_view name) {
-    flush();
-    ledger_.end_segment(intern(name), ++stamp_);
-  }
+  void end_segment(std::string_view name) { record({0, 0, 0, intern(name), event_kind::segment_end, any_space, 0}); }
 
   /// What happened so far; nothing more is recorded.
   [[nodiscard]] profile finish() {
+    put_clock_reading();
+    record({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
     flush();
     is_finished_ = true;
-    return build_profile(ledger_, {labels_, &space_name_, {}, true});
+    return build_profile_of(fold_);
   }
-
-  [[nodiscard]] const label_table& labels() const noexcept { return labels_; }
 
  private:
   [[nodiscard]] label intern(std::string_view name) {
+    const std::size_t before = labels_.size();
     const label known = labels_.intern(name);
     if (known == 0) raise("the system has no memory for the estimate");
+    if (labels_.size() != before && sequence_ != nullptr) sequence_->name(known, name);
     return known;
   }
+
+  void put_clock_reading() { record({0, stamp_, 0, 0, event_kind::clock_reading, any_space, 0}); }
 
   void record(event told) {
     told.stamp = ++stamp_;
@@ -82,14 +84,13 @@ class step_recorder {
   }
 
   void flush() {
-    ledger_.apply(buffer_.data(), buffer_.data() + filled_, 0);
-    if (sequence_ != nullptr) sequence_->apply(buffer_.data(), buffer_.data() + filled_);
+    fold_.events(buffer_.data(), buffer_.data() + filled_, 0);
+    if (sequence_ != nullptr) sequence_->events(buffer_.data(), buffer_.data() + filled_, 0);
     filled_ = 0;
   }
 
   label_table labels_;
-  ledger ledger_;
-  label space_name_;
+  trace_fold fold_;
   allocation_sequence* sequence_;
   std::array<event, 256> buffer_;
   std::size_t filled_ = 0;
