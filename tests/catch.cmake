@@ -15,13 +15,19 @@ if(NOT TARGET memprof_odr)
   target_link_libraries(memprof_odr PRIVATE memprof::memprof)
 endif()
 
+# Compares each capture's trace with its profile.
+if(NOT TARGET memprof_replay)
+  add_library(memprof_replay OBJECT ${CMAKE_CURRENT_LIST_DIR}/replay.cpp)
+  target_link_libraries(memprof_replay PRIVATE memprof::memprof)
+endif()
+
 # memprof_add_test(<target> <label> <source>...): every TEST_CASE becomes a test of ctest.
 function(memprof_add_test target label)
   add_executable(${target} ${ARGN})
   target_include_directories(${target} PRIVATE ${CMAKE_CURRENT_FUNCTION_LIST_DIR})
   # What ./dev unpacked in place of installing it.
   target_include_directories(${target} SYSTEM PRIVATE ${PROJECT_SOURCE_DIR}/build/packages/usr/include)
-  target_link_libraries(${target} PRIVATE memprof_odr Catch2::Catch2WithMain)
+  target_link_libraries(${target} PRIVATE memprof_odr memprof_replay Catch2::Catch2WithMain)
   target_compile_definitions(${target} PRIVATE MEMPROF_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   if(TARGET memprof::json)
     target_link_libraries(${target} PRIVATE memprof::json)

@@ -2,6 +2,7 @@
 
 #include "exit_status.hpp"
 #include "picture_file.hpp"
+#include "recording.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/detail/byte_size.hpp>
@@ -15,6 +16,7 @@
 #include <memprof/report/peak_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -58,10 +60,26 @@ bool is_profile(std::string_view text) {
          text.find(memprof::detail::summary_header) == std::string_view::npos;
 }
 
-std::vector<memprof::memory_summary> read_summaries(const std::string& path, std::string_view space) {
-  const std::string text = memprof::detail::read_whole_file(path);
-  if (!is_profile(text)) return memprof::parse_tracker_log(text, path);
-  const memprof::profile profile = memprof::parse_json(text, path);
+/// The profile that a trace or a profile holds; none: it is a log, whose text is then in `text`. Says what a trace lacks.
+std::optional<memprof::profile> read_profile(const std::string& path, std::string& text, int& status) {
+  if (memprof::is_trace_file(path)) {
+    recording read = read_recording(path);
+    if (!read.complaint.empty()) {
+      complain(read.complaint);
+      status = bad_input;
+    }
+    return std::move(read.profile);
+  }
+  text = memprof::detail::read_whole_file(path);
+  if (!is_profile(text)) return std::nullopt;
+  return memprof::parse_json(text, path);
+}
+
+std::vector<memprof::memory_summary> read_summaries(const std::string& path, std::string_view space, int& status) {
+  std::string text;
+  const std::optional<memprof::profile> read = read_profile(path, text, status);
+  if (!read) return memprof::parse_tracker_log(text, path);
+  const memprof::profile& profile = *read;
   if (!space.empty()) return {memprof::summarize(profile, profile.space(space), path)};
   const memprof::space_profile* const chosen = memprof::detail::primary_space(profile, {});
   if (chosen == nullptr) memprof::detail::raise("the profile has no memory space: nothing was recorded");
@@ -73,7 +91,7 @@ std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, 
   std::vector<analyzed_summary> analyzed;
   for (const std::string& path : arguments.logs) {
     try {
-      for (memprof::memory_summary& summary : read_summaries(path, arguments.space)) {
+      for (memprof::memory_summary& summary : read_summaries(path, arguments.space, status)) {
         memprof::memory_breakdown breakdown = memprof::break_down(summary, arguments.sizes);
         analyzed.push_back({std::move(summary), std::move(breakdown)});
       }
@@ -192,7 +210,7 @@ void add_analyze(CLI::App& program, int& status) {
   command.footer(
       "SIZE is a number of bytes, perhaps with a unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30).\n"
       "MB in the tables is 2^20 bytes. Options may be spelled with underscores: --device_memory.");
-  command.add_option("--logs", arguments->logs, "logs with memory summaries, or profiles (JSON) of memprof")
+  command.add_option("--logs", arguments->logs, "logs with memory summaries, or traces and profiles (JSON) of memprof")
       ->required()
       ->type_name("FILE");
   add_size(command, "--device-memory", arguments->sizes.device_memory, 1,

@@ -2,6 +2,9 @@
 #include "estimate.hpp"
 #include "exit_status.hpp"
 #include "fit.hpp"
+#include "profile.hpp"
+#include "show.hpp"
+#include "trace.hpp"
 
 #include <memprof/version.hpp>
 
@@ -47,6 +50,9 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_analyze(program, status);
   memprof_tool::add_estimate(program, status);
   memprof_tool::add_fit(program, status);
+  memprof_tool::add_show(program, status);
+  memprof_tool::add_profile(program, status);
+  memprof_tool::add_trace(program, status);
 
   try {
     program.parse(arguments_of(argument_count, argument_values));

@@ -259,9 +259,9 @@ struct type_list {
 
 /// Every struct of a profile.
 using profile_structs =
-    type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
+    type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
               capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage, reserved_profile,
-              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, process_info, profiler_cost, event_anomalies, profile>;
+              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

@@ -4,6 +4,7 @@
 #include <memprof/detail/pages.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_state.hpp>
+#include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/kept_backends.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/event_order.hpp>
@@ -108,6 +109,7 @@ inline constinit void* reachable_backends = nullptr;
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   auto* const state = new (pages) capture_state(options, shared);
+  if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
   begin_trace(shared, *state, options);
   state->record_ns = measure_record_cost(shared);
@@ -225,6 +227,7 @@ template <class State = capture_state>
     put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
   }
   result = make_profile(shared, *state);
+  if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
   return true;
 }
 

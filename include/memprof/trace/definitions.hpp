@@ -286,16 +286,16 @@ template <class Visitor>
 class small_payload {
  public:
   small_payload& number(std::uint64_t value) noexcept {
-    next_ = put_varint(next_, value);
+    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
     return *this;
   }
   [[nodiscard]] std::string_view view() const noexcept {
-    return {reinterpret_cast<const char*>(bytes_), static_cast<std::size_t>(next_ - bytes_)};
+    return {reinterpret_cast<const char*>(bytes_), size_};
   }
 
  private:
   unsigned char bytes_[4 * max_varint_bytes];
-  unsigned char* next_ = bytes_;
+  std::size_t size_ = 0;
 };
 
 [[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {

@@ -2,7 +2,10 @@
 
 #include <memprof/config.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace memprof {
@@ -33,6 +36,22 @@ enum class event_kind : std::uint8_t {
   live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
   live_end,                     ///< from here on events are counted
 };
+
+/// The names of `event_kind`, in the order of its values; the first is that of no kind.
+inline constexpr std::array<std::string_view, 22> event_kind_names{
+    "unknown",       "allocate",         "deallocate",          "annotate",
+    "scope_begin",   "scope_end",        "thread_begin",        "allocate_on_cores",
+    "deallocate_on_cores", "deallocate_circular_buffers", "reserve", "release",
+    "allocate_on_stream", "deallocate_on_stream", "out_of_memory", "segment_end",
+    "clock_reading", "lost_events",      "capture_end",         "gap",
+    "live_begin",    "live_end"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
+
+/// The name of a kind as files spell it.
+[[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return event_kind_names[index < event_kind_names.size() ? index : 0];
+}
 
 /// The ring of events that no thread recorded: those about the capture itself.
 inline constexpr std::uint32_t no_ring_id = 0;

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <regex>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace memprof_tests {
@@ -12,9 +13,9 @@ struct declared_struct {
   std::vector<std::string> fields;
 };
 
-/// The structs that profile.hpp declares, with their fields, both in the order of the text.
-inline std::vector<declared_struct> declared_structs() {
-  std::ifstream header{MEMPROF_SOURCE_DIR "/include/memprof/profile/profile.hpp"};
+/// The structs of a profile that a header declares, with their fields, both in the order of the text.
+inline std::vector<declared_struct> declared_in(const std::string& name) {
+  std::ifstream header{MEMPROF_SOURCE_DIR "/include/memprof/" + name};
   const std::regex opening{R"(^struct (\w+) \{$)"};
   const std::regex field{R"(^  [\w:<>]+ (\w+)(?: = [^;]+)?;.*$)"};
   std::vector<declared_struct> result;
@@ -29,6 +30,13 @@ inline std::vector<declared_struct> declared_structs() {
       result.back().fields.push_back(match[1]);
     }
   }
+  return result;
+}
+
+/// All structs of a profile, in the order of `memprof::profile_structs`.
+inline std::vector<declared_struct> declared_structs() {
+  std::vector<declared_struct> result{declared_in("trace/capture_info.hpp").front()};
+  for (declared_struct& declared : declared_in("profile/profile.hpp")) result.push_back(std::move(declared));
   return result;
 }
 

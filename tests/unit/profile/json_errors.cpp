@@ -128,7 +128,7 @@ TEST_CASE("json errors: every key is required but those of later versions, and i
   for (const std::string& pointer : all_pointers(whole)) {
     ordered_json damaged = whole;
     ordered_json& parent = parent_of(damaged, pointer);
-    if (!parent.is_object()) continue;
+    if (!parent.is_object() || pointer.starts_with("/facts/")) continue;  // the keys of tables are not fixed
     const std::string key = pointer.substr(pointer.rfind('/') + 1);
     parent.erase(key);
     INFO(pointer);

@@ -189,7 +189,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
   separate.exact = false;
   separate.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}})};
   CHECK(contains(explanation(separate),
-                 "too small\n  what /opt/plugins/attention.so allocated is missing: it has a registry of its own; link the "
+                 "too large\n  what /opt/plugins/attention.so allocated is missing: it has a registry of its own; link the "
                  "executable with -rdynamic (CMake: ENABLE_EXPORTS ON)\n"));
   memprof::profile unexplained = training_step();
   unexplained.exact = false;

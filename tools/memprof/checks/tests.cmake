@@ -56,6 +56,21 @@ analyze_refuses("a profile that is cut off" "cannot read a profile from 'cut.jso
 analyze_refuses("other JSON" "'other.json': /format must be" --logs other.json)
 analyze_refuses("a picture of another kind" "--output: 'picture.pdf' has to end in .png or .svg" --logs ${log} --visualize-peak --output picture.pdf)
 
+# --- show, profile and trace ------------------------------------------------------------------------------------------
+
+if(TARGET rmm_trace)
+  set(rmm "WRITER=$<TARGET_FILE:rmm_trace>" "LOG=${PROJECT_SOURCE_DIR}/examples/rmm_trace/sample.csv")
+  tool_add_check(show "a trace and its profile say the same" show ${rmm})
+  tool_add_check(show "a trace that is cut off is shown up to there" show_damaged ${rmm})
+  tool_add_check(trace "events come as text and as JSON lines" trace ${rmm})
+  tool_add_check(analyze "a trace is read" analyze_trace ${rmm})
+endif()
+tool_refuses(show "a missing file" "cannot read .*missing.memtrace'.*No such file" missing.memtrace)
+tool_refuses(show "another file" "cannot read a profile from 'text.log'" text.log)
+tool_refuses(trace "what is no trace" "cannot read 'text.log': it is not a trace" text.log)
+tool_refuses(profile "a file that is none" "cannot read a profile from 'text.log'" text.log -o out.json)
+tool_refuses(profile "no output" "--output is required" text.log)
+
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 
 set(estimator_data ${PROJECT_SOURCE_DIR}/../shared/data/estimator)

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 /// @file
 /// The trace of a step that nobody runs, folded as that of a program is: so an estimate is a profile like any other.
@@ -52,9 +53,14 @@ class step_recorder {
   }
 
   void begin_operation(std::string_view name, optional_category told) {
-    record({0, ++depth_, 0, intern(name), event_kind::scope_begin, any_space, told.tag()});
+    const std::uint32_t outer = open_.empty() ? 0 : open_.back();
+    open_.push_back(++last_operation_);
+    record({0, scope_address(last_operation_, outer), 0, intern(name), event_kind::scope_begin, any_space, told.tag()});
   }
-  void end_operation(std::string_view name) { record({0, depth_--, 0, intern(name), event_kind::scope_end, any_space, 0}); }
+  void end_operation(std::string_view name) {
+    record({0, scope_address(open_.back(), 0), 0, intern(name), event_kind::scope_end, any_space, 0});
+    open_.pop_back();
+  }
   void end_segment(std::string_view name) { record({0, 0, 0, intern(name), event_kind::segment_end, any_space, 0}); }
 
   /// What happened so far; nothing more is recorded.
@@ -95,7 +101,8 @@ class step_recorder {
   std::array<event, 256> buffer_;
   std::size_t filled_ = 0;
   std::uint64_t stamp_ = 0;
-  std::uint64_t depth_ = 0;
+  std::vector<std::uint32_t> open_;
+  std::uint32_t last_operation_ = 0;
   std::uint64_t next_address_ = 512;
   std::int64_t live_ = 0;
   bool is_finished_ = false;

@@ -1,0 +1,207 @@
+#include <memprof/trace/trace_file.hpp>
+
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "trace_records.hpp"
+
+using Catch::Matchers::ContainsSubstring;
+using memprof_tests::trace_records;
+
+namespace {
+
+class scratch_file {
+ public:
+  scratch_file() : path_{std::filesystem::temp_directory_path() / ("memprof_" + std::to_string(std::random_device{}()) + ".memtrace")} {}
+  scratch_file(const scratch_file&) = delete;
+  scratch_file& operator=(const scratch_file&) = delete;
+  ~scratch_file() { std::filesystem::remove(path_); }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::string read() const { return memprof::detail::read_whole_file(path_); }
+  void write(const std::string& bytes) const { std::ofstream{path_, std::ios::binary} << bytes; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+/// Two spaces, operations, two segments.
+void put_step(memprof::trace& target, std::uint64_t blocks) {
+  memprof::trace_writer writer{target};
+  const memprof::space_id gpu = writer.space("cuda:0", 1 << 20);
+  const auto operation = writer.begin_operation("forward");
+  for (std::uint64_t block = 1; block <= blocks; ++block) writer.allocate(gpu, 4096 * block, 100 * block);
+  writer.end_operation(operation);
+  writer.end_segment("FORWARD_PASS");
+  for (std::uint64_t block = 1; block < blocks; ++block) writer.deallocate(gpu, 4096 * block);
+  writer.add_facts({"facts", {"name", "value"}, {{{"a", 1}}}});
+  writer.at(1'000'000);
+  writer.finish();
+}
+
+std::string error_of(const std::filesystem::path& path) {
+  trace_records found;
+  try {
+    (void)memprof::read_trace(path, found);
+  } catch (const memprof::error& fault) {
+    return fault.what();
+  }
+  return "no error";
+}
+
+}  // namespace
+
+TEST_CASE("trace file: what was written is read, in one chunk or several") {
+  for (const std::uint64_t blocks : {std::uint64_t{3}, std::uint64_t{300'000}}) {
+    memprof::trace stored;
+    put_step(stored, blocks);
+    const scratch_file file;
+    memprof::write_trace(stored, file.path());
+    trace_records expected;
+    stored.visit(expected);
+    trace_records found;
+    const memprof::trace_file_status status = memprof::read_trace(file.path(), found);
+    CHECK(status.damage.empty());
+    CHECK(status.has_ended);
+    CHECK((blocks < 10 ? status.chunks == 1 : status.chunks > 1));
+    CHECK(status.bytes == std::filesystem::file_size(file.path()));
+    CHECK(found.all == expected.all);
+    CHECK(found.infos == expected.infos);
+    CHECK(found.names == expected.names);
+    CHECK(found.spaces == expected.spaces);
+    CHECK(found.tables == expected.tables);
+    memprof::trace_file_status again;
+    const memprof::profile profile = memprof::profile_of(file.path(), again);
+    CHECK(profile == memprof::profile_of(stored));
+    CHECK(profile.exact);
+    CHECK(profile.space("cuda:0").cumulative_peak == static_cast<std::int64_t>(100 * blocks * (blocks + 1) / 2));
+  }
+}
+
+TEST_CASE("trace file: it is known by its content") {
+  memprof::trace stored;
+  put_step(stored, 1);
+  const scratch_file file;
+  CHECK_FALSE(memprof::is_trace_file(file.path()));
+  file.write("{\"format\": \"memprof-profile\"}");
+  CHECK_FALSE(memprof::is_trace_file(file.path()));
+  memprof::write_trace(stored, file.path());
+  CHECK(memprof::is_trace_file(file.path()));
+}
+
+TEST_CASE("trace file: cut off at any byte, it is used up to the last whole chunk and says so") {
+  memprof::trace stored;
+  put_step(stored, 20);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  const std::string whole = file.read();
+  trace_records expected;
+  stored.visit(expected);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    INFO("cut off after " << size << " of " << whole.size() << " bytes");
+    file.write(whole.substr(0, size));
+    if (size < memprof::detail::trace_file_header::size) {
+      CHECK_THAT(error_of(file.path()), ContainsSubstring(size < 8 ? "it is not a trace" : "it is cut off within its header"));
+      continue;
+    }
+    trace_records found;
+    const memprof::trace_file_status status = memprof::read_trace(file.path(), found);
+    CHECK_THAT(status.damage, ContainsSubstring("is cut off"));
+    CHECK_FALSE(status.has_ended);
+    REQUIRE_FALSE(found.all.empty());
+    CHECK(found.all.back().second.kind == memprof::event_kind::gap);
+  }
+}
+
+TEST_CASE("trace file: after the chunks that are intact a damaged one ends the reading") {
+  memprof::trace stored;
+  put_step(stored, 300'000);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  std::string bytes = file.read();
+  bytes[bytes.size() - 1] = static_cast<char>(bytes[bytes.size() - 1] ^ 1);
+  file.write(bytes);
+  memprof::trace_file_status status;
+  const memprof::profile profile = memprof::profile_of(file.path(), status);
+  CHECK_THAT(status.damage, ContainsSubstring("is damaged after " + std::to_string(status.chunks) + " of " +
+                                              std::to_string(status.chunks + 1) + " chunks"));
+  CHECK(status.chunks >= 1);
+  CHECK_FALSE(profile.exact);
+  CHECK_FALSE(profile.complete);
+  CHECK(profile.anomalies.missing_events == 1);
+  CHECK(profile.space("cuda:0").allocation_count == 300'000);
+}
+
+TEST_CASE("trace file: no flipped bit goes unnoticed") {
+  memprof::trace stored;
+  put_step(stored, 5);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  const std::string whole = file.read();
+  for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
+    std::string flipped = whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ 1 << bit % 8);
+    file.write(flipped);
+    trace_records found;
+    bool is_noticed = false;
+    try {
+      is_noticed = !memprof::read_trace(file.path(), found).damage.empty();
+    } catch (const memprof::error&) {
+      is_noticed = true;
+    }
+    INFO("bit " << bit % 8 << " of byte " << bit / 8 << " of " << whole.size());
+    CHECK(is_noticed);
+  }
+}
+
+TEST_CASE("trace file: what is none, or of a newer version, is refused with its name and what to do") {
+  const scratch_file file;
+  const std::string start = "cannot read '" + file.path().string() + "': ";
+  CHECK(error_of(file.path()) == start + "No such file or directory");
+  file.write("=== Memory Usage Summary ===\n");
+  CHECK(error_of(file.path()) == start + "it is not a trace");
+  memprof::detail::trace_file_header header;
+  header.version = 7;
+  file.write(std::string{memprof::detail::as_text(header.encode())});
+  CHECK(error_of(file.path()) ==
+        start + "it is a trace of version 7, and this memprof reads version 1; read it with a newer memprof");
+  header.version = memprof::detail::trace_file_version;
+  header.revision = 9;
+  file.write(std::string{memprof::detail::as_text(header.encode())});
+  CHECK(error_of(file.path()) == "no error");
+}
+
+TEST_CASE("trace file: a trace that lacks events says so in a file too") {
+  memprof::trace stored{std::size_t{256} * 1024};
+  put_step(stored, 300'000);
+  REQUIRE(stored.left_out() > 0);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  memprof::trace_file_status status;
+  const memprof::profile profile = memprof::profile_of(file.path(), status);
+  CHECK(status.damage.empty());
+  CHECK_FALSE(profile.exact);
+  CHECK(profile.anomalies.missing_events == static_cast<std::int64_t>(stored.left_out()));
+  CHECK(profile == memprof::profile_of(stored));
+}
+
+TEST_CASE("trace file: a failure names the file and the reason, and leaves what was there") {
+  memprof::trace stored;
+  put_step(stored, 5);
+  CHECK_THROWS_WITH(memprof::write_trace(stored, "/nowhere/run.memtrace"),
+                    "cannot write '/nowhere/run.memtrace': No such file or directory");
+  if (std::filesystem::exists("/dev/full")) {
+    CHECK_THROWS_WITH(memprof::write_trace(stored, "/dev/full"), ContainsSubstring("No space left on device"));
+  }
+}

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+inline bool operator==(const event& left, const event& right) noexcept {
+  const auto fields = [](const event& of) {
+    return std::tuple{of.stamp, of.address, of.bytes, of.label, of.kind, of.space, of.tag};
+  };
+  return fields(left) == fields(right);
+}
+
+}  // namespace memprof
+
+namespace memprof_tests {
+
+/// All that a trace hands to a visitor.
+struct trace_records {
+  std::vector<std::pair<std::uint32_t, memprof::event>> all;  ///< events with their rings
+  std::vector<memprof::capture_info> infos;
+  std::vector<std::string> names;
+  std::vector<memprof::space_definition> spaces;
+  std::vector<memprof::fact_table> tables;
+
+  void info(const memprof::capture_info& info) { infos.push_back(info); }
+  void name(memprof::label, std::string_view text) { names.emplace_back(text); }
+  void space(const memprof::space_definition& space) { spaces.push_back(space); }
+  void facts(memprof::fact_table&& table, bool is_first) { memprof::detail::merge_facts(tables, std::move(table), is_first); }
+  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) {
+    for (; first != last; ++first) all.emplace_back(ring, *first);
+  }
+};
+static_assert(memprof::trace_visitor<trace_records>);
+
+}  // namespace memprof_tests

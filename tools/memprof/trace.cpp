@@ -1,0 +1,181 @@
+#include "trace.hpp"
+
+#include "exit_status.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <cinttypes>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+namespace memprof_tool {
+namespace {
+
+using memprof::event;
+using memprof::event_kind;
+
+struct trace_arguments {
+  std::string file;
+  bool as_json = false;
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof trace: %s\n", what.c_str());
+}
+
+/// Takes the clock readings of a trace: those that come later are needed for the times of events before.
+struct clock_visitor {
+  memprof::clock_readings clock;
+
+  void info(const memprof::capture_info&) {}
+  void name(memprof::label, std::string_view) {}
+  void space(const memprof::space_definition&) {}
+  void facts(const memprof::fact_table&, bool) {}
+  void events(const event* first, const event* last, std::uint32_t) {
+    for (; first != last; ++first) {
+      if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
+    }
+  }
+};
+
+/// Prints events, one a line.
+class printer {
+ public:
+  printer(const memprof::clock_readings& clock, bool as_json) : clock_{clock}, as_json_{as_json} {}
+
+  void info(const memprof::capture_info&) {}
+  void name(memprof::label id, std::string_view text) {
+    if (id == names_.size() + 1) names_.append(text);
+  }
+  void space(const memprof::space_definition& space) { spaces_[space.id] = space.name; }
+  void facts(const memprof::fact_table&, bool) {}
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    thread& on = threads_[ring];
+    for (; first != last; ++first) {
+      if (first->stamp != 0) on.stamp = std::max(on.stamp, first->stamp);
+      if (first->kind == event_kind::thread_begin) on.number = first->address;
+      last_stamp_ = std::max(last_stamp_, on.stamp);
+      if (ring == memprof::no_ring_id && first->stamp == 0) on.stamp = last_stamp_;
+      print(*first, on);
+    }
+  }
+
+ private:
+  struct thread {
+    std::uint64_t number = 0;
+    std::uint64_t stamp = 0;
+  };
+
+  [[nodiscard]] std::string text_of(memprof::label id) const {
+    std::string text{names_.text(id)};
+    std::replace(text.begin(), text.end(), '\x1f', ' ');
+    return text;
+  }
+
+  /// What the label of an event of that kind is: a name, or packed numbers.
+  [[nodiscard]] static bool names_something(event_kind kind) {
+    return kind == event_kind::annotate || kind == event_kind::scope_begin || kind == event_kind::scope_end ||
+           kind == event_kind::thread_begin || kind == event_kind::segment_end;
+  }
+  [[nodiscard]] static bool has_category(const event& happened) {
+    const std::uint16_t value = happened.tag & 0xFFU;
+    return value != 0 && value <= memprof::category_names.size() &&
+           (memprof::has_address(happened.kind) || happened.kind == event_kind::scope_begin);
+  }
+
+  void print(const event& happened, const thread& on) {
+    const std::int64_t ns = clock_.to_ns(on.stamp);
+    const std::string_view kind = memprof::to_string(happened.kind);
+    const bool has_space = happened.space != memprof::any_space;
+    nlohmann::ordered_json line = {{"time_ns", ns}, {"thread", on.number}, {"kind", kind}};
+    if (has_space) line["space"] = text_of(spaces_[happened.space]);
+    if (happened.address != 0) line["address"] = happened.address;
+    if (happened.bytes != 0) line["bytes"] = happened.bytes;
+    if (happened.label != 0 && names_something(happened.kind)) {
+      line["name"] = text_of(happened.label);
+    } else if (happened.label != 0) {
+      line["label"] = happened.label;
+    }
+    if (has_category(happened)) line["category"] = memprof::category_names[(happened.tag & 0xFFU) - 1U];
+    if (as_json_) {
+      constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
+      std::printf("%s\n", line.dump(-1, ' ', false, replace).c_str());
+      return;
+    }
+    std::string text;
+    for (const char* key : {"space", "address", "bytes", "name", "label", "category"}) {
+      if (!line.contains(key)) continue;
+      const nlohmann::ordered_json& value = line[key];
+      text += ' ' + std::string{key} + '=';
+      if (value.is_string()) {
+        text += value.get<std::string>();
+      } else if (std::string_view{key} == "address" && memprof::has_address(happened.kind)) {
+        std::array<char, 24> digits{};
+        std::snprintf(digits.data(), digits.size(), "0x%" PRIx64, happened.address);
+        text += digits.data();
+      } else {
+        text += value.dump();
+      }
+    }
+    std::replace(text.begin(), text.end(), '\n', ' ');
+    std::printf("%15.6f ms  thread %-3" PRIu64 " %-20.*s%s\n", static_cast<double>(ns) / 1e6, on.number, static_cast<int>(kind.size()),
+                kind.data(), text.c_str());
+  }
+
+  const memprof::clock_readings& clock_;
+  bool as_json_;
+  memprof::label_table names_;
+  std::array<memprof::label, memprof::any_space + 1> spaces_{};
+  std::unordered_map<std::uint32_t, thread> threads_;
+  std::uint64_t last_stamp_ = 0;
+};
+
+int run_trace(const trace_arguments& arguments) {
+  try {
+    clock_visitor times;
+    (void)memprof::read_trace(arguments.file, times);
+    printer print{times.clock, arguments.as_json};
+    const memprof::trace_file_status status = memprof::read_trace(arguments.file, print);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      complain("cannot write to the standard output");
+      return failed;
+    }
+    if (status.damage.empty()) return success;
+    complain(status.damage + "; what comes before is printed");
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  } catch (const std::bad_alloc&) {
+    complain("'" + arguments.file + "': out of memory while reading it");
+  }
+  return bad_input;
+}
+
+}  // namespace
+
+void add_trace(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<trace_arguments>();
+  CLI::App& command = *program.add_subcommand("trace", "the events of a trace, one a line");
+  command.add_option("FILE", arguments->file, "a trace")->required();
+  command.add_flag("--json", arguments->as_json, "as JSON lines");
+  command.callback([arguments, &status] { status = run_trace(*arguments); });
+}
+
+}  // namespace memprof_tool
