@@ -1,5 +1,5 @@
-// Linked into every test program: whenever one of its captures is asked for a profile, the capture's trace, in memory and through a
-// file, has to give the same one.
+// Linked into every test program: whenever one of its captures is asked for a profile, the capture's trace, in memory and through
+// a file, has to give the same one.
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/trace_profile.hpp>
@@ -18,7 +18,7 @@ namespace {
 memprof::trace kept;
 
 memprof::trace* trace_for_capture() noexcept {
-  kept = {};
+  kept = memprof::trace{};
   return &kept;
 }
 

@@ -30,7 +30,8 @@ Integer number(std::string_view text, int base = 10) {
   if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
   Integer value = 0;
   const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (fault != std::errc{} || end != text.data() + text.size()) throw std::runtime_error{"'" + std::string{text} + "' is not a number"};
+  if (fault != std::errc{} || end != text.data() + text.size())
+    throw std::runtime_error{"'" + std::string{text} + "' is not a number"};
   return value;
 }
 
@@ -41,7 +42,8 @@ std::int64_t time_of_day(std::string_view text) {
   if (parts.size() != 3 || seconds.size() != 2 || seconds[1].size() != 6) {
     throw std::runtime_error{"'" + std::string{text} + "' is not a time such as 12:34:56.789012"};
   }
-  const auto whole = (number<std::int64_t>(parts[0]) * 60 + number<std::int64_t>(parts[1])) * 60 + number<std::int64_t>(seconds[0]);
+  const auto whole =
+      (number<std::int64_t>(parts[0]) * 60 + number<std::int64_t>(parts[1])) * 60 + number<std::int64_t>(seconds[0]);
   return whole * 1'000'000'000 + number<std::int64_t>(seconds[1]) * 1000;
 }
 

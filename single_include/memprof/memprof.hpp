@@ -44,6 +44,11 @@ inline constexpr const char* version_string =
 #undef MEMPROF_DETAIL_QUOTE
 
 // ---- <memprof/config.hpp>
+#if __cplusplus < 202002L
+#error "memprof needs C++20: compile with -std=c++20 or later (CMake: link memprof::memprof, which asks for it)"
+#include <the compiler stops here>  // a file that is missing ends the compilation: no page of errors follows
+#endif
+
 /// @file
 /// Every macro a user may set. Set them for the whole program (`target_compile_definitions`), before any include.
 
@@ -274,13 +279,13 @@ namespace memprof {
 /// They come from one range of the address space that is reserved without access, so a touch faults and the range costs no
 /// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; own memory grows
 /// with the greatest number of blocks that were free at once.
-class reserved_addresses {
+class phantom_addresses {
  public:
   /// Every address is a multiple of this, as those of device allocators are, and of what the caller asks for.
   static constexpr std::size_t least_alignment = 64;
 
   /// Reserves as much of the address space as the system allows, up to 64 TiB. Without any, `take` fails.
-  reserved_addresses() noexcept {
+  phantom_addresses() noexcept {
 #if defined(__unix__) || defined(__APPLE__)
     constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
     for (unsigned bits = 46; bits >= 36; --bits) {
@@ -293,9 +298,9 @@ class reserved_addresses {
     }
 #endif
   }
-  reserved_addresses(const reserved_addresses&) = delete;
-  reserved_addresses& operator=(const reserved_addresses&) = delete;
-  ~reserved_addresses() {
+  phantom_addresses(const phantom_addresses&) = delete;
+  phantom_addresses& operator=(const phantom_addresses&) = delete;
+  ~phantom_addresses() {
 #if defined(__unix__) || defined(__APPLE__)
     if (first_ != 0) ::munmap(reinterpret_cast<void*>(first_), last_ - first_);
 #endif
@@ -559,7 +564,10 @@ class thread_claim {
 }  // namespace memprof::detail
 
 // ---- <memprof/trace/event.hpp>
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <string_view>
 #include <type_traits>
 
 namespace memprof {
@@ -571,7 +579,8 @@ enum class event_kind : std::uint8_t {
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
-  thread_begin,         ///< address: number of the thread whose events follow: no operation is open
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
+                        ///< system; label: its name
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
   deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
@@ -580,7 +589,54 @@ enum class event_kind : std::uint8_t {
   allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
   deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
   out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  segment_end,                  ///< label: the name of the segment that ends
+  clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
+  lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
+                                ///< of which nobody knows how many
+  capture_end,                  ///< the last event
+  gap,                          ///< bytes: events that are missing here; what is live now follows
+  live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
+  live_end,                     ///< from here on events are counted
 };
+
+/// The names of `event_kind`, in the order of its values; the first is that of no kind.
+inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+                                                                   "allocate",
+                                                                   "deallocate",
+                                                                   "annotate",
+                                                                   "scope_begin",
+                                                                   "scope_end",
+                                                                   "thread_begin",
+                                                                   "allocate_on_cores",
+                                                                   "deallocate_on_cores",
+                                                                   "deallocate_circular_buffers",
+                                                                   "reserve",
+                                                                   "release",
+                                                                   "allocate_on_stream",
+                                                                   "deallocate_on_stream",
+                                                                   "out_of_memory",
+                                                                   "segment_end",
+                                                                   "clock_reading",
+                                                                   "lost_events",
+                                                                   "capture_end",
+                                                                   "gap",
+                                                                   "live_begin",
+                                                                   "live_end"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
+
+/// The name of a kind as files spell it.
+[[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return event_kind_names[index < event_kind_names.size() ? index : 0];
+}
+
+/// The ring of events that no thread recorded: those about the capture itself.
+inline constexpr std::uint32_t no_ring_id = 0;
+
+/// Whether the kind's address is one of memory.
+[[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
+  return kind <= event_kind::annotate || (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+}
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
 inline constexpr std::uint8_t cpu_space = 0;
@@ -628,7 +684,8 @@ using label = std::uint32_t;
 /// Stands between the parts of a name that has several, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
 
-/// Names and their ids. Equal text has one id, and the text of an id stays where it is for the table's life.
+/// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's
+/// life.
 ///
 /// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
 class label_table {
@@ -644,8 +701,12 @@ class label_table {
     }
   }
 
+  /// Names are cut to this many bytes, so that each fits into a piece of a trace.
+  static constexpr std::size_t max_name_bytes = std::size_t{32} * 1024;
+
   /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
   [[nodiscard]] label intern(std::string_view text) noexcept {
+    if (text.size() > max_name_bytes) text = text.substr(0, max_name_bytes);
     if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
     const std::uint32_t hash = hash_of(text);
     std::size_t slot = hash & (slots_.size() - 1);
@@ -658,12 +719,22 @@ class label_table {
     return slots_[slot] = static_cast<label>(entries_.size());
   }
 
+  /// Adds a text under the next id, whether it is known or not: for tables that follow another one. False if the system has no
+  /// memory for it.
+  bool append(std::string_view text) noexcept {
+    const char* const copy = store(text);
+    return copy != nullptr && entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), 0});
+  }
+
   /// The text of an id of this table; empty for 0 and for ids it never gave.
   [[nodiscard]] std::string_view text(label id) const noexcept {
     if (id == 0 || id > entries_.size()) return {};
     const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
     return {entries_[id - 1].text, size};
   }
+
+  /// How many names there are: their ids are 1 to that.
+  [[nodiscard]] std::size_t size() const noexcept { return entries_.size(); }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
@@ -729,6 +800,22 @@ class label_table {
   std::size_t chunk_bytes_ = 0;
   char* next_ = nullptr;
   std::size_t free_ = 0;
+};
+
+/// The texts of ids, whoever keeps them. As long as its source does not move.
+class name_view {
+ public:
+  template <class Names>
+  name_view(const Names& source) noexcept  // implicit: it is what is asked for names
+      : source_(&source),
+        text_([](const void* names, label id) noexcept { return static_cast<const Names*>(names)->text(id); }) {}
+
+  /// The text of an id; empty for 0 and for one that is not known.
+  [[nodiscard]] std::string_view text(label id) const noexcept { return text_(source_, id); }
+
+ private:
+  const void* source_;
+  std::string_view (*text_)(const void*, label) noexcept;
 };
 
 }  // namespace memprof
@@ -950,6 +1037,12 @@ class hidden_blocks {
 #include <string_view>
 #include <type_traits>
 
+namespace memprof {
+
+struct fact_table;
+
+}  // namespace memprof
+
 namespace memprof::abi_1 {
 
 /// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
@@ -994,14 +1087,21 @@ struct registry {
   std::atomic<std::uint32_t> revocations{0};
   bool can_grant = false;  ///< whether the system has `membarrier`
 
-  /// Empties all rings in order into the active capture's ledger. Called under the lock; null while there is no capture.
+  /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
   void (*drain)(registry&) noexcept = nullptr;
+  /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
+  void (*put_event)(registry&, const event&) noexcept = nullptr;
+  /// Tell the active capture of a new name, a new memory space, and facts. Called under the lock; null likewise.
+  void (*define_name)(registry&, label) noexcept = nullptr;
+  void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
+  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
   void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
-  std::atomic<reserved_addresses*> reserved{nullptr};
+  std::atomic<phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
   std::atomic<hidden_blocks*> hidden{nullptr};
@@ -1015,11 +1115,11 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
 /// and the dynamic linker binds all parts to the first definition it finds.
 ///
-/// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
-/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it
-/// anyway. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
-/// `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if
-/// they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
+/// An executable that uses memprof and loads a plugin that does too must export the symbol. The CMake target `memprof::memprof`
+/// sees to that (memprof.dynamic-list), and the linker does where a shared library that it links uses memprof; elsewhere link the
+/// executable with `-rdynamic`. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no
+/// profile holds; `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share
+/// one registry if they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
@@ -1035,7 +1135,10 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
     shared.space_names[cpu_space] = shared.labels->intern("cpu");
     shared.space_count = 1;
   }
-  return shared.labels->intern(text);
+  const std::size_t known = shared.labels->size();
+  const label id = shared.labels->intern(text);
+  if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
+  return id;
 }
 
 }  // namespace memprof::abi_1
@@ -1107,14 +1210,14 @@ namespace detail {
 /// An address that stands for `bytes` bytes which do not exist; null if none are left.
 [[nodiscard]] inline void* take_reserved(std::size_t bytes, std::size_t alignment) noexcept {
   // Acquire pairs with the release in `prepare_no_dispatch`.
-  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
 }
 
 /// Gives a reserved address back; false if `address` is not one and belongs to the upstream. Blocks of a NO_DISPATCH capture may
 /// be freed long after it.
 [[nodiscard]] inline bool give_back_reserved(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved == nullptr || !reserved->contains(address)) [[likely]]
     return false;
   reserved->give_back(address, bytes, alignment);
@@ -1143,49 +1246,6 @@ inline namespace disabled {
 
 }  // namespace memprof
 
-// ---- <memprof/detail/error.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
-
-namespace memprof {
-
-/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
-struct error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-namespace detail {
-
-// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
-// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
-#if defined(__cpp_exceptions)
-
-inline namespace with_exceptions {
-
-/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
-
-}  // namespace with_exceptions
-
-#else
-
-inline namespace without_exceptions {
-
-/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
-  std::fprintf(stderr, "memprof: %s\n", text.c_str());
-  std::abort();
-}
-
-}  // namespace without_exceptions
-
-#endif
-
-}  // namespace detail
-}  // namespace memprof
-
 // ---- <memprof/detail/errno_guard.hpp>
 #include <cerrno>
 
@@ -1208,13 +1268,42 @@ class [[nodiscard]] errno_guard {
 
 // ---- <memprof/detail/process.hpp>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
+#include <sys/syscall.h>
 #include <unistd.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
 
 namespace memprof::detail {
 
 /// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
 [[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
+
+/// The system's number of the calling thread.
+[[nodiscard]] inline std::uint64_t thread_id() noexcept {
+#if defined(__linux__)
+  return static_cast<std::uint64_t>(::syscall(SYS_gettid));
+#else
+  return 0;
+#endif
+}
+
+/// The name of the calling thread, as `pthread_setname_np` sets it; at first that of the program.
+class thread_title {
+ public:
+  thread_title() noexcept {
+#if defined(__linux__)
+    ::prctl(PR_GET_NAME, text_, 0, 0, 0);
+#endif
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, std::strlen(text_)}; }
+
+ private:
+  char text_[17] = {};
+};
 
 }  // namespace memprof::detail
 
@@ -1693,8 +1782,7 @@ inline void detach_ring(registry& shared, thread_slot& self) noexcept {
 /// What `make_room` did.
 enum class room : std::uint8_t { none, made, made_for_new_thread };
 
-/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock, unless the thread's ring is full and
-/// the capture drops.
+/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock.
 [[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
   if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
     return room::none;  // the capture is the parent's
@@ -1755,7 +1843,7 @@ template <class Pauses>
                                                       std::uint64_t bytes, std::uint64_t rest) noexcept {
   const errno_guard kept;  // locks and pages ask the system
   room found = room::none;
-  std::uint32_t thread = 0;
+  label thread_name = 0;
   {
     const activity_guard guard{self, activity::busy};
     const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
@@ -1764,18 +1852,19 @@ template <class Pauses>
     if (may_wait) {
       const registry_guard lock{shared};
       found = make_room(shared, self);
+      if (found == room::made_for_new_thread) thread_name = abi_1::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
       found = make_room(shared, self);
     }
-    if (found != room::none) thread = self.ring->thread;
   }
   if (found == room::none) {
     shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
     return;
   }
   if (found == room::made_for_new_thread) {
-    record_words<Pauses>(shared, self, thread, 0, rest_of({0, 0, 0, 0, event_kind::thread_begin, 0, 0}));
+    record_words<Pauses>(shared, self, self.ring->thread, thread_id(),
+                         rest_of({0, 0, 0, thread_name, event_kind::thread_begin, any_space, 0}));
   }
   record_words<Pauses>(shared, self, address, bytes, rest);
 }
@@ -1861,6 +1950,95 @@ template <class Pauses>
 
 }  // namespace memprof::detail
 
+// ---- <memprof/record/find_label.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
+  registry& shared = abi_1::process_registry;
+  thread_slot& self = abi_1::this_thread;
+  const control_guard control;
+  const label id = abi_1::intern(shared, name);
+  if (self.has_ring() && id != 0) {
+    const std::string_view kept = shared.labels->text(id);
+    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+  }
+  return id;
+}
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  const thread_slot& self = abi_1::this_thread;
+  const std::uint32_t hash = label_table::hash_of(name);
+  // Where the thread has no ring yet, nothing is found.
+  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
+  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
+    return cached.id;
+  return find_uncached_label(name, hash);
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/error.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+
+namespace memprof {
+
+/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+namespace detail {
+
+// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
+// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
+#if defined(__cpp_exceptions)
+
+inline namespace with_exceptions {
+
+/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
+
+}  // namespace with_exceptions
+
+#else
+
+inline namespace without_exceptions {
+
+/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
+  std::fprintf(stderr, "memprof: %s\n", text.c_str());
+  std::abort();
+}
+
+}  // namespace without_exceptions
+
+#endif
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/trace/space_id.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// A memory space by its number, which is that of one process or one trace: see `memory_space`, `trace_writer::space`.
+struct space_id {
+  std::uint8_t value = 0;
+
+  bool operator==(const space_id&) const = default;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/record/memory_space.hpp>
 #include <cstdint>
 #include <string>
@@ -1879,7 +2057,9 @@ namespace detail {
   }
   if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
   shared.space_names[shared.space_count] = wanted;
-  return static_cast<std::uint8_t>(shared.space_count++);
+  const auto id = static_cast<std::uint8_t>(shared.space_count++);
+  if (shared.define_space != nullptr) shared.define_space(shared, id);
+  return id;
 }
 
 [[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
@@ -1902,6 +2082,7 @@ class memory_space {
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
+  operator space_id() const noexcept { return {id_}; }  // implicit: it is what writers of events take
   bool operator==(const memory_space&) const = default;
 
  private:
@@ -1909,6 +2090,113 @@ class memory_space {
 };
 
 }  // namespace memprof
+
+// ---- <memprof/trace/open_operation.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// An operation that was begun and not ended: what its end needs, perhaps on another thread.
+struct open_operation {
+  std::uint32_t number = 0;  ///< counts the operations of its thread, from 1; 0: none was begun
+  std::uint32_t thread = 0;  ///< number of that thread; 0 if it could not record
+  std::uint32_t outer = 0;   ///< number of the operation around it
+  label name = 0;
+  label outer_name = 0;  ///< the name that backends see around it
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/operation_events.hpp>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
+                                                   std::uint16_t tag) noexcept {
+  begun.number = ++self.last_scope;
+  begun.outer = self.innermost_scope;
+  begun.name = name;
+  begun.outer_name = self.innermost_name;
+  self.innermost_scope = begun.number;
+  record<no_pauses>(abi_1::process_registry, self,
+                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+  begun.thread = self.ring->thread;
+}
+
+/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
+/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
+[[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
+  ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
+}
+
+/// Makes the operation around `ended` the thread's innermost, or the next one outward that has not ended.
+inline void leave_innermost(thread_slot& self, const open_operation& ended) noexcept {
+  self.innermost_scope = ended.outer;
+  self.innermost_name = ended.outer_name;
+  while (self.innermost_scope != 0) {
+    event_ring::early_end& early = self.ring->early_ends[self.innermost_scope % event_ring::max_early_ends];
+    if (early.number != self.innermost_scope) [[likely]]
+      return;
+    self.innermost_scope = early.outer;
+    self.innermost_name = early.outer_name;
+    early = {};
+  }
+}
+
+/// Ends it, on whatever thread.
+[[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
+  thread_slot& self = abi_1::this_thread;
+  std::uint64_t address = ended.number;
+  if (self.ring->thread != ended.thread) [[unlikely]] {
+    address = scope_address(ended.number, ended.thread);
+  } else if (self.innermost_scope == ended.number) [[likely]] {
+    leave_innermost(self, ended);
+  } else if (self.has_ring()) {
+    note_early_end(*self.ring, ended);
+  }
+  if (is_recorded) {
+    record<no_pauses>(abi_1::process_registry, self, {0, address, 0, ended.name, event_kind::scope_end, any_space, 0});
+  }
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/segment_end.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Records the end of a segment of capture `number`, or of whichever is active for 0. False if that is not active.
+///
+/// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs
+/// no lock. Only where full rings drop events it goes another way, since this one must not be dropped.
+inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  thread_slot& self = abi_1::this_thread;
+  const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
+  if (active == 0 || (number != 0 && active != number)) return false;
+  if (!is_outside(self)) {
+    note_reentrant(shared, activity::busy);
+    return true;
+  }
+  event ended{0, 0, 0, find_label(name), event_kind::segment_end, any_space, 0};
+  if (!shared.drop_when_full.load(std::memory_order_relaxed)) {
+    if (self.has_ring()) self.ring->order_word = order_unclaimed;  // so that it gets a stamp
+    record<no_pauses>(shared, self, ended);
+    return true;
+  }
+  const control_guard control{shared};
+  if (shared.drain == nullptr) return false;
+  shared.drain(shared);
+  ended.stamp = shared.stamps.next();
+  shared.put_event(shared, ended);
+  return true;
+}
+
+}  // namespace memprof::detail
 
 // ---- <memprof/record/stream_and_pool.hpp>
 #include <algorithm>
@@ -2005,6 +2293,116 @@ class optional_category {
 
 }  // namespace memprof
 
+// ---- <memprof/trace/requires_grad.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody told.
+enum class requires_grad : std::uint8_t { unknown, no, yes };
+
+/// The names of `requires_grad`, in the order of its values.
+inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
+
+/// The name of a value as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
+}
+
+/// The value of that name; `unknown` for any other text.
+[[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
+  if (name == to_string(requires_grad::no)) return requires_grad::no;
+  return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/trace/annotation.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+};
+
+namespace detail {
+
+/// The text of an annotation as names of a trace have it: name, shape and dtype with `name_separator` between, and requires_grad
+/// behind, if that is known. Takes nothing from `operator new`.
+class annotation_text {
+ public:
+  /// Whether there is nothing to say but perhaps a category.
+  [[nodiscard]] static bool is_empty(const annotation& source) noexcept {
+    return source.name.empty() && source.shape.empty() && source.dtype.empty() && !is_graded(source);
+  }
+
+  explicit annotation_text(const annotation& source) noexcept {
+    const std::size_t longest = source.name.size() + source.shape.size() + source.dtype.size() + 64;
+    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
+    append(source.name);
+    append({&name_separator, 1});
+    append(source.shape);
+    append({&name_separator, 1});
+    append(source.dtype);
+    if (!is_graded(source)) return;
+    append({&name_separator, 1});
+    append(to_string(source.requires_grad));
+  }
+  annotation_text(const annotation_text&) = delete;
+  annotation_text& operator=(const annotation_text&) = delete;
+
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+ private:
+  [[nodiscard]] static bool is_graded(const annotation& source) noexcept {
+    return source.requires_grad != requires_grad::unknown;
+  }
+
+  /// Cuts what does not fit: the system had no pages for it.
+  void append(std::string_view part) noexcept {
+    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
+    const std::size_t count = std::min(part.size(), room);
+    std::copy_n(part.data(), count, text_ + size_);
+    size_ += count;
+  }
+
+  char near_[512];
+  page_array<char> far_;
+  char* text_ = near_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/trace/block_address.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// Where a block begins: in this process, in another one, or in the memory of a device.
+struct block_address {
+  std::uint64_t value;
+
+  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                        // implicit
+  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}  // implicit
+  bool operator==(const block_address&) const = default;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/trace/core_range.hpp>
 #include <cstdint>
 
@@ -2058,6 +2456,128 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 
 }  // namespace memprof
 
+// ---- <memprof/trace/fact_table.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <variant>
+#include <vector>
+
+/// @file
+/// What a source knows that is not memory over time: rows of named tables. They are typed where they are made and where they are
+/// read, and opaque in between.
+
+namespace memprof {
+
+/// One value of a row.
+using fact_value = std::variant<std::int64_t, double, std::string>;
+
+struct fact_table {
+  std::string name;
+  std::vector<std::string> columns;
+  std::vector<std::vector<fact_value>> rows;  ///< each has a value for each column
+
+  bool operator==(const fact_table&) const = default;
+};
+
+/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
+/// all of which are integers, `double` or `std::string`.
+///
+/// @code
+/// struct loaded_library {
+///   std::string path;
+///   std::int64_t bytes = 0;
+///
+///   static constexpr std::string_view table = "loaded_libraries";
+///   template <class Row, class Visitor>
+///   static void columns(Row& row, Visitor&& visit) {
+///     visit("path", row.path);
+///     visit("bytes", row.bytes);
+///   }
+/// };
+/// @endcode
+template <class T>
+concept fact = std::is_convertible_v<decltype(T::table), std::string_view> && requires(T& row) {
+  T::columns(row, [](std::string_view, auto&) {});
+};
+
+namespace detail {
+
+/// The alternative of `fact_value` that holds a field of that type.
+template <class Field>
+using fact_alternative = std::conditional_t<std::is_same_v<Field, std::string>, std::string,
+                                            std::conditional_t<std::is_floating_point_v<Field>, double, std::int64_t>>;
+
+}  // namespace detail
+
+/// The rows as a table.
+template <fact T>
+[[nodiscard]] fact_table to_table(const std::vector<T>& rows) {
+  fact_table table;
+  table.name = T::table;
+  T model{};
+  T::columns(model, [&](std::string_view name, const auto&) { table.columns.emplace_back(name); });
+  for (const T& row : rows) {
+    std::vector<fact_value>& values = table.rows.emplace_back();
+    T::columns(row, [&]<class Field>(std::string_view, const Field& field) {
+      values.emplace_back(static_cast<detail::fact_alternative<Field>>(field));
+    });
+  }
+  return table;
+}
+
+/// The rows of `T`'s table among `tables`; none if it is not there. Columns are found by name, and one that is missing or of
+/// another type leaves its field as it is by default.
+template <fact T>
+[[nodiscard]] std::vector<T> rows_of(const std::vector<fact_table>& tables) {
+  std::vector<T> rows;
+  for (const fact_table& table : tables) {
+    if (table.name != T::table) continue;
+    for (const std::vector<fact_value>& values : table.rows) {
+      T::columns(rows.emplace_back(), [&]<class Field>(std::string_view name, Field& field) {
+        for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
+          if (table.columns[column] != name) continue;
+          if (const auto* value = std::get_if<detail::fact_alternative<Field>>(&values[column]))
+            field = static_cast<Field>(*value);
+        }
+      });
+    }
+  }
+  return rows;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/trace/event_writer.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// To whom sources report what happens to memory: `event_sink` records it in this process, `trace_writer` puts it into a trace. A
+/// source written against this concept serves live captures, files and tests.
+///
+/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before.
+template <class T>
+concept event_writer = requires(T writer, space_id space, block_address address, std::size_t bytes, optional_category category,
+                                const annotation& description, typename T::open_operation_type& open, fact_table facts,
+                                std::string_view name) {
+  { writer.space(name) } -> std::convertible_to<space_id>;
+  writer.allocate(space, address, bytes, category);
+  writer.deallocate(space, address, bytes);
+  writer.annotate(address, description);
+  { writer.begin_operation(name, category) } -> std::same_as<typename T::open_operation_type>;
+  writer.end_operation(open);
+  writer.end_segment(name);
+  writer.add_facts(facts);
+};
+
+}  // namespace memprof
+
 // ---- <memprof/record/event_sink.hpp>
 #include <concepts>
 #include <cstddef>
@@ -2077,13 +2597,21 @@ namespace detail {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
 }
 
-[[nodiscard]] inline std::uint64_t address_on_cores(const void* address, const core_range& cores) noexcept {
-  return memprof::address_on_cores(reinterpret_cast<std::uintptr_t>(address), cores);
+/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
+/// the lock that the thread may hold; what it asks for is counted instead.
+[[nodiscard]] inline bool may_control() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
+  thread_slot& self = abi_1::this_thread;
+  if (is_outside(self)) return true;
+  note_reentrant(shared, self.doing().load(std::memory_order_relaxed));
+  return false;
 }
 
 }  // namespace detail
 
-/// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
+/// The writer of events of this process: where backends report to. Every call may be made from any thread and records nothing
+/// while no capture is active.
 ///
 /// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
 /// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
@@ -2094,44 +2622,47 @@ namespace detail {
 /// allocation at a null address has failed, and is only counted.
 class event_sink {
  public:
+  using open_operation_type = open_operation;
+
+  /// The space of that name. Takes a lock: ask once, not for each event. Throws `memprof::error` at the 256th different name.
+  [[nodiscard]] memory_space space(std::string_view name) const { return memory_space{name}; }
+
   /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
   /// overrides the category of the operation that is open on this thread.
-  void allocate(memory_space space, const void* address, std::size_t bytes, optional_category told = {}) const noexcept {
-    detail::record_allocation(space.id(), address, bytes, told.tag());
+  void allocate(space_id space, block_address address, std::size_t bytes, optional_category told = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, told.tag()});
   }
   /// `bytes`, if given, is compared with what was allocated.
-  void deallocate(memory_space space, const void* address, std::size_t bytes = 0) const noexcept {
-    detail::record_deallocation(space.id(), address, bytes);
+  void deallocate(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::deallocate, space.value, 0});
   }
 
   /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
   /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
   /// step for each range that is held. `told`: for which stream, and for which pool.
-  void reserve(memory_space space, const void* address, std::size_t bytes, stream_pool told = {}) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::reserve, space.id(), 0});
+  void reserve(space_id space, block_address address, std::size_t bytes, stream_pool told = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, told.name(), event_kind::reserve, space.value, 0});
   }
   /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
-  void release(memory_space space, const void* address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, told.name(), event_kind::release, space.id(), 0});
+  void release(space_id space, block_address address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, told.name(), event_kind::release, space.value, 0});
   }
 
   /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
   /// `space_profile::streams`.
-  void allocate_on_stream(memory_space space, const void* address, std::size_t bytes, stream_pool where,
+  void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_pool where,
                           optional_category told = {}) const noexcept {
-    detail::record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::allocate_on_stream,
-                          space.id(), told.tag()});
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, told.tag()});
   }
   /// The end of such a block, told with the same stream and pool.
-  void deallocate_on_stream(memory_space space, const void* address, stream_pool where, std::size_t bytes = 0) const noexcept {
-    detail::record_event(
-        {0, reinterpret_cast<std::uintptr_t>(address), bytes, where.name(), event_kind::deallocate_on_stream, space.id(), 0});
+  void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
 
   /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
   /// keeps the first 32 with the operation that asked (`space_profile::out_of_memory`).
-  void out_of_memory(memory_space space, std::size_t bytes, std::size_t device_free) const noexcept {
-    detail::record_event({0, device_free, bytes, 0, event_kind::out_of_memory, space.id(), 0});
+  void out_of_memory(space_id space, std::size_t bytes, std::size_t device_free) const noexcept {
+    detail::record_event({0, device_free, bytes, 0, event_kind::out_of_memory, space.value, 0});
   }
 
   /// A block of `bytes_per_core` on each of `cores`, in memory that every core has of its own (L1). The profile tells what lay on
@@ -2144,60 +2675,112 @@ class event_sink {
   ///
   /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
   /// `event_anomalies::rejected_events`, for the calls below too.
-  void allocate_on_cores(memory_space space, const void* address, std::size_t bytes_per_core, core_range cores,
+  void allocate_on_cores(space_id space, block_address address, std::size_t bytes_per_core, core_range cores,
                          buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
     const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
-    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
-                          event_kind::allocate_on_cores, space.id(), tag});
+    detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
+                          event_kind::allocate_on_cores, space.value, tag});
   }
   /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
-  void deallocate_on_cores(memory_space space, const void* address, core_range cores,
+  void deallocate_on_cores(space_id space, block_address address, core_range cores,
                            std::size_t bytes_per_core = 0) const noexcept {
-    detail::record_event({0, detail::address_on_cores(address, cores), bytes_per_core, cores.packed(),
-                          event_kind::deallocate_on_cores, space.id(), 0});
+    detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
+                          event_kind::deallocate_on_cores, space.value, 0});
   }
   /// The end of every circular buffer that lies on any of `cores`, on its other cores too: where a program can start, the one
   /// before has ended as a whole. It is not unusual that there is none. Accounting for it costs a pass over the circular buffers.
-  void deallocate_circular_buffers(memory_space space, core_range cores = any_core) const noexcept {
-    detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.id(), 0});
+  void deallocate_circular_buffers(space_id space, core_range cores = any_core) const noexcept {
+    detail::record_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, space.value, 0});
+  }
+
+  /// Says what the live block at `address` is, in whatever memory space it lives: as the free function `annotate`.
+  void annotate(block_address address, const annotation& description) const noexcept {
+    if (!detail::may_control()) return;
+    label text = 0;
+    if (!detail::annotation_text::is_empty(description)) {
+      const detail::control_guard control;
+      text = abi_1::intern(abi_1::process_registry, detail::annotation_text{description}.view());
+    }
+    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
+  }
+
+  /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use
+  /// right.
+  [[nodiscard]] open_operation begin_operation(std::string_view name, optional_category category = {}) const noexcept {
+    open_operation begun;
+    if (detail::may_control()) detail::begin_operation(begun, abi_1::this_thread, detail::find_label(name), category.tag());
+    return begun;
+  }
+  void end_operation(const open_operation& ended) const noexcept {
+    if (ended.number == 0) return;
+    detail::end_operation(ended, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0);
+  }
+
+  /// Ends the current segment, as `snapshot` does.
+  void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
+
+  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Takes a lock.
+  void add_facts(const fact_table& facts) const {
+    if (!detail::may_control()) return;
+    const detail::internal_guard hidden;
+    registry& shared = abi_1::process_registry;
+    const detail::registry_guard lock{shared};
+    if (shared.add_facts != nullptr) shared.add_facts(shared, facts);
   }
 };
+static_assert(event_writer<event_sink>);
 
 struct capture_options;
 
-/// A source of events that a capture switches on and off: `attach` when it begins, perhaps with the capture's options, `detach`
-/// when it ends. The object lives as long as the capture's profile can be read.
-///
-/// One that knows more than events can tell has `void describe(profile&) const` as well: it is called for every profile that is
-/// made, during the capture and after it, from any thread, under the profiler's lock. So it may use nothing of memprof that
-/// records or controls.
+/// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
+/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives
+/// whole tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the
+/// profiler's lock. The object lives as long as the capture's profile can be read.
 template <class T>
-concept backend = std::default_initializable<T> && requires(T source, event_sink& sink, const capture_options& options) {
+concept backend = std::default_initializable<T> && requires(T source, event_sink& writer, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;
-  requires requires { source.attach(sink); } || requires {
-    source.attach(sink, options);
-  };
-  { source.detach() }
+  source.attach(writer, options);
+  { source.detach(writer) }
   noexcept;
+  source.report_facts(writer);
 };
 
 }  // namespace memprof
 
-// ---- <memprof/backend/cpu.hpp>
+// ---- <memprof/backend/memory_resource.hpp>
 #include <cstddef>
-#include <cstdlib>
-#include <limits>
-#include <memory_resource>
-#include <new>
 #include <string>
 #include <string_view>
+
+#if __has_include(<memory_resource>)
+#include <memory_resource>
+#endif
 
 #if MEMPROF_ENABLED
 #endif
 
 namespace memprof {
 
-#if MEMPROF_ENABLED
+#if !__has_include(<memory_resource>)
+
+namespace detail {
+template <class...>
+inline constexpr bool has_polymorphic_memory_resources = false;
+}
+
+/// Stands where the standard library has no polymorphic memory resources, and only says so if it is used.
+class memory_resource {
+ public:
+  template <class... Arguments>
+  explicit memory_resource(Arguments&&...) {
+    static_assert(
+        detail::has_polymorphic_memory_resources<Arguments...>,
+        "memprof::memory_resource needs <memory_resource>, which libc++ has since version 16: use a newer one, libstdc++, "
+        "or memprof::allocator");
+  }
+};
+
+#elif MEMPROF_ENABLED
 inline namespace enabled {
 
 /// A `std::pmr::memory_resource` that records what passes through it and takes the memory from another.
@@ -2274,6 +2857,19 @@ class memory_resource : public std::pmr::memory_resource {
 
 }  // namespace disabled
 #endif
+
+}  // namespace memprof
+
+// ---- <memprof/backend/cpu.hpp>
+#include <cstddef>
+#include <cstdlib>
+#include <limits>
+#include <new>
+
+#if MEMPROF_ENABLED
+#endif
+
+namespace memprof {
 
 namespace detail {
 
@@ -2360,34 +2956,6 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 
 }  // namespace memprof
 
-// ---- <memprof/trace/requires_grad.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof {
-
-/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody told.
-enum class requires_grad : std::uint8_t { unknown, no, yes };
-
-/// The names of `requires_grad`, in the order of its values.
-inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
-
-/// The name of a value as reports and files spell it.
-[[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
-  const auto index = static_cast<std::size_t>(value);
-  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
-}
-
-/// The value of that name; `unknown` for any other text.
-[[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
-  if (name == to_string(requires_grad::no)) return requires_grad::no;
-  return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
-}
-
-}  // namespace memprof
-
 // ---- <memprof/trace/run_mode.hpp>
 #include <array>
 #include <cstddef>
@@ -2407,6 +2975,41 @@ inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_di
   const auto index = static_cast<std::size_t>(value);
   return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
 }
+
+}  // namespace memprof
+
+// ---- <memprof/trace/capture_info.hpp>
+#include <cstdint>
+#include <string>
+
+namespace memprof {
+
+/// The process that was captured. What is not known is -1 or empty.
+struct process_info {
+  std::int64_t id = -1;
+  std::string host;
+  std::string command_line;      ///< its arguments, with spaces between
+  std::int64_t rank = -1;        ///< among the processes of a launcher, from 0
+  std::int64_t world_size = -1;  ///< how many those are
+  std::int64_t local_rank = -1;  ///< among those on this host
+
+  bool operator==(const process_info&) const = default;
+};
+
+/// What a trace says of itself: where and when it was made, and how much detail its profile has.
+struct capture_info {
+  std::string library_version;
+  run_mode mode = run_mode::normal;
+  std::string device;              ///< name of the device whose capacities limit spaces; empty: none was described
+  std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
+  std::uint64_t begin_stamp = 0;
+  std::uint32_t timeline_points = 4096;  ///< these three as in `capture_options`
+  std::uint32_t largest_blocks = 10;
+  std::uint32_t owners_per_segment = 32;
+  process_info process;
+
+  bool operator==(const capture_info&) const = default;
+};
 
 }  // namespace memprof
 
@@ -2696,29 +3299,6 @@ struct operation_profile {
   bool operator==(const operation_profile&) const = default;
 };
 
-/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
-struct pytorch_operation {
-  std::string name;                 ///< for example "aten::addmm"
-  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
-  std::int64_t count = 0;           ///< calls
-  std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
-  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
-
-  bool operator==(const pytorch_operation&) const = default;
-};
-
-/// An operation whose memory a simulated run only estimated.
-struct approximated_operation {
-  std::string name;
-  std::string cause;
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
-
-  bool operator==(const approximated_operation&) const = default;
-};
-
 /// What the profiler itself cost.
 struct profiler_cost {
   std::int64_t events = 0;                          ///< recorded and applied
@@ -2737,6 +3317,7 @@ struct event_anomalies {
   std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
   std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
   std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
+  std::int64_t missing_events = 0;     ///< that the trace lacks, from which the profile was made
   std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
 
   bool operator==(const event_anomalies&) const = default;
@@ -2752,34 +3333,37 @@ struct profile {
   bool exact = true;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
+  process_info process;
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
   std::vector<space_profile> spaces;
-  std::vector<operation_profile> operations;           ///< parents before children
-  std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
-  std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
-  std::vector<std::string> not_captured;               ///< what a backend was to watch and could not, and why
+  std::vector<operation_profile> operations;  ///< parents before children
+  std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
 
-  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none.
-  [[nodiscard]] const space_profile& space(std::string_view name) const;
-  /// The space of that name, or a null pointer.
-  [[nodiscard]] const space_profile* find_space(std::string_view name) const noexcept;
-  /// The operation of that path, or a null pointer.
-  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const noexcept;
+  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
+  /// at once, as `capture.profile().space("cpu")`, it is a copy.
+  [[nodiscard]] const space_profile& space(std::string_view name) const&;
+  [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
+  /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
+  [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
+  const space_profile* find_space(std::string_view name) && = delete;
+  /// The operation of that path, or a null pointer; likewise.
+  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const& noexcept;
+  const operation_profile* find_operation(std::string_view path) && = delete;
 
   bool operator==(const profile&) const = default;
 };
 
-inline const space_profile* profile::find_space(std::string_view name) const noexcept {
+inline const space_profile* profile::find_space(std::string_view name) const& noexcept {
   for (const space_profile& candidate : spaces) {
     if (std::string_view{candidate.name} == name) return &candidate;
   }
   return nullptr;
 }
 
-inline const space_profile& profile::space(std::string_view name) const {
+inline const space_profile& profile::space(std::string_view name) const& {
   if (const space_profile* const found = find_space(name)) return *found;
   std::string text = "the profile has no memory space '" + std::string{name} + "'; it has";
   if (spaces.empty()) text += " none: no allocation was recorded";
@@ -2787,7 +3371,7 @@ inline const space_profile& profile::space(std::string_view name) const {
   detail::raise(text);
 }
 
-inline const operation_profile* profile::find_operation(std::string_view path) const noexcept {
+inline const operation_profile* profile::find_operation(std::string_view path) const& noexcept {
   for (const operation_profile& candidate : operations) {
     if (std::string_view{candidate.path} == path) return &candidate;
   }
@@ -2797,91 +3381,19 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
 }  // namespace memprof
 
 // ---- <memprof/record/annotate.hpp>
-#include <string_view>
-
 #if MEMPROF_ENABLED
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #endif
 
 namespace memprof {
 
-/// What a block is, for reports. Every field may be left out.
-struct annotation {
-  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
-  std::string_view shape{};  ///< "[768, 2304]"
-  std::string_view dtype{};  ///< "float32"
-  optional_category category{};
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-};
-
 #if MEMPROF_ENABLED
-namespace detail {
-
-/// The text of an annotation as labels keep it: `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known. Takes
-/// nothing from `operator new`.
-class annotation_text {
- public:
-  [[nodiscard]] static bool is_empty(const annotation& description) noexcept {
-    return description.name.empty() && description.shape.empty() && description.dtype.empty() && !is_graded(description);
-  }
-
-  explicit annotation_text(const annotation& description) noexcept {
-    const std::size_t longest = description.name.size() + description.shape.size() + description.dtype.size() + 64;
-    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
-    append(description.name, false);
-    append(description.shape, true);
-    append(description.dtype, true);
-    if (is_graded(description)) append(to_string(description.requires_grad), true);
-  }
-
-  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
-
- private:
-  [[nodiscard]] static bool is_graded(const annotation& description) noexcept {
-    return description.requires_grad != requires_grad::unknown;
-  }
-
-  /// Cuts what does not fit: the system had no pages for it.
-  void append(std::string_view part, bool is_separated) noexcept {
-    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
-    if (is_separated && room != 0) text_[size_++] = '\x1f';
-    const std::size_t count = std::min(part.size(), room - (is_separated && room != 0 ? 1 : 0));
-    std::copy_n(part.data(), count, text_ + size_);
-    size_ += count;
-  }
-
-  char near_[512];
-  page_array<char> far_;
-  char* text_ = near_;
-  std::size_t size_ = 0;
-};
-
-}  // namespace detail
-
 inline namespace enabled {
 
 /// Says what the live block at `pointer` is, in whatever memory space it lives. A category replaces the block's.
 ///
 /// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
 /// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
-inline void annotate(const void* pointer, const annotation& description) noexcept {
-  registry& shared = abi_1::process_registry;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
-  if (!detail::is_outside(abi_1::this_thread)) {
-    return detail::note_reentrant(shared, abi_1::this_thread.doing().load(std::memory_order_relaxed));
-  }
-  label text = 0;
-  if (!detail::annotation_text::is_empty(description)) {
-    const detail::control_guard control;
-    const detail::annotation_text joined{description};
-    text = abi_1::intern(shared, joined.view());
-  }
-  detail::record_event(
-      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, text, event_kind::annotate, any_space, description.category.tag()});
-}
+inline void annotate(const void* pointer, const annotation& description) noexcept { event_sink{}.annotate(pointer, description); }
 
 }  // namespace enabled
 
@@ -3019,7 +3531,7 @@ enum class overflow : std::uint8_t {
 /// The name of the segment that ends with the capture, unless another is told.
 inline constexpr std::string_view end_segment_name = "END_TRACE";
 
-class event_log;
+class trace;
 
 /// How a capture records. The defaults lose nothing.
 struct capture_options {
@@ -3030,7 +3542,28 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  event_log* log = nullptr;                    ///< gets every event too, for replays; must live until the capture has ended
+  memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+};
+
+}  // namespace memprof
+
+// ---- <memprof/profile/fact/unrecorded_module.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A loaded library that has a registry of its own, so that its events are missing (record/registry.hpp).
+struct unrecorded_module {
+  std::string path;
+
+  bool operator==(const unrecorded_module&) const = default;
+
+  static constexpr std::string_view table = "unrecorded_modules";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("path", row.path);
+  }
 };
 
 }  // namespace memprof
@@ -3041,6 +3574,60 @@ struct capture_options {
 #if MEMPROF_ENABLED
 // ---- <memprof/record/session.hpp>
 // ---- <memprof/record/capture_state.hpp>
+// ---- <memprof/profile/build.hpp>
+// ---- <memprof/detail/heap.hpp>
+#include <cstddef>
+
+/// @file
+/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+
+namespace memprof::detail {
+
+/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+template <class T, class Before>
+void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
+  const T moving = values[position];
+  for (;;) {
+    std::size_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
+    if (!before(moving, values[child])) break;
+    values[position] = values[child];
+    position = child;
+  }
+  values[position] = moving;
+}
+
+/// Adds the value at `values[count]` to the heap of `count` values.
+template <class T, class Before>
+void push_into_heap(T* values, std::size_t count, Before before) noexcept {
+  const T moving = values[count];
+  std::size_t position = count;
+  while (position != 0) {
+    const std::size_t parent = (position - 1) / 2;
+    if (!before(values[parent], moving)) break;
+    values[position] = values[parent];
+    position = parent;
+  }
+  values[position] = moving;
+}
+
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+template <class T, class Before>
+void sort_rows(T* values, std::size_t count, Before before) noexcept {
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
+  while (count > 1) {
+    --count;
+    const T last = values[0];
+    values[0] = values[count];
+    values[count] = last;
+    sift_into_heap(values, count, 0, before);
+  }
+}
+
+}  // namespace memprof::detail
+
 // ---- <memprof/ledger/ledger.hpp>
 // ---- <memprof/ledger/event_of_allocator.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
@@ -3495,59 +4082,6 @@ class reserved_ledger {
 }  // namespace memprof
 
 // ---- <memprof/ledger/space_ledger.hpp>
-// ---- <memprof/detail/heap.hpp>
-#include <cstddef>
-
-/// @file
-/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
-
-namespace memprof::detail {
-
-/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
-template <class T, class Before>
-void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
-  const T moving = values[position];
-  for (;;) {
-    std::size_t child = 2 * position + 1;
-    if (child >= count) break;
-    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
-    if (!before(moving, values[child])) break;
-    values[position] = values[child];
-    position = child;
-  }
-  values[position] = moving;
-}
-
-/// Adds the value at `values[count]` to the heap of `count` values.
-template <class T, class Before>
-void push_into_heap(T* values, std::size_t count, Before before) noexcept {
-  const T moving = values[count];
-  std::size_t position = count;
-  while (position != 0) {
-    const std::size_t parent = (position - 1) / 2;
-    if (!before(values[parent], moving)) break;
-    values[position] = values[parent];
-    position = parent;
-  }
-  values[position] = moving;
-}
-
-/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
-template <class T, class Before>
-void sort_rows(T* values, std::size_t count, Before before) noexcept {
-  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
-  while (count > 1) {
-    --count;
-    const T last = values[0];
-    values[0] = values[count];
-    values[count] = last;
-    sift_into_heap(values, count, 0, before);
-  }
-}
-
-}  // namespace memprof::detail
-
 // ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/ledger/segment_record.hpp>
 #include <array>
@@ -4581,6 +5115,98 @@ class space_ledger {
 }  // namespace memprof
 
 // ---- <memprof/ledger/thread_state.hpp>
+// ---- <memprof/ledger/category_tag.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
+[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
+[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/operation_follower.hpp>
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
+class operation_tree {
+ public:
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
+
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
+                                             label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  bool is_usable_ = false;
+  detail::page_array<node> nodes_;
+  detail::page_array<std::uint32_t> slots_;
+};
+
+}  // namespace memprof
+
 // ---- <memprof/ledger/scope_stack.hpp>
 #include <cstdint>
 #include <new>
@@ -4745,24 +5371,126 @@ class scope_stack {
 
 }  // namespace memprof
 
+#include <cstddef>
 #include <cstdint>
 
 namespace memprof {
 
-/// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
-[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
-[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
+/// The thread whose events a ring holds, and its open operations.
+struct followed_thread {
+  explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
+
+  std::uint32_t thread;                 ///< its number; before its first `thread_begin` that of its ring
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
+  scope_stack scopes;
+};
+
+/// The rules by which events open and close operations, whoever folds them.
+///
+/// Operations have numbers, because they may end after the one around them, and on another thread than they began on, as those of
+/// coroutines do. `finish(operation, space, usage)` is called for each space that a thread had touched when one of its operations
+/// closes.
+class operation_follower {
+ public:
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  /// Operations whose begin or end is missing.
+  [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
+  /// Operations that began where so many were open already that they are not followed.
+  [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
+
+  /// Applies a `scope_begin`. False if it must be rejected: it has no number, or the system no memory.
+  template <class Finish>
+  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, Finish&& finish) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.address);
+    const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
+    if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) return false;
+      close_lost(on, outer, finish);
+    }
+    if (on.scopes.depth() >= scope_stack::max_depth) {
+      ++on.unfollowed_scopes;
+      ++too_deep_;
+      return true;
+    }
+    const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
+    const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
+    operations_.count_invocation(operation);
+    return on.scopes.push({operation, begun.label, number, tag});
+  }
+
+  /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
+  template <class Finish, class ThreadOf>
+  [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
+    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
+        [[likely]]
+      return close_innermost(on, finish);
+    const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
+    followed_thread* const owner = thread == 0 ? &on : thread_of(thread);
+    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
+      close(*owner, index, finish);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
+      ++unbalanced_;
+    }
+  }
+
+  /// Applies a `thread_begin`: what was open on the ring's last thread has gone with it.
+  template <class Finish>
+  void begin_thread(followed_thread& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+    while (!on.scopes.empty()) close_innermost(on, finish);
+    on.unfollowed_scopes = 0;
+    on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
+
+ private:
+  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  template <class Finish>
+  [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
+    const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
+    for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
+  }
+
+  template <class Finish>
+  [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
+    const std::uint32_t operation = on.scopes.operation();
+    operations_.count_finished(operation);
+    on.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+  }
+
+  template <class Finish>
+  [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
+    const std::uint32_t operation = on.scopes[index].operation;
+    operations_.count_finished(operation);
+    on.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+  }
+
+  operation_tree operations_;
+  std::uint64_t unbalanced_ = 0;
+  std::uint64_t too_deep_ = 0;
+};
+
+}  // namespace memprof
+
+#include <cstdint>
+
+namespace memprof {
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
 ///
 /// Blocks come and go on behalf of its innermost operation, in the space to which the ledger has turned it. Stamps are taken by
 /// reference, so that they are loaded only where they are needed: a copy costs an instruction at every event.
-struct thread_state {
+struct thread_state : followed_thread {
   /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
   static constexpr std::uint32_t no_space = 256;
 
-  explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+  using followed_thread::followed_thread;
 
   /// False if the event must be rejected: the totals have no room for so many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
@@ -4814,7 +5542,6 @@ struct thread_state {
     return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
   }
 
-  std::uint32_t thread;  ///< its number; before its first `thread_begin` that of its ring
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
   std::uint64_t moves = 0;
@@ -4822,8 +5549,6 @@ struct thread_state {
   operation_stats* here = nullptr;
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
-  scope_stack scopes;
-  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
 
  private:
   /// An allocation that is none: at a null address it has failed, and that is all there is to it.
@@ -4984,82 +5709,74 @@ class event_on_cores {
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/operation_tree.hpp>
+// ---- <memprof/trace/clock_readings.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace memprof {
 
-/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
 ///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
-class operation_tree {
+/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
+/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
+/// on they stay twice as far apart.
+class clock_readings {
  public:
-  struct node {
-    std::uint32_t parent;
-    label name;
-    std::int64_t invocations;
-    std::int64_t finished;  ///< invocations that have ended
-  };
+  static constexpr std::size_t max_kept = 4096;
 
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
-
-  /// At least 1, even if the system had no memory for the tree.
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
-  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
-  void count_invocation(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].invocations;
-  }
-  void count_finished(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].finished;
-  }
-
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
-    std::size_t slot = slot_of(parent, name, slots_.size());
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const node& known = nodes_[slots_[slot]];
-      if (known.parent == parent && known.name == name) return slots_[slot];
+  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
+  /// after the last one is left out.
+  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
+    const std::size_t count = kept_.size();
+    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
+    // The last one stands for the present, until the one before is far enough away for it to stay.
+    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
+      kept_[count - 1] = {stamp, ns};
+      return;
     }
-    if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
-      slot = free_slot(slots_, parent, name);
-    }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
-    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+    if (count == max_kept) thin_out();
+    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
   }
 
+  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    if (kept_.empty()) return static_cast<std::int64_t>(stamp);
+    const reading first = kept_[0];
+    if (stamp <= first.stamp) return first.ns;
+    if (kept_.size() == 1) return first.ns + static_cast<std::int64_t>(stamp - first.stamp);
+    const std::size_t after =
+        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
+    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
+    const reading& left = kept_[right - 1];
+    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
+    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
+    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
+    constexpr wide most = INT64_MAX;
+    return static_cast<std::int64_t>(ns < most ? ns : most);
+  }
+
+  /// Whether there is any.
+  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
+  /// Nanoseconds after the capture began of the last one.
+  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+  __extension__ using wide = __int128;
+
+  struct reading {
+    std::uint64_t stamp;
+    std::int64_t ns;
+  };
+  void thin_out() noexcept {
+    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
+    (void)kept_.resize(kept_.size() / 2);
+    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
   }
 
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
-                                             label name) noexcept {
-    std::size_t slot = slot_of(parent, name, slots.size());
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uint32_t> slots;
-    if (!slots.resize(2 * slots_.size())) return false;
-    for (std::size_t index = 1; index < nodes_.size(); ++index) {
-      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  bool is_usable_ = false;
-  detail::page_array<node> nodes_;
-  detail::page_array<std::uint32_t> slots_;
+  detail::page_array<reading> kept_;
+  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
 };
 
 }  // namespace memprof
@@ -5174,7 +5891,7 @@ class ledger {
     }
   }
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
   [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
@@ -5183,13 +5900,25 @@ class ledger {
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
-  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
-  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return too_deep_scopes_; }
+  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return operations_.unbalanced(); }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
+  /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
+  /// trace lacks.
+  [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
+  [[nodiscard]] std::uint64_t reentrant_events() const noexcept { return reentrant_events_; }
+  [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
+  /// Whether there are others, of which nobody knows how many.
+  [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// What turns stamps into time.
+  [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// Whether the capture's last event has come.
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes() + limits_.bytes();
+    std::size_t total =
+        sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -5198,6 +5927,17 @@ class ledger {
  private:
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
+
+  /// Counts what an operation did in a space while it was open.
+  struct finish_operation {
+    ledger& owner;
+
+    void operator()(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) const noexcept {
+      operation_stats& stats = owner.spaces_[space]->operation(operation);
+      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+      note_peak(stats, usage.max_net, usage.self_max);
+    }
+  };
 
   struct space_limit {
     std::int64_t capacity;  ///< 0: none
@@ -5239,12 +5979,17 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::thread_begin: begin_thread(run, told.address); break;
+      case event_kind::thread_begin:
+        run.space_id = thread_state::no_space;
+        // Threads beyond the last number are taken for one: a program has a million before.
+        operations_.begin_thread(run, told.address, block::max_thread, finish_operation{*this});
+        break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
       if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
       return;
@@ -5257,82 +6002,38 @@ class ledger {
     }
   }
 
+  /// What the capture itself says, on whatever thread.
+  void apply_to_capture(const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::segment_end: end_segment(told.label, stamp_); break;
+      case event_kind::clock_reading: clock_.add(told.stamp, static_cast<std::int64_t>(told.address)); break;
+      case event_kind::lost_events:
+        dropped_events_ = told.address;
+        reentrant_events_ = told.bytes;
+        are_more_missing_ = told.tag != 0;
+        break;
+      case event_kind::capture_end: has_ended_ = true; break;
+      case event_kind::gap: missing_events_ += told.bytes; break;
+      default: ++rejected_events_; break;
+    }
+  }
+
   [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const auto number = static_cast<std::uint32_t>(told.address);
-    const auto outer = static_cast<std::uint32_t>(told.address >> 32);
-    if (number == 0 || outer != run.scopes.innermost_number()) [[unlikely]] {
-      if (number == 0) {
-        ++rejected_events_;
-        return;
-      }
-      close_lost_scopes(run, outer);
-    }
-    if (run.scopes.depth() >= scope_stack::max_depth) {
-      ++run.unfollowed_scopes;
-      ++too_deep_scopes_;
-      return;
-    }
-    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
-    const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
-    operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, number, tag})) ++rejected_events_;
+    if (!operations_.begin(run, told, finish_operation{*this})) ++rejected_events_;
   }
 
-  /// An operation may end after the one around it, and on another thread than it began on, as those of coroutines do.
   [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
-    if (told.address == run.scopes.innermost_number() && !run.scopes.empty() && run.scopes.innermost().name == told.label)
-        [[likely]]
-      return close_innermost(run);
-    const auto thread = static_cast<std::uint32_t>(told.address >> 32);
-    thread_state* const owner = thread == 0 ? &run : thread_of_number(thread);
-    if (owner == nullptr) return;  // the thread has gone, and its operations with it
-    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(told.address));
-    if (index != owner->scopes.depth() && owner->scopes[index].name == told.label) {
-      close_scope(*owner, index);
-    } else if (owner->unfollowed_scopes != 0) {
-      --owner->unfollowed_scopes;
-    } else {
-      ++unbalanced_scopes_;
-    }
-  }
-
-  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
-  [[gnu::cold, gnu::noinline]] void close_lost_scopes(thread_state& run, std::uint32_t outer) noexcept {
-    std::size_t kept = outer == 0 ? 0 : run.scopes.find(outer) + 1;
-    for (; kept < run.scopes.depth(); ++unbalanced_scopes_) close_innermost(run);
-  }
-
-  void close_innermost(thread_state& run) noexcept {
     run.space_id = thread_state::no_space;
-    const std::uint32_t operation = run.scopes.operation();
-    operations_.count_finished(operation);
-    run.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+    operations_.end(run, told, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
-  [[gnu::noinline]] void close_scope(thread_state& run, std::size_t index) noexcept {
-    run.space_id = thread_state::no_space;
-    const std::uint32_t operation = run.scopes[index].operation;
-    operations_.count_finished(operation);
-    run.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
-  }
-
-  void note_finished(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) noexcept {
-    operation_stats& stats = spaces_[space]->operation(operation);
-    if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-    note_peak(stats, usage.max_net, usage.self_max);
-  }
-
-  void begin_thread(thread_state& run, std::uint64_t number) noexcept {
-    while (!run.scopes.empty()) close_innermost(run);
-    run.unfollowed_scopes = 0;
-    // Threads beyond the last number are taken for one: a program has a million before.
-    run.thread = number < block::max_thread ? static_cast<std::uint32_t>(number) : block::max_thread;
-  }
-
-  [[nodiscard]] thread_state* thread_of_number(std::uint32_t number) noexcept {
+  /// The thread of that number, which will look anew at the space that it has turned to.
+  [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
     for (thread_state* thread : threads_) {
-      if (thread != nullptr && thread->thread == number) return thread;
+      if (thread == nullptr || thread->thread != number) continue;
+      thread->space_id = thread_state::no_space;
+      return thread;
     }
     return nullptr;
   }
@@ -5390,10 +6091,14 @@ class ledger {
   std::uint64_t segment_begin_;
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
-  std::uint64_t unbalanced_scopes_ = 0;
-  std::uint64_t too_deep_scopes_ = 0;
+  std::uint64_t dropped_events_ = 0;
+  std::uint64_t reentrant_events_ = 0;
+  std::uint64_t missing_events_ = 0;
+  bool are_more_missing_ = false;
+  bool has_ended_ = false;
+  clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
-  operation_tree operations_;
+  operation_follower operations_;
   detail::page_array<segment_mark> segments_;
   detail::page_array<thread_state*> threads_;  ///< by ring
   detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
@@ -5401,7 +6106,6 @@ class ledger {
 
 }  // namespace memprof
 
-// ---- <memprof/profile/build.hpp>
 // ---- <memprof/profile/core_peaks.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -5477,23 +6181,6 @@ template <class Cores>
 }  // namespace memprof::detail
 
 // ---- <memprof/profile/device_events.hpp>
-// ---- <memprof/trace/time_scale.hpp>
-#include <cstdint>
-
-namespace memprof {
-
-/// A straight line from stamps to nanoseconds since a capture began.
-struct time_scale {
-  std::uint64_t first_stamp = 0;
-  double ns_per_stamp = 1.0;
-
-  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    return stamp <= first_stamp ? 0 : static_cast<std::int64_t>(static_cast<double>(stamp - first_stamp) * ns_per_stamp);
-  }
-};
-
-}  // namespace memprof
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -5516,7 +6203,7 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
 template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, const label_table& labels) {
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
   const std::size_t count = told.rows().size();
   std::vector<std::size_t> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index] = index;
@@ -5540,7 +6227,7 @@ template <class Streams>
 
 /// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
 template <class Failed>
-[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const time_scale& time,
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
                                                                      const std::vector<std::string>& paths,
                                                                      std::size_t first_segment, std::size_t segment_count) {
   std::vector<out_of_memory_failure> rows(failed.kept().size());
@@ -5592,7 +6279,7 @@ template <class Owners>
 
 /// The first overrun of a space that had one. `held` was live beside it; `segment_count` is that of the profile.
 template <class Space>
-[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const time_scale& time,
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
                                                        const std::vector<std::string>& paths, live_set held,
                                                        std::size_t segment_count) {
   const capacity_overrun& overrun = space.first_overrun();
@@ -5635,7 +6322,7 @@ namespace memprof::detail {
 template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
     peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
@@ -5761,7 +6448,7 @@ class live_set_builder {
 
   const Space& space_;
   const std::vector<std::string>& paths_;
-  const label_table& labels_;
+  name_view labels_;
   std::vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
 };
@@ -5799,9 +6486,9 @@ namespace memprof {
 
 /// What a ledger's ids mean, and whether more events may come.
 struct ledger_names {
-  const label_table& labels;
+  name_view labels;
   const label* space_names;  ///< by id of memory space
-  time_scale time;
+  const clock_readings& time;
   bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
 };
 
@@ -5811,7 +6498,7 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 namespace detail {
 
 template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
   std::vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
@@ -5903,7 +6590,7 @@ template <class Ledger>
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
 template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const time_scale& time, std::int64_t live) {
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -6044,8 +6731,7 @@ class space_builder {
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its
-/// default.
+/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
@@ -6079,75 +6765,725 @@ template <class Ledger>
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
-  if (events.rejected_events() != 0) result.exact = false;
+  result.anomalies.dropped_events = static_cast<std::int64_t>(events.dropped_events());
+  result.anomalies.reentrant_events = static_cast<std::int64_t>(events.reentrant_events());
+  result.anomalies.missing_events = static_cast<std::int64_t>(events.missing_events());
+  if (events.rejected_events() + events.dropped_events() + events.reentrant_events() + events.missing_events() != 0 ||
+      events.are_more_missing()) {
+    result.exact = false;
+  }
+  return result;
+}
+
+/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  auto& events = fold.events();
+  profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
+  const capture_info info = fold.info();
+  result.library_version = info.library_version;
+  result.mode = info.mode;
+  result.device = info.device;
+  result.begin_unix_ns = info.begin_unix_ns;
+  result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
+  result.process = info.process;
+  result.facts = fold.facts();
   return result;
 }
 
 }  // namespace memprof
 
-// ---- <memprof/trace/event_log.hpp>
+// ---- <memprof/profile/trace_fold.hpp>
+// ---- <memprof/trace/definitions.hpp>
+// ---- <memprof/trace/coding.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#include <cstring>
+
+/// @file
+/// What the encoder and the decoder of a trace have in common: docs/trace_format.md describes the bytes.
+///
+/// Training repeats itself: blocks of the same sizes come back at the same addresses in every step. So both sides keep the
+/// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells
+/// is two bytes.
+
+namespace memprof::detail {
+
+/// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one
+/// belongs to it.
+enum class opcode : std::uint8_t {
+  control = 0x00,
+  allocate_known = 0x10,    ///< as the slot says. The lower nibble and one byte: the slot
+  free_known = 0x20,        ///< of the slot's block, with its bytes; likewise
+  free_known_bare = 0x30,   ///< of the slot's block, without bytes; likewise
+  allocate_resized = 0x40,  ///< as the slot says but for the bytes, a varint; likewise
+  begin_known = 0x50,       ///< an operation within the innermost, by its place among the recent names
+  end_innermost = 0x60,
+  any_event = 0x70,  ///< the lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and these fields
+};
+
+/// Records of the control nibble. Those below `first_ring` have their length behind the first byte, as a varint.
+enum class control : std::uint8_t {
+  name = 1,   ///< id, text
+  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is of each core
+  header = 3,
+  facts = 4,
+  ring = 7,        ///< the events that follow are of this ring: a varint
+  first_ring = 8,  ///< 8 to 15: they are of the ring at this place among the recent ones
+};
+
+/// Fields of `opcode::any_event`, in this order; those that are left out are 0, the space that of the last one.
+enum event_field : std::uint8_t {
+  distance_of_16 = 1,  ///< the address differs from the last one by a multiple of 16: the sixteenth, zigzag
+  distance = 2,        ///< the address differs from the last one by this: zigzag
+  bytes_field = 4,
+  space_field = 8,
+  label_field = 16,
+  tag_field = 32,
+};
+
+/// The state that one record leaves to the next. It begins anew with each chunk, so that chunks can be read alone.
+class coding_state {
+ public:
+  static constexpr std::size_t slot_count = 4096;
+  static constexpr std::size_t ring_count = 8;
+  static constexpr std::size_t name_count = 15;
+  static constexpr std::size_t followed_depth = 16;
+
+  /// An allocation as its event, but for the stamp.
+  struct block_slot {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t rest;
+  };
+
+  /// What a ring's next begin or end of an operation most likely says.
+  struct ring_state {
+    std::uint32_t ring;
+    std::uint32_t last_number;
+    std::uint32_t depth;
+    struct {
+      std::uint32_t number;
+      std::uint32_t label;
+    } open[followed_depth];
+
+    [[nodiscard]] std::uint32_t innermost() const noexcept { return depth == 0 ? 0 : open[depth - 1].number; }
+
+    void begin(std::uint32_t number, std::uint32_t label) noexcept {
+      last_number = number;
+      if (depth == followed_depth) {
+        std::memmove(open, open + 1, sizeof open - sizeof open[0]);
+        --depth;
+      }
+      open[depth++] = {number, label};
+    }
+    void end(std::uint32_t number) noexcept {
+      while (depth != 0 && open[depth - 1].number >= number) --depth;
+    }
+  };
+
+  void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
+    return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15U >> 52);
+  }
+
+  /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
+  [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
+    return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+  }
+
+  [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {
+    return kind == static_cast<std::uint8_t>(event_kind::allocate) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_cores) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_stream);
+  }
+
+  /// The recent ring of that id; `ring_count` if it is none of them.
+  [[nodiscard]] std::size_t place_of_ring(std::uint32_t ring) const noexcept {
+    for (std::size_t place = 0; place < ring_count; ++place) {
+      if (rings[place].ring == ring && place < rings_used) return place;
+    }
+    return ring_count;
+  }
+  /// Makes a ring one of the recent ones, in place of the one that came first.
+  std::size_t add_ring(std::uint32_t ring) noexcept {
+    const std::size_t place = next_ring;
+    next_ring = (next_ring + 1) % ring_count;
+    if (rings_used < ring_count) ++rings_used;
+    rings[place] = {};
+    rings[place].ring = ring;
+    return place;
+  }
+
+  /// The place of an operation's name and category among the recent ones; `name_count` if it is not there.
+  [[nodiscard]] std::size_t place_of_name(std::uint64_t label_and_tag) const noexcept {
+    for (std::size_t place = 0; place < name_count; ++place) {
+      if (names[place] == label_and_tag) return place;
+    }
+    return name_count;
+  }
+  void add_name(std::uint64_t label_and_tag) noexcept {
+    names[next_name] = label_and_tag;
+    next_name = (next_name + 1) % name_count;
+  }
+
+  block_slot slots[slot_count] = {};
+  std::uint64_t last_stamp = 0;
+  std::uint64_t last_address = 0;
+  ring_state rings[ring_count] = {};
+  std::uint64_t names[name_count] = {};
+  std::size_t rings_used = 0;
+  std::size_t next_ring = 0;
+  std::size_t next_name = 0;
+  std::uint8_t last_space = 0;
+};
+
+/// The fields of an event after its bytes, as the word that they are in memory: label, kind, space, tag.
+[[nodiscard]] inline std::uint64_t rest_of_event(const event& source) noexcept {
+  std::uint64_t rest;
+  std::memcpy(&rest, &source.label, sizeof rest);
+  return rest;
+}
+inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
+
+}  // namespace memprof::detail
+
+// ---- <memprof/trace/varint.hpp>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+/// Bytes that the longest varint of 64 bits takes.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below it are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
+/// write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
+    const auto low = static_cast<std::uint32_t>(value);
+    const int extra = (31 - __builtin_clz(low | 1)) / 7;
+    std::uint32_t spread = (low & 0x7F) | (low & 0x3F80) << 1 | (low & 0x1FC000) << 2 | (low & 0xFE00000) << 3;
+    spread |= 0x00808080U & ((1U << 8 * extra) - 1);
+    std::memcpy(out, &spread, sizeof spread);
+    return out + extra + 1;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads what `put_varint` wrote; null if it does not end before `end` or has more than 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Small differences of either sign as small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::detail
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+/// @file
+/// The records of a trace that are no events, as bytes: docs/trace_format.md.
 
 namespace memprof {
 
-/// The events of a capture in the order in which its ledger saw them, for whoever wants to replay them: another ledger, a model
-/// of an allocator. `capture_options::log` has a capture fill one; read it when the capture has ended.
-///
-/// Takes 32 bytes for each event and 16 for each change of thread, in pages that the hooks do not see; they are not part of the
-/// memory that a profile says the profiler took. Not synchronised.
-class event_log {
+/// A memory space of a trace.
+struct space_definition {
+  std::uint8_t id = 0;
+  label name = 0;
+  std::int64_t capacity = 0;  ///< bytes; 0: no limit
+  bool is_per_core = false;   ///< the capacity is that of each core
+
+  bool operator==(const space_definition&) const = default;
+};
+
+/// Whoever takes a trace record by record, in order.
+template <class T>
+concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
+                                 const event* events) {
+  visitor.info(info);
+  visitor.name(label{}, text);
+  visitor.space(space_definition{});
+  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows go on those of the table that came before
+  visitor.events(events, events, std::uint32_t{});
+};
+
+namespace detail {
+
+/// Appends numbers and text to the payload of a record.
+class payload_writer {
  public:
-  explicit event_log(std::size_t max_events = std::numeric_limits<std::size_t>::max()) noexcept : max_events_(max_events) {}
-
-  /// Adds events [first, last) of one thread. Once they are too many, or the system has no memory, they and all later ones are
-  /// only counted, so that what is kept is a beginning without gaps.
-  void append(const event* first, const event* last, std::uint32_t thread) noexcept {
-    const auto count = static_cast<std::size_t>(last - first);
-    if (left_out_ != 0 || count > max_events_ - events_.size() || !keep(first, count, thread)) left_out_ += count;
+  payload_writer& number(std::uint64_t value) {
+    unsigned char bytes[max_varint_bytes];
+    const unsigned char* const end = put_varint(bytes, value);
+    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+    return *this;
   }
-
-  /// Calls `fold.apply(first, last, thread)` for every run of events of one thread, in order.
-  template <class Fold>
-  void replay(Fold& fold) const {
-    for (std::size_t index = 0; index < runs_.size(); ++index) {
-      const std::size_t end = index + 1 == runs_.size() ? events_.size() : runs_[index + 1].first;
-      fold.apply(events_.data() + runs_[index].first, events_.data() + end, runs_[index].thread);
-    }
+  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
+  payload_writer& text(std::string_view value) {
+    number(value.size());
+    text_.append(value);
+    return *this;
   }
-
-  /// Events that are kept.
-  [[nodiscard]] std::size_t size() const noexcept { return events_.size(); }
-  /// Events that came after those that are kept.
-  [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return events_.bytes() + runs_.bytes(); }
+  payload_writer& real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
 
  private:
-  struct run {
-    std::size_t first;
-    std::uint32_t thread;
-  };
+  std::string text_;
+};
 
-  [[nodiscard]] bool keep(const event* first, std::size_t count, std::uint32_t thread) noexcept {
-    const std::size_t begin = events_.size();
-    if (!events_.reserve(begin + count)) return false;
-    if ((runs_.empty() || runs_.back().thread != thread) && !runs_.push_back({begin, thread})) return false;
-    for (std::size_t index = 0; index < count; ++index) (void)events_.push_back(first[index]);
-    return true;
+/// Takes them again. Behind the end, or behind a fault, everything is 0 and empty.
+class payload_reader {
+ public:
+  explicit payload_reader(std::string_view payload) noexcept
+      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
+
+  [[nodiscard]] std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    const unsigned char* const behind = get_varint(next_, end_, value);
+    if (behind == nullptr) return fail();
+    next_ = behind;
+    return value;
+  }
+  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
+  [[nodiscard]] std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > left()) return fail(), std::string_view{};
+    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
+    next_ += size;
+    return value;
+  }
+  [[nodiscard]] double real() noexcept {
+    if (left() < 8) return fail(), 0;
+    std::uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
+    return std::bit_cast<double>(bits);
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::uint64_t fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+    return 0;
   }
 
-  std::size_t max_events_;
-  std::size_t left_out_ = 0;
-  detail::page_array<event> events_;
-  detail::page_array<run> runs_;
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
 };
+
+/// Calls `visit(tag, field)` for each field of a capture's information. Tags are for good: a new field gets a new one.
+template <class Info, class Visitor>
+void for_each_info_field(Info& info, Visitor&& visit) {
+  visit(1, info.library_version);
+  visit(2, info.mode);
+  visit(3, info.device);
+  visit(4, info.begin_unix_ns);
+  visit(5, info.begin_stamp);
+  visit(6, info.timeline_points);
+  visit(7, info.largest_blocks);
+  visit(8, info.owners_per_segment);
+  visit(9, info.process.id);
+  visit(10, info.process.host);
+  visit(11, info.process.command_line);
+  visit(12, info.process.rank);
+  visit(13, info.process.world_size);
+  visit(14, info.process.local_rank);
+}
+
+/// A field's tag, then its value as text: the digits of a number's varint, or the characters.
+[[nodiscard]] inline std::string encode_info(const capture_info& info) {
+  payload_writer out;
+  for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
+    out.number(tag);
+    if constexpr (std::is_same_v<Field, std::string>) {
+      out.text(field);
+    } else {
+      out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
+    }
+  });
+  return out.bytes();
+}
+
+[[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
+  payload_reader in{payload};
+  while (!in.is_at_end()) {
+    const std::uint64_t read_tag = in.number();
+    const std::string_view value = in.text();
+    for_each_info_field(info, [&]<class Field>(unsigned tag, Field& field) {
+      if (tag != read_tag) return;
+      if constexpr (std::is_same_v<Field, std::string>) {
+        field = value;
+      } else {
+        field = static_cast<Field>(payload_reader{value}.signed_number());
+      }
+    });
+  }
+  return !in.has_failed() && info.mode <= run_mode::no_dispatch;
+}
+
+/// Text of facts beyond this is cut: a row must fit into a chunk.
+inline constexpr std::size_t max_fact_text = 4096;
+
+inline void put_row(payload_writer& out, const fact_table& table, const std::vector<fact_value>& row) {
+  static const fact_value absent;
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    const fact_value& value = column < row.size() ? row[column] : absent;
+    out.number(value.index());
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      out.signed_number(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      out.real(*real);
+    } else {
+      out.text(std::string_view{*std::get_if<std::string>(&value)}.substr(0, max_fact_text));
+    }
+  }
+}
+
+/// Takes a value as `put_row` wrote it; false if it is of no known type.
+[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
+  switch (in.number()) {
+    case 0: value = in.signed_number(); return true;
+    case 1: value = in.real(); return true;
+    case 2: value = std::string{in.text()}; return true;
+    default: return false;
+  }
+}
+
+/// Calls `visit(payload)` for the records of a table: some of its rows each. The first replaces the table, the others add to it.
+template <class Visitor>
+void for_each_part(const fact_table& table, Visitor&& visit) {
+  constexpr std::size_t enough = std::size_t{64} * 1024;
+  std::size_t row = 0;
+  do {
+    payload_writer rows;
+    const std::size_t first = row;
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table, table.rows[row++]);
+    payload_writer out;
+    out.text(table.name).number(first).number(table.columns.size());
+    for (const std::string& column : table.columns) out.text(column);
+    out.number(row - first);
+    visit(out.bytes() + rows.bytes());
+  } while (row < table.rows.size());
+}
+
+/// Reads a part; `first` is the index of its first row in the table.
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_table& table, std::uint64_t& first) {
+  payload_reader in{payload};
+  table.name = in.text();
+  first = in.number();
+  // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
+  const std::uint64_t columns = in.number();
+  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
+    table.columns.emplace_back(in.text());
+  }
+  const std::uint64_t rows = in.number();
+  if (table.columns.empty() && rows != 0) return false;
+  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    for (fact_value& value : values) {
+      if (!get_fact(in, value)) return false;
+    }
+  }
+  return !in.has_failed();
+}
+
+/// Puts a part of a table where it belongs among those that came before.
+inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool is_first) {
+  std::size_t index = 0;
+  while (index < tables.size() && tables[index].name != part.name) ++index;
+  if (index == tables.size()) {
+    tables.push_back(std::move(part));
+  } else if (is_first || tables[index].columns != part.columns) {
+    tables[index] = std::move(part);
+  } else {
+    for (auto& row : part.rows) tables[index].rows.push_back(std::move(row));
+  }
+}
+
+/// Hands a record of the control nibble to a visitor; false if it is none that can be. Kinds that are not known are skipped.
+template <class Visitor>
+[[nodiscard]] bool visit_definition(control kind, std::string_view payload, Visitor& visitor) {
+  payload_reader in{payload};
+  switch (kind) {
+    case control::name: {
+      const std::uint64_t id = in.number();
+      if (in.has_failed() || id == 0 || id > 0xFFFF'FFFFU) return false;
+      visitor.name(static_cast<label>(id), payload.substr(payload.size() - in.left()));
+      return true;
+    }
+    case control::space: {
+      space_definition space;
+      const std::uint64_t id = in.number();
+      const std::uint64_t name = in.number();
+      space.capacity = in.signed_number();
+      space.is_per_core = in.number() != 0;
+      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || space.capacity < 0) return false;
+      space.id = static_cast<std::uint8_t>(id);
+      space.name = static_cast<label>(name);
+      visitor.space(space);
+      return true;
+    }
+    case control::header: {
+      capture_info info;
+      if (!decode_info(payload, info)) return false;
+      visitor.info(info);
+      return true;
+    }
+    case control::facts: {
+      fact_table table;
+      std::uint64_t first = 0;
+      if (!decode_facts(payload, table, first)) return false;
+      visitor.facts(std::move(table), first == 0);
+      return true;
+    }
+    default: return true;
+  }
+}
+
+/// The payload of a name, and of a space: small, and made without taking memory from the heap.
+class small_payload {
+ public:
+  small_payload& number(std::uint64_t value) noexcept {
+    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
+    return *this;
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+ private:
+  unsigned char bytes_[4 * max_varint_bytes];
+  std::size_t size_ = 0;
+};
+
+[[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
+  small_payload out;
+  out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
+  return out;
+}
+
+}  // namespace detail
+}  // namespace memprof
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
+///
+/// A capture feeds one while it records, and a trace that is read, from memory or a file, feeds another in the same way: both
+/// give the same profile. Not synchronised.
+class trace_fold {
+ public:
+  trace_fold() noexcept = default;
+  /// Takes names from `names`, which must outlive it, in place of the trace's own records of them.
+  explicit trace_fold(const label_table& names) noexcept : borrowed_names_(&names) {}
+  trace_fold(const trace_fold&) = delete;
+  trace_fold& operator=(const trace_fold&) = delete;
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) {
+    const std::string encoded = detail::encode_info(info);
+    info_.clear();
+    if (info_.resize(encoded.size())) std::memcpy(info_.data(), encoded.data(), encoded.size());
+    if (!events_) begin(info);
+  }
+  void name(label id, std::string_view text) noexcept {
+    // Ids are 1, 2, 3, ...: a name that comes again, as where a trace goes on after a gap, is known.
+    if (borrowed_names_ == nullptr && id == own_names_.size() + 1) own_names_.append(text);
+  }
+  void space(const space_definition& space) noexcept {
+    space_names_[space.id] = space.name;
+    if (!events_) begin({});
+    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+  }
+  void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last, ring);
+  }
+
+  // --- what a profile asks ------------------------------------------------------------------------------------------
+
+  [[nodiscard]] capture_info info() const {
+    capture_info decoded;
+    (void)detail::decode_info({info_.data(), info_.size()}, decoded);
+    return decoded;
+  }
+  [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
+  /// By id of the space.
+  [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
+  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_; }
+  [[nodiscard]] ledger& events() noexcept {
+    if (!events_) begin({});
+    return *events_;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
+  }
+
+ private:
+  void begin(const capture_info& info) noexcept {
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+  }
+
+  const label_table* borrowed_names_ = nullptr;
+  label_table own_names_;
+  detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
+  label space_names_[any_space + 1] = {};
+  std::vector<fact_table> facts_;
+  std::optional<ledger> events_;
+};
+static_assert(trace_visitor<trace_fold>);
 
 }  // namespace memprof
 
-#include <algorithm>
+// ---- <memprof/record/duplicate_registries.hpp>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <link.h>
+#endif
+
+/// @file
+/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
+/// their own (record/registry.hpp says how that comes about).
+
+namespace memprof::detail {
+
+/// Paths of files, each with its terminating zero, in pages that no hook sees.
+using module_paths = page_array<char>;
+
+[[nodiscard]] inline bool append_path(module_paths& paths, const char* path) noexcept {
+  const std::size_t before = paths.size();
+  const std::size_t length = std::strlen(path) + 1;
+  if (!paths.resize(before + length)) return false;
+  std::memcpy(paths.data() + before, path, length);
+  return true;
+}
+
+#if defined(__linux__)
+
+/// Asks for the path of the loaded object of that number.
+struct module_query {
+  std::uint32_t number;
+  char path[4096];
+};
+
+/// Copies the path of the module that `query` asks for; false if there are not so many.
+[[nodiscard]] inline bool find_module(module_query& query) noexcept {
+  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
+    auto& wanted = *static_cast<module_query*>(asked);
+    if (wanted.number-- != 0) return 0;
+    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
+    return 1;
+  };
+  return ::dl_iterate_phdr(visit, &query) != 0;
+}
+
+/// Whether a loaded library records in a registry of its own.
+[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
+  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
+  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
+  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
+  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
+                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  ::dlclose(handle);
+  return is_in_use;
+}
+
+/// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
+/// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
+[[nodiscard]] inline module_paths find_other_registries() noexcept {
+  module_paths paths;
+  module_query query{};
+  for (std::uint32_t number = 0;; ++number) {
+    query.number = number;
+    if (!find_module(query)) return paths;
+    const bool is_executable = query.path[0] == '\0';
+    if (is_executable || !has_other_registry(query.path)) continue;
+    if (!append_path(paths, query.path)) return paths;
+  }
+}
+
+#else
+
+[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
+
+#endif
+
+/// Says on stderr whose events are missing.
+inline void warn_about_other_registries(const module_paths& paths) noexcept {
+  for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
+    std::fprintf(stderr,
+                 "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
+                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 paths.data() + begin);
+  }
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/kept_backends.hpp>
 #include <utility>
 
 namespace memprof::detail {
@@ -6155,12 +7491,12 @@ namespace memprof::detail {
 /// What a capture does with its backends, of whatever types they are.
 struct backend_calls {
   void (*detach)(void* backends) noexcept;
-  void (*describe)(const void* backends, profile& result);  ///< null if none of them has anything to add
+  void (*report_facts)(void* backends);
   void (*destroy)(void* backends) noexcept;
 };
 
-/// Owns the backends of a capture, which outlive it for as long as its profile can be read. Not to be destroyed under the
-/// registry's lock: backends may call us.
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
+/// under the registry's lock: backends may call us.
 class kept_backends {
  public:
   kept_backends() noexcept = default;
@@ -6180,15 +7516,11 @@ class kept_backends {
     calls_->destroy(backends_);
   }
 
-  /// What switches them off; null if they are off. Asked once, so that of two threads that end the capture only one does it.
-  [[nodiscard]] const backend_calls* take_attached() noexcept {
-    return backends_ != nullptr && std::exchange(is_attached_, false) ? calls_ : nullptr;
-  }
   [[nodiscard]] void* get() const noexcept { return backends_; }
-
-  void describe(profile& result) const {
-    if (backends_ != nullptr && calls_->describe != nullptr) calls_->describe(backends_, result);
-  }
+  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
+  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
+  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
+  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
 
  private:
   void* backends_ = nullptr;
@@ -6196,99 +7528,823 @@ class kept_backends {
   bool is_attached_ = true;
 };
 
-/// One capture: its ledger, and what is needed to say when things happened and what recording them cost. Used under the
-/// registry's lock.
-struct capture_state {
-  explicit capture_state(const capture_options& options, registry& shared)
-      : mode(options.mode),
-        device(options.device.name),
-        begin_unix_ns(unix_ns()),
-        begin_ns(monotonic_ns()),
-        begin_stamp(shared.stamps.next()),
-        begin_drains(shared.drains),
-        log(options.log),
-        events({options.timeline_points, options.largest_blocks, options.owners_per_segment}, begin_stamp) {}
+}  // namespace memprof::detail
 
-  run_mode mode;
-  short_name device;  ///< empty: none was described
-  std::int64_t begin_unix_ns;
-  std::int64_t begin_ns;
-  std::uint64_t begin_stamp;
+// ---- <memprof/record/this_process.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// The number that an environment variable holds; -1 if it is not set or holds none.
+[[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  char* end = nullptr;
+  errno = 0;
+  const long long number = std::strtoll(text, &end, 10);
+  return *end == '\0' && errno == 0 ? number : -1;
+}
+
+/// How a launcher tells its processes which they are.
+struct launcher_variables {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+};
+
+/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
+inline constexpr launcher_variables launchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+};
+
+/// The arguments of this process with spaces between, at most some 4 KB of them.
+[[nodiscard]] inline std::string command_line() {
+  std::string text;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
+  if (file == nullptr) return text;
+  text.resize(4096);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  for (char& character : text) {
+    if (character == '\0') character = ' ';
+  }
+  return text;
+}
+
+/// What is known of this process.
+[[nodiscard]] inline process_info describe_process() {
+  process_info found;
+  found.id = process_id();
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) found.host = host;
+  found.command_line = command_line();
+  for (const launcher_variables& launcher : launchers) {
+    const std::int64_t rank = number_in_environment(launcher.rank);
+    const std::int64_t world_size = number_in_environment(launcher.world_size);
+    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
+    found.rank = rank;
+    found.world_size = world_size;
+    found.local_rank = number_in_environment(launcher.local_rank);
+    break;
+  }
+  return found;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/trace/trace.hpp>
+// ---- <memprof/trace/decoder.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Turns the bytes of a trace's chunks back into events and definitions.
+///
+/// It takes any bytes: what is no record ends the chunk there, and what came before has been handed on.
+class trace_decoder {
+ public:
+  /// Begins a chunk.
+  void restart() noexcept {
+    state_.restart();
+    ring_ = nullptr;
+  }
+
+  /// Hands the records in [in, end) to `visitor`: `events(first, last, ring)` for runs of one ring's events, at most `batch` at a
+  /// time, and `definition(control, payload)` for the others. Returns where it stopped: `end`, or the first record that is none.
+  template <class Visitor>
+  [[nodiscard]] const unsigned char* decode(const unsigned char* in, const unsigned char* end, Visitor& visitor) {
+    event batch[batch_size];
+    std::size_t count = 0;
+    std::uint64_t stamp = 0;
+    const unsigned char* record = in;
+    const auto hand_on = [&] {
+      if (count != 0) visitor.events(batch, batch + count, ring_->ring);
+      count = 0;
+    };
+    while (in != end) {
+      record = in;
+      const unsigned char first = *in++;
+      if (first >= 0x80) {
+        std::uint64_t change = first & 0x3FU;
+        if ((first & 0x40U) != 0) {
+          std::uint64_t upper = 0;
+          in = get_varint(in, end, upper);
+          if (in == nullptr) break;
+          change |= upper << 6;
+        }
+        state_.last_stamp += static_cast<std::uint64_t>(unzigzag(change));
+        stamp = state_.last_stamp;
+        continue;
+      }
+      if (first < 0x10) {
+        hand_on();
+        in = take_control(first, in, end, visitor);
+        if (in == nullptr) break;
+        continue;
+      }
+      if (ring_ == nullptr) {
+        in = nullptr;
+        break;
+      }
+      event& next = batch[count];
+      in = take_event(first, in, end, next);
+      if (in == nullptr) break;
+      next.stamp = stamp;
+      stamp = 0;
+      if (++count == batch_size) hand_on();
+    }
+    hand_on();
+    return in == nullptr ? record : in;
+  }
+
+ private:
+  static constexpr std::size_t batch_size = 256;
+
+  template <class Visitor>
+  [[nodiscard]] const unsigned char* take_control(unsigned char first, const unsigned char* in, const unsigned char* end,
+                                                  Visitor& visitor) {
+    constexpr auto first_ring = static_cast<unsigned char>(control::first_ring);
+    if (first >= first_ring) {
+      const std::size_t place = first - first_ring;
+      if (place >= state_.rings_used) return nullptr;
+      ring_ = &state_.rings[place];
+      return in;
+    }
+    std::uint64_t value = 0;
+    in = get_varint(in, end, value);
+    if (in == nullptr || first == 0) return nullptr;
+    if (first == static_cast<unsigned char>(control::ring)) {
+      if (value > 0xFFFF'FFFFU) return nullptr;
+      ring_ = &state_.rings[state_.add_ring(static_cast<std::uint32_t>(value))];
+      return in;
+    }
+    if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
+    visitor.definition(static_cast<control>(first),
+                       std::string_view{reinterpret_cast<const char*>(in), static_cast<std::size_t>(value)});
+    return in + value;
+  }
+
+  [[nodiscard, gnu::always_inline]] const unsigned char* take_event(unsigned char first, const unsigned char* in,
+                                                                    const unsigned char* end, event& next) noexcept {
+    const auto code = static_cast<opcode>(first & 0xF0U);
+    if (code <= opcode::allocate_resized) {
+      if (in == end) return nullptr;
+      coding_state::block_slot& slot = state_.slots[(first & 0x0FU) << 8 | *in++];
+      next.address = slot.address;
+      next.bytes = slot.bytes;
+      set_rest(next, slot.rest);
+      if (code == opcode::allocate_known) return in;
+      if (code == opcode::allocate_resized) {
+        in = get_varint(in, end, next.bytes);
+        if (in != nullptr) slot.bytes = next.bytes;
+        return in;
+      }
+      set_rest(next, coding_state::rest_of_free(slot.rest));
+      if (code == opcode::free_known_bare) next.bytes = 0;
+      return in;
+    }
+    if (code == opcode::any_event) return take_any(first & 0x0FU, in, end, next);
+    return take_scope(first, in, next);
+  }
+
+  [[nodiscard]] const unsigned char* take_scope(unsigned char first, const unsigned char* in, event& next) noexcept {
+    coding_state::ring_state& ring = *ring_;
+    next.bytes = 0;
+    if (static_cast<opcode>(first & 0xF0U) == opcode::end_innermost) {
+      if (ring.depth == 0 || (first & 0x0FU) != 0) return nullptr;
+      const auto ended = ring.open[ring.depth - 1];
+      next.address = ended.number;
+      next.label = ended.label;
+      next.kind = event_kind::scope_end;
+      next.space = any_space;
+      next.tag = 0;
+      ring.end(ended.number);
+      return in;
+    }
+    const std::size_t place = first & 0x0FU;
+    if (place == coding_state::name_count) return nullptr;
+    set_rest(next, state_.names[place]);
+    next.kind = event_kind::scope_begin;
+    next.space = any_space;
+    next.address = scope_address(ring.last_number + 1, ring.innermost());
+    ring.begin(ring.last_number + 1, next.label);
+    return in;
+  }
+
+  [[nodiscard]] const unsigned char* take_any(unsigned kind, const unsigned char* in, const unsigned char* end,
+                                              event& next) noexcept {
+    if (kind == 15) {
+      if (in == end) return nullptr;
+      kind = *in++;
+    }
+    if (in == end) return nullptr;
+    const unsigned present = *in++;
+    std::uint64_t value = 0;
+    const auto take = [&] {
+      if (in != nullptr) in = get_varint(in, end, value);
+      return in != nullptr ? value : 0;
+    };
+    const bool is_memory = has_address(static_cast<event_kind>(kind));
+    next.address = is_memory ? state_.last_address : 0;
+    if ((present & distance_of_16) != 0) {
+      next.address += static_cast<std::uint64_t>(unzigzag(take())) * 16;
+    } else if ((present & distance) != 0) {
+      next.address += static_cast<std::uint64_t>(unzigzag(take()));
+    }
+    next.bytes = (present & bytes_field) != 0 ? take() : 0;
+    if ((present & space_field) != 0) {
+      if (in == nullptr || in == end) return nullptr;
+      state_.last_space = *in++;
+    }
+    const std::uint64_t label = (present & label_field) != 0 ? take() : 0;
+    const std::uint64_t tag = (present & tag_field) != 0 ? take() : 0;
+    if (in == nullptr || label > 0xFFFF'FFFFU || tag > 0xFFFFU || (present & 0xC0U) != 0) return nullptr;
+    next.label = static_cast<std::uint32_t>(label);
+    next.kind = static_cast<event_kind>(kind);
+    next.space = state_.last_space;
+    next.tag = static_cast<std::uint16_t>(tag);
+    note(next);
+    return in;
+  }
+
+  /// What the encoder has noted of an event that it wrote out.
+  void note(const event& taken) noexcept {
+    if (has_address(taken.kind)) state_.last_address = taken.address;
+    const std::uint64_t rest = rest_of_event(taken);
+    if (taken.kind == event_kind::scope_begin) {
+      ring_->begin(static_cast<std::uint32_t>(taken.address), taken.label);
+      const std::uint64_t label_and_tag = rest & 0xFFFF'0000'FFFF'FFFFU;
+      if (state_.place_of_name(label_and_tag) == coding_state::name_count) state_.add_name(label_and_tag);
+    } else if (taken.kind == event_kind::scope_end) {
+      if (taken.address >> 32 == 0) ring_->end(static_cast<std::uint32_t>(taken.address));
+    } else if (coding_state::is_allocation(static_cast<std::uint8_t>(taken.kind))) {
+      state_.slots[coding_state::slot_of(taken.address)] = {taken.address, taken.bytes, rest};
+    }
+  }
+
+  coding_state state_;
+  coding_state::ring_state* ring_ = nullptr;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/trace/encoder.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Where encoded records go.
+struct encoded_bytes {
+  unsigned char* next;
+  unsigned char* end;
+
+  [[nodiscard]] std::size_t room() const noexcept { return static_cast<std::size_t>(end - next); }
+};
+
+/// Turns events into the bytes of a trace, in the form that docs/trace_format.md describes: two to six bytes an event.
+class trace_encoder {
+ public:
+  /// A record of an event takes at most that many bytes, with the stamp and the ring before it.
+  static constexpr std::size_t max_event_bytes = 64;
+
+  /// Begins a chunk.
+  void restart() noexcept {
+    state_.restart();
+    ring_ = nullptr;
+  }
+
+  /// Writes as many of the events [first, last) of a ring as `out` has room for, and returns the first that is not written.
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
+    if (out.room() < max_event_bytes) return first;
+    unsigned char* next = turn_to(ring, out.next);
+    const unsigned char* const full = out.end - max_event_bytes;
+    for (; first != last && next <= full; ++first) next = put(*first, next);
+    out.next = next;
+    return first;
+  }
+
+  /// Writes a record of the control nibble with its length, for which `out` must have room. Its payload may come in two parts.
+  static void put_control(control kind, std::string_view payload, std::string_view more, encoded_bytes& out) noexcept {
+    *out.next++ = static_cast<unsigned char>(kind);
+    out.next = put_varint(out.next, payload.size() + more.size());
+    for (const std::string_view part : {payload, more}) {
+      if (!part.empty()) std::memcpy(out.next, part.data(), part.size());
+      out.next += part.size();
+    }
+  }
+  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept {
+    return payload + 1 + max_varint_bytes;
+  }
+
+ private:
+  [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
+    if (ring_ != nullptr && ring_->ring == ring) return out;
+    std::size_t place = state_.place_of_ring(ring);
+    if (place != coding_state::ring_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(control::first_ring) + place);
+    } else {
+      *out++ = static_cast<unsigned char>(control::ring);
+      out = put_varint(out, ring);
+      place = state_.add_ring(ring);
+    }
+    ring_ = &state_.rings[place];
+    return out;
+  }
+
+  [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
+    if (source.stamp != 0) out = put_stamp(source.stamp, out);
+    const std::uint64_t rest = rest_of_event(source);
+    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) [[unlikely]]
+      return put_scope(source, rest, out);
+    const std::size_t place = coding_state::slot_of(source.address);
+    coding_state::block_slot& slot = state_.slots[place];
+    if (slot.address == source.address) {
+      if (slot.rest == rest) {
+        if (slot.bytes == source.bytes) return put_slot(opcode::allocate_known, place, out);
+        slot.bytes = source.bytes;
+        return put_varint(put_slot(opcode::allocate_resized, place, out), source.bytes);
+      }
+      if (coding_state::rest_of_free(slot.rest) == rest) {
+        if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
+        if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
+      }
+    }
+    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = {source.address, source.bytes, rest};
+    return put_any(source, out);
+  }
+
+  [[nodiscard]] static unsigned char* put_slot(opcode code, std::size_t place, unsigned char* out) noexcept {
+    out[0] = static_cast<unsigned char>(static_cast<std::size_t>(code) | place >> 8);
+    out[1] = static_cast<unsigned char>(place);
+    return out + 2;
+  }
+
+  /// The difference to the last stamp: its lowest six bits here, the others behind if there are any.
+  [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
+    const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
+    state_.last_stamp = stamp;
+    if (change < 0x40) {
+      *out++ = static_cast<unsigned char>(0x80 | change);
+      return out;
+    }
+    *out++ = static_cast<unsigned char>(0xC0 | (change & 0x3F));
+    return put_varint(out, change >> 6);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t rest, unsigned char* out) noexcept {
+    const auto number = static_cast<std::uint32_t>(source.address);
+    const auto other = static_cast<std::uint32_t>(source.address >> 32);
+    coding_state::ring_state& ring = *ring_;
+    if (source.kind == event_kind::scope_end) {
+      const bool is_innermost = other == 0 && ring.depth != 0 && ring.innermost() == number &&
+                                ring.open[ring.depth - 1].label == source.label && source.bytes == 0 && source.tag == 0 &&
+                                source.space == any_space;
+      if (other == 0) ring.end(number);
+      if (!is_innermost) return put_any(source, out);
+      *out++ = static_cast<unsigned char>(opcode::end_innermost);
+      return out;
+    }
+    const bool is_next =
+        number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
+    ring.begin(number, source.label);
+    const std::uint64_t label_and_tag = (rest & 0xFFFF'0000'FFFF'FFFFU);
+    const std::size_t place = state_.place_of_name(label_and_tag);
+    if (is_next && place != coding_state::name_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(opcode::begin_known) | place);
+      return out;
+    }
+    if (place == coding_state::name_count) state_.add_name(label_and_tag);
+    return put_any(source, out);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_any(const event& source, unsigned char* out) noexcept {
+    const auto kind = static_cast<std::uint8_t>(source.kind);
+    if (kind < 15) {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | kind);
+    } else {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | 15U);
+      *out++ = kind;
+    }
+    unsigned char* const fields = out++;
+    unsigned present = 0;
+    const bool is_memory = has_address(source.kind);
+    const auto change = static_cast<std::int64_t>(source.address - (is_memory ? state_.last_address : 0));
+    if (is_memory) state_.last_address = source.address;
+    if (change != 0 && change % 16 == 0) {
+      present |= distance_of_16;
+      out = put_varint(out, zigzag(change / 16));
+    } else if (change != 0) {
+      present |= distance;
+      out = put_varint(out, zigzag(change));
+    }
+    if (source.bytes != 0) {
+      present |= bytes_field;
+      out = put_varint(out, source.bytes);
+    }
+    if (source.space != state_.last_space) {
+      present |= space_field;
+      *out++ = state_.last_space = source.space;
+    }
+    if (source.label != 0) {
+      present |= label_field;
+      out = put_varint(out, source.label);
+    }
+    if (source.tag != 0) {
+      present |= tag_field;
+      out = put_varint(out, source.tag);
+    }
+    *fields = static_cast<unsigned char>(present);
+    return out;
+  }
+
+  coding_state state_;
+  coding_state::ring_state* ring_ = nullptr;
+};
+
+}  // namespace memprof::detail
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof {
+
+/// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
+/// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of
+/// an allocator, and written to a file.
+///
+/// `capture_options::trace` has a capture fill one; `trace_writer` makes one of anything else. Some three bytes an event, in
+/// pages that the hooks do not see. Not synchronised: read it when the capture has ended.
+class trace {
+ public:
+  /// Keeps at most about `max_bytes`. What comes after is counted and left out, so that a beginning without gaps is kept.
+  explicit trace(std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) noexcept : max_bytes_(max_bytes) {}
+  trace(trace&& other) noexcept { swap(other); }
+  trace& operator=(trace&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~trace() {
+    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes);
+    detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
+  }
+
+  // --- writing ------------------------------------------------------------------------------------------------------
+
+  /// Adds events [first, last) of one thread, for which `ring` stands.
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    while (first != last) {
+      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
+      size_ += static_cast<std::uint64_t>(done - first);
+      if (done != last && !begin_chunk()) {
+        left_out_ += static_cast<std::uint64_t>(last - done);
+        return;
+      }
+      first = done;
+    }
+  }
+  void info(const capture_info& info) { define(detail::control::header, detail::encode_info(info)); }
+  /// Names come before the first event that uses them, and their ids are 1, 2, 3, ...
+  void name(label id, std::string_view text) noexcept {
+    const detail::small_payload number = detail::small_payload{}.number(id);
+    define(detail::control::name, number.view(), text);
+  }
+  void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
+  /// Replaces the table of that name.
+  void facts(const fact_table& table) {
+    detail::for_each_part(table, [&](std::string_view payload) { define(detail::control::facts, payload); });
+  }
+
+  // --- reading ------------------------------------------------------------------------------------------------------
+
+  /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.
+  template <trace_visitor Visitor>
+  void visit(Visitor& visitor) const {
+    struct adapter {
+      Visitor& visitor;
+      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
+    };
+    adapter adapted{visitor};
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    for (const chunk& each : chunks_) {
+      decoder.object->restart();
+      (void)decoder.object->decode(each.bytes, each.bytes + each.used, adapted);
+    }
+    if (left_out_ != 0) {
+      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
+      visitor.events(&gap, &gap + 1, no_ring_id);
+    }
+  }
+
+  /// Events that are kept.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+  /// Events that came after those that are kept.
+  [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return chunks_.size() * chunk_bytes + chunks_.bytes(); }
+  /// Bytes that records take.
+  [[nodiscard]] std::size_t encoded_bytes() const noexcept {
+    std::size_t total = 0;
+    for (const chunk& each : chunks_) total += each.used;
+    return total;
+  }
+
+  /// Calls `visit(bytes, size)` for each of the pieces of the encoding that can be read alone (docs/trace_format.md).
+  template <class Visitor>
+  void for_each_chunk(Visitor&& visit) const {
+    for (const chunk& each : chunks_) visit(each.bytes, each.used);
+  }
+
+ private:
+  static constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
+
+  struct chunk {
+    unsigned char* bytes;
+    std::size_t used;
+  };
+
+  template <class T>
+  struct unmapped_at_end {
+    T* object;
+    explicit unmapped_at_end(T* made) noexcept : object(made) {}
+    unmapped_at_end(const unmapped_at_end&) = delete;
+    unmapped_at_end& operator=(const unmapped_at_end&) = delete;
+    ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
+  };
+
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
+    return !chunks_.empty() && chunk_bytes - chunks_[chunks_.size() - 1].used >= bytes;
+  }
+
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    const event* const done = encoder_->encode(first, last, ring, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+    return done;
+  }
+
+  void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
+    if (left_out_ != 0) return;
+    const std::size_t size = payload.size() + more.size();
+    if (detail::trace_encoder::control_bytes(size) > chunk_bytes) return;  // no record is as long
+    if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
+      ++left_out_;
+      return;
+    }
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::trace_encoder::put_control(kind, payload, more, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+  }
+
+  [[nodiscard]] bool begin_chunk() noexcept {
+    if (left_out_ != 0 || (chunks_.size() + 1) * chunk_bytes > max_bytes_) return false;
+    if (encoder_ == nullptr) {
+      void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
+      if (pages == nullptr) return false;
+      encoder_ = new (pages) detail::trace_encoder;
+    }
+    void* const pages = detail::map_pages(chunk_bytes);
+    if (pages == nullptr) return false;
+    if (!chunks_.push_back({static_cast<unsigned char*>(pages), 0})) {
+      detail::unmap_pages(pages, chunk_bytes);
+      return false;
+    }
+    encoder_->restart();
+    return true;
+  }
+
+  void swap(trace& other) noexcept {
+    std::swap(max_bytes_, other.max_bytes_);
+    std::swap(size_, other.size_);
+    std::swap(left_out_, other.left_out_);
+    std::swap(chunks_, other.chunks_);
+    std::swap(encoder_, other.encoder_);
+  }
+
+  std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
+  std::uint64_t size_ = 0;
+  std::uint64_t left_out_ = 0;
+  detail::page_array<chunk> chunks_;
+  detail::trace_encoder* encoder_ = nullptr;
+};
+
+}  // namespace memprof
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// One capture: the trace as it comes, folded, and kept if that is asked for. Used under the registry's lock.
+struct capture_state {
+  capture_state(const capture_options& options, registry& shared)
+      : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
+
   std::uint64_t begin_drains;
-  std::int64_t end_ns = 0;  ///< 0 while the capture is active
-  std::uint64_t end_stamp = 0;
+  std::int64_t begin_ns;  ///< of the monotonic clock
+  std::uint64_t begin_stamp = 0;
+  std::int64_t last_reading_ns = 0;  ///< when the trace last got a clock reading, after `begin_ns`
   std::uint64_t end_drains = 0;
   std::uint64_t drain_stamps = 0;  ///< clock ticks spent in drains
   std::uint64_t profiler_bytes_at_million = 0;
-  std::uint64_t dropped_events = 0;  ///< these two are taken over when the capture ends
+  std::uint64_t dropped_events = 0;  ///< these two as the trace says
   std::uint64_t reentrant_events = 0;
-  std::uint32_t other_registries = 0;  ///< libraries whose events are missing
+  bool lacks_modules = false;  ///< libraries record elsewhere
+  bool has_ended = false;
   double record_ns = 0;
-  event_log* log;  ///< null: events are not kept
+  trace* kept;  ///< null: it is not kept
   kept_backends backends;
-  ledger events;
+  trace_fold fold;
+
+  // --- what comes in ------------------------------------------------------------------------------------------------
 
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
-    events.apply(first, last, ring_id);
-    if (log != nullptr) log->append(first, last, ring_id);
+    fold.events(first, last, ring_id);
+    if (kept != nullptr) kept->events(first, last, ring_id);
   }
+  void info(const capture_info& info) {
+    fold.info(info);
+    if (kept != nullptr) kept->info(info);
+  }
+  void name(label id, std::string_view text) noexcept {
+    if (kept != nullptr) kept->name(id, text);
+  }
+  void space(const space_definition& space) noexcept {
+    fold.space(space);
+    if (kept != nullptr) kept->space(space);
+  }
+  void facts(const fact_table& table) {
+    fold.facts(fact_table{table}, true);
+    if (kept != nullptr) kept->facts(table);
+  }
+  void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
 };
+
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+
+/// Adds a reading of both clocks to the trace. Under the lock, drained.
+inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
+  const std::uint64_t stamp = shared.stamps.next();
+  state.last_reading_ns = monotonic_ns() - state.begin_ns;
+  state.put({stamp, static_cast<std::uint64_t>(state.last_reading_ns), static_cast<std::uint64_t>(unix_ns()), 0,
+             event_kind::clock_reading, any_space, 0});
+}
+
+/// Adds what was lost since the trace last said so. Under the lock, drained.
+inline void put_lost_events(registry& shared, capture_state& state) noexcept {
+  const std::uint64_t dropped = shared.dropped_events.load(std::memory_order_relaxed);
+  const std::uint64_t reentrant = shared.reentrant_events.load(std::memory_order_relaxed);
+  if (dropped == state.dropped_events && reentrant == state.reentrant_events && !state.lacks_modules) return;
+  state.dropped_events = dropped;
+  state.reentrant_events = reentrant;
+  const std::uint16_t are_more_missing = state.lacks_modules ? 1 : 0;
+  state.put({shared.stamps.next(), dropped, reentrant, 0, event_kind::lost_events, any_space, are_more_missing});
+}
+
+/// Adds which libraries record elsewhere. Under the lock.
+inline void put_unrecorded_modules(capture_state& state, const module_paths& paths) {
+  if (paths.size() == 0 && !state.lacks_modules) return;
+  state.lacks_modules = paths.size() != 0;
+  std::vector<unrecorded_module> modules;
+  for (std::size_t begin = 0; begin < paths.size(); begin += modules.back().path.size() + 1) {
+    modules.push_back({paths.data() + begin});
+  }
+  state.facts(to_table(modules));
+}
 
 inline constexpr std::uint64_t million = 1'000'000;
 
 /// Bytes that the profiler holds: rings, names and the capture.
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
-  const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
-  const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
+  const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
   const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
-  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) +
+  return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
          (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
-         shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
-         state.events.bytes();
+         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes();
 }
 
 /// Empties the rings into the active capture: what `registry::drain` points to.
 inline void drain_into_capture(registry& shared) noexcept {
-  auto& state = *static_cast<capture_state*>(shared.capture);
+  constexpr std::int64_t between_readings_ns = 1'000'000'000;
+  capture_state& state = *state_of(shared);
   const std::uint64_t before = shared.stamps.next();
   drain_rings<no_pauses>(shared, state);
   state.drain_stamps += shared.stamps.next() - before;
-  if (state.profiler_bytes_at_million == 0 && state.events.events() >= million) {
+  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) put_clock_reading(shared, state);
+  if (state.profiler_bytes_at_million == 0 && state.fold.events().events() >= million) {
     state.profiler_bytes_at_million = profiler_bytes(shared, state);
   }
+}
+
+inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
+inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
+inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
+  state_of(shared)->space({id, shared.space_names[id], 0, false});
+}
+inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
+
+/// Lets the registry speak to the capture, or to nobody.
+inline void connect_capture(registry& shared) noexcept {
+  shared.drain = drain_into_capture;
+  shared.put_event = put_event_into_capture;
+  shared.define_name = define_name_in_capture;
+  shared.define_space = define_space_in_capture;
+  shared.add_facts = add_facts_to_capture;
+}
+inline void disconnect_capture(registry& shared) noexcept {
+  shared.drain = nullptr;
+  shared.put_event = nullptr;
+  shared.define_name = nullptr;
+  shared.define_space = nullptr;
+  shared.add_facts = nullptr;
+}
+
+/// Begins the trace: what is known before the first event. Under the lock.
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options) {
+  capture_info info;
+  info.library_version = version_string;
+  info.mode = options.mode;
+  info.device = options.device.name.view();
+  info.begin_unix_ns = unix_ns();
+  info.begin_stamp = shared.stamps.next();
+  info.timeline_points = options.timeline_points;
+  info.largest_blocks = options.largest_blocks;
+  info.owners_per_segment = options.owners_per_segment;
+  info.process = describe_process();
+  state.begin_stamp = info.begin_stamp;
+  state.info(info);
+  for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
+    if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
+      space.capacity = limited->capacity;
+      space.is_per_core = limited->is_per_core;
+    }
+    state.space(space);
+  }
+  state.put({info.begin_stamp, 0, static_cast<std::uint64_t>(info.begin_unix_ns), 0, event_kind::clock_reading, any_space, 0});
+}
+
+/// Ends the trace with a last segment. Under the lock, drained.
+inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
+  const label name = abi_1::intern(shared, last_segment);
+  put_lost_events(shared, state);
+  put_clock_reading(shared, state);
+  state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
+  state.put({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
+  state.end_drains = shared.drains;
+  state.has_ended = true;
 }
 
 /// Makes a profile of what the capture knows now. Under the lock, drained.
 template <class State>
 [[nodiscard]] profile make_profile(registry& shared, State& state) {
-  const bool has_ended = state.end_ns != 0;
-  const std::int64_t now_ns = has_ended ? state.end_ns : monotonic_ns();
-  const std::uint64_t now_stamp = has_ended ? state.end_stamp : shared.stamps.next();
-  const auto elapsed_stamps = static_cast<double>(std::max<std::uint64_t>(now_stamp - state.begin_stamp, 1));
-  const double ns_per_stamp = static_cast<double>(now_ns - state.begin_ns) / elapsed_stamps;
-
-  const label_table no_labels_yet;
-  const label_table& labels = shared.labels == nullptr ? no_labels_yet : *shared.labels;
-  profile result = build_profile(state.events, {labels, shared.space_names, {state.begin_stamp, ns_per_stamp}, has_ended});
-  result.mode = state.mode;
-  result.device = state.device.view();
-  result.begin_unix_ns = state.begin_unix_ns;
-  result.duration_ns = now_ns - state.begin_ns;
-  const std::uint64_t dropped = has_ended ? state.dropped_events : shared.dropped_events.load(std::memory_order_relaxed);
-  const std::uint64_t reentrant = has_ended ? state.reentrant_events : shared.reentrant_events.load(std::memory_order_relaxed);
-  result.anomalies.dropped_events = static_cast<std::int64_t>(dropped);
-  result.anomalies.reentrant_events = static_cast<std::int64_t>(reentrant);
-  if (dropped != 0 || reentrant != 0 || state.other_registries != 0) result.exact = false;
-
-  const std::uint64_t events = state.events.events();
+  if (!state.has_ended) {
+    put_lost_events(shared, state);
+    put_clock_reading(shared, state);
+  }
+  profile result = build_profile_of(state.fold);
+  const std::uint64_t events = state.fold.events().events();
   result.cost.events = static_cast<std::int64_t>(events);
-  result.cost.drains = static_cast<std::int64_t>((has_ended ? state.end_drains : shared.drains) - state.begin_drains);
+  result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);
   result.cost.memory_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
   result.cost.memory_bytes_at_million_events = static_cast<std::int64_t>(state.profiler_bytes_at_million);
   result.cost.record_ns_per_event = state.record_ns;
   if (events != 0) {
-    result.cost.drain_ns_per_event = static_cast<double>(state.drain_stamps) * ns_per_stamp / static_cast<double>(events);
+    const clock_readings& clock = state.fold.events().clock();
+    const auto drain_ns = static_cast<double>(clock.to_ns(state.begin_stamp + state.drain_stamps));
+    result.cost.drain_ns_per_event = drain_ns / static_cast<double>(events);
   }
   return result;
 }
@@ -6323,79 +8379,24 @@ template <class State>
 
 }  // namespace memprof::detail
 
-// ---- <memprof/record/duplicate_registries.hpp>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
+// ---- <memprof/record/capture_watcher.hpp>
+namespace memprof {
 
-#if defined(__linux__)
-#include <dlfcn.h>
-#include <link.h>
-#endif
+class trace;
+struct profile;
 
-/// @file
-/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
-/// their own (record/registry.hpp says how that comes about).
+namespace detail {
 
-namespace memprof::detail {
-
-#if defined(__linux__)
-
-/// Asks for the path of the loaded object of that number.
-struct module_query {
-  std::uint32_t number;
-  char path[4096];
+/// Looks on each capture of the process: how memprof's tests see that a trace tells all that its capture knows.
+struct capture_watcher {
+  trace* (*trace_for_capture)() noexcept;                            ///< for one that begins and keeps no trace
+  void (*compare)(const trace& kept, const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
 };
 
-/// Copies the path of the module that `query` asks for; false if there are not so many.
-[[nodiscard]] inline bool find_module(module_query& query) noexcept {
-  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
-    auto& wanted = *static_cast<module_query*>(asked);
-    if (wanted.number-- != 0) return 0;
-    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
-    return 1;
-  };
-  return ::dl_iterate_phdr(visit, &query) != 0;
-}
+inline constinit const capture_watcher* watcher = nullptr;
 
-/// Whether a loaded library records in a registry of its own.
-[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
-  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
-  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return false;
-  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
-  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
-  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
-                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
-  ::dlclose(handle);
-  return is_in_use;
-}
-
-/// Counts the loaded libraries that record in another registry than this code, and warns of each on stderr. The executable cannot
-/// be looked into. Not under the lock: a library's constructor may wait for it while the loader waits for the constructor.
-inline std::uint32_t count_other_registries() noexcept {
-  std::uint32_t count = 0;
-  module_query query{};
-  for (std::uint32_t number = 0;; ++number) {
-    query.number = number;
-    if (!find_module(query)) return count;
-    if (query.path[0] == '\0') continue;  // the executable
-    if (!has_other_registry(query.path)) continue;
-    ++count;
-    std::fprintf(stderr,
-                 "memprof: what %s allocates is missing in this profile: it has a registry of its own; link the executable with "
-                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
-                 query.path);
-  }
-}
-
-#else
-
-inline std::uint32_t count_other_registries() noexcept { return 0; }
-
-#endif
-
-}  // namespace memprof::detail
+}  // namespace detail
+}  // namespace memprof
 
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
@@ -6417,7 +8418,7 @@ inline struct sigaction previous_fault_action {};
 
 /// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
 inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
-  const reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved != nullptr && reserved->contains(info->si_addr)) {
     constexpr std::string_view text =
         "memprof: the program touched memory that a NO_DISPATCH capture only counted: it was never allocated. Guard the work on "
@@ -6447,17 +8448,17 @@ inline void install_fault_handler() noexcept {}
 /// freed after the capture. False if the system has no room. Under the lock.
 [[nodiscard]] inline bool prepare_no_dispatch(registry& shared) noexcept {
   install_fault_handler();
-  if (shared.reserved.load(std::memory_order_relaxed) != nullptr) return true;
-  void* const pages = map_pages(sizeof(reserved_addresses));
+  if (shared.phantom.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const pages = map_pages(sizeof(phantom_addresses));
   if (pages == nullptr) return false;
-  auto* const reserved = new (pages) reserved_addresses;
+  auto* const reserved = new (pages) phantom_addresses;
   if (!reserved->is_usable()) {
-    reserved->~reserved_addresses();
-    unmap_pages(pages, sizeof(reserved_addresses));
+    reserved->~phantom_addresses();
+    unmap_pages(pages, sizeof(phantom_addresses));
     return false;
   }
   // Release pairs with the acquire loads of those who take and give back.
-  shared.reserved.store(reserved, std::memory_order_release);
+  shared.phantom.store(reserved, std::memory_order_release);
   return true;
 }
 
@@ -6496,11 +8497,16 @@ inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
+  shared.backend_lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
-  if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
   if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
   shared.drain = nullptr;
+  shared.put_event = nullptr;
+  shared.define_name = nullptr;
+  shared.define_space = nullptr;
+  shared.add_facts = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
@@ -6582,8 +8588,6 @@ void start_recording(registry& shared) noexcept {
 
 namespace memprof::detail {
 
-[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
-
 inline void check(const capture_options& options) {
   const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
     raise("begin_capture: capture_options::" + std::string{field} + " is " + std::to_string(value) + "; use " + allowed);
@@ -6593,6 +8597,9 @@ inline void check(const capture_options& options) {
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.trace != nullptr && !options.trace->empty()) {
+    raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
+  }
   for (const device_space& space : options.device.spaces) {
     if (space.capacity >= 0) continue;
     raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
@@ -6600,28 +8607,12 @@ inline void check(const capture_options& options) {
   }
 }
 
-using device_space_ids = std::array<std::uint8_t, device_description::max_spaces>;
-
-/// The ids of the memory spaces that have the names of the device's limited ones. Throws `memprof::error` if the process has too
-/// many memory spaces.
-[[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
-  device_space_ids ids{};
+/// Makes the memory spaces that the device limits. Throws `memprof::error` if the process has too many.
+inline void make_limited_spaces(registry& shared, const device_description& device) {
   for (std::size_t index = 0; index < device.space_count; ++index) {
     const device_space& space = device.spaces[index];
-    if (space.capacity == 0) continue;
-    ids[index] = id_of_space(shared, space.name.view());
-    if (ids[index] == any_space) raise_too_many_spaces(space.name.view());
+    if (space.capacity != 0 && id_of_space(shared, space.name.view()) == any_space) raise_too_many_spaces(space.name.view());
   }
-  return ids;
-}
-
-/// Gives those spaces their capacities. False if the system has no memory.
-[[nodiscard]] inline bool limit_spaces(ledger& events, const device_description& device, const device_space_ids& ids) noexcept {
-  for (std::size_t index = 0; index < device.space_count; ++index) {
-    const device_space& space = device.spaces[index];
-    if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
-  }
-  return true;
 }
 
 /// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
@@ -6646,6 +8637,7 @@ inline constinit void* reachable_backends = nullptr;
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
+  const lock_guard serial{shared.backend_lock};
   kept_backends of_last_capture;  // destroyed when the lock is free again
   const internal_guard hidden;
   const registry_guard lock{shared};
@@ -6663,7 +8655,7 @@ inline constinit void* reachable_backends = nullptr;
   }
   of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
-  const device_space_ids limited_spaces = ids_of_limited_spaces(shared, options.device);
+  make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
@@ -6672,11 +8664,9 @@ inline constinit void* reachable_backends = nullptr;
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
   auto* const state = new (pages) capture_state(options, shared);
+  if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
-  if (!limit_spaces(state->events, options.device, limited_spaces)) {
-    (void)forget_capture(shared);  // it has no backends yet
-    raise("begin_capture: the system has no memory for the capacities of the device");
-  }
+  begin_trace(shared, *state, options);
   state->record_ns = measure_record_cost(shared);
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.dropped_events.store(0, std::memory_order_relaxed);
@@ -6684,30 +8674,12 @@ inline constinit void* reachable_backends = nullptr;
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
-  shared.drain = drain_into_capture;
+  connect_capture(shared);
   return shared.capture_count;
 }
 
 [[nodiscard]] inline std::uint32_t active_session() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
-/// Whether the caller is a signal handler that interrupted the profiler, whose lock this thread may hold.
-[[nodiscard]] inline bool interrupts_the_profiler() noexcept { return !is_outside(abi_1::this_thread); }
-
-/// Ends the present segment of capture `number`, or of whichever is active for 0. False if that is not active.
-inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
-  if (interrupts_the_profiler()) {
-    note_reentrant(abi_1::process_registry, activity::busy);
-    return true;
-  }
-  registry& shared = abi_1::process_registry;
-  const control_guard control;
-  const std::uint32_t active = active_session();
-  if (active == 0 || (number != 0 && active != number)) return false;
-  shared.drain(shared);
-  state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
-  return true;
 }
 
 /// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
@@ -6719,6 +8691,9 @@ inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
                static_cast<int>(name.size()), name.data());
 }
 
+/// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
+[[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
+
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
 [[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
@@ -6728,43 +8703,56 @@ inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
   return {};
 }
 
-/// Switches the backends of capture `number` off, if it is active and has any.
-inline void detach_backends_of(std::uint32_t number) noexcept {
-  const backend_calls* attached = nullptr;
+/// What the calls to a capture's backends need, so that they are made without the registry's lock.
+struct found_backends {
   void* backends = nullptr;
-  {
-    const control_guard control;
-    if (active_session() != number) return;
-    kept_backends& kept = state_of(abi_1::process_registry)->backends;
-    attached = kept.take_attached();
-    backends = kept.get();
-  }
-  if (attached == nullptr) return;
-  // Not under the lock: they may call us.
+  const backend_calls* calls = nullptr;
+  bool is_first_end = false;  ///< they were attached, and whoever asked detaches them
+};
+
+/// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
+[[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
+  const control_guard control;
+  if (number == 0 || active_session() != number) return {};
+  kept_backends& kept = state_of(abi_1::process_registry)->backends;
+  if (!kept.is_attached()) return {};
+  return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
+}
+
+/// Asks the backends of capture `number` for what they know beside events, if it is active and has any.
+inline void report_facts_of(std::uint32_t number) {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, false);
+  if (found.calls == nullptr) return;
   const nested_allocation hidden;
-  attached->detach(backends);
+  found.calls->report_facts(found.backends);
+}
+
+/// Switches the backends of capture `number` off, if it is active and has any, and asks them a last time.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, true);
+  if (!found.is_first_end) return;
+  const nested_allocation hidden;
+  found.calls->detach(found.backends);
+  found.calls->report_facts(found.backends);
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
 inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_session() != number) return false;
+  if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
-  const std::uint32_t other_registries = count_other_registries();
+  const module_paths unrecorded = find_other_registries();
+  warn_about_other_registries(unrecorded);
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
-  shared.drain = nullptr;
-  capture_state& state = *state_of(shared);
-  state.end_stamp = shared.stamps.next();
-  state.end_ns = monotonic_ns();
-  state.end_drains = shared.drains;
-  state.other_registries = other_registries;
-  state.dropped_events = shared.dropped_events.load(std::memory_order_relaxed);
-  state.reentrant_events = shared.reentrant_events.load(std::memory_order_relaxed);
-  state.events.end_segment(abi_1::intern(shared, name), state.end_stamp);
+  put_unrecorded_modules(*state_of(shared), unrecorded);
+  end_trace(shared, *state_of(shared), name);
+  disconnect_capture(shared);
   return true;
 }
 
@@ -6772,7 +8760,8 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
-  kept_backends of_last_capture;  // destroyed when the lock is free again
+  const lock_guard serial{backend_lock()};
+  kept_backends of_last_capture;  // destroyed when the registry's lock is free again
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
 }
@@ -6781,13 +8770,19 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return false;
+  report_facts_of(number == 0 ? active_session() : number);
+  const module_paths unrecorded = find_other_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
-  if (shared.drain != nullptr) shared.drain(shared);
+  if (shared.drain != nullptr) {
+    shared.drain(shared);
+    put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
+  }
   result = make_profile(shared, *state);
-  state->backends.describe(result);
+  if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
   return true;
 }
 
@@ -6818,96 +8813,50 @@ class attached_backends {
 
   /// As a capture keeps them.
   [[nodiscard]] static const backend_calls& calls() noexcept {
-    static constexpr bool any_describes = (can_describe<Backends> || ...);
-    static constexpr backend_calls calls{detach, any_describes ? describe : nullptr, destroy};
+    static constexpr backend_calls calls{detach, report_facts, destroy};
     return calls;
   }
 
  private:
   struct undo {
     void* source;
-    void (*detach)(void*);
-  };
-
-  template <class Source>
-  static constexpr bool can_describe = requires(const Source& source, profile& result) {
-    source.describe(result);
+    void (*detach)(void*, event_sink&);
   };
 
   template <class Source>
   void attach(Source& source, const capture_options& options) {
 #if defined(__cpp_exceptions)
     try {
-      attach_one(source, options);
+      source.attach(writer_, options);
     } catch (...) {
       while (attached_ > 0) {
         const undo& last = undo_[--attached_];
-        last.detach(last.source);
+        last.detach(last.source, writer_);
       }
       throw;
     }
 #else
-    attach_one(source, options);
+    source.attach(writer_, options);
 #endif
-    undo_[attached_++] = {&source, [](void* attached) { static_cast<Source*>(attached)->detach(); }};
-  }
-
-  template <class Source>
-  void attach_one(Source& source, const capture_options& options) {
-    if constexpr (requires { source.attach(sink_, options); }) {
-      source.attach(sink_, options);
-    } else {
-      source.attach(sink_);
-    }
+    undo_[attached_++] = {&source, [](void* attached, event_sink& writer) { static_cast<Source*>(attached)->detach(writer); }};
   }
 
   static void detach(void* self) noexcept {
-    std::apply([](auto&... source) { (source.detach(), ...); }, static_cast<attached_backends*>(self)->sources_);
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.detach(kept.writer_), ...); }, kept.sources_);
   }
 
-  static void describe(const void* self, profile& result) {
-    const auto describe_one = [&]<class Source>(const Source& source) {
-      if constexpr (can_describe<Source>) source.describe(result);
-    };
-    std::apply([&](const auto&... source) { (describe_one(source), ...); },
-               static_cast<const attached_backends*>(self)->sources_);
+  static void report_facts(void* self) {
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.report_facts(kept.writer_), ...); }, kept.sources_);
   }
 
   static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
 
-  event_sink sink_;
+  event_sink writer_;
   std::tuple<Backends...> sources_;
   undo undo_[sizeof...(Backends) + 1];
   std::size_t attached_ = 0;
-};
-
-/// The profile that a guard hands out. It knows how to delete it only once there is one: a member of type `profile` would have
-/// every unit that holds a guard compile the destructors of all its parts.
-class kept_profile {
- public:
-  kept_profile() noexcept = default;
-  kept_profile(kept_profile&& other) noexcept
-      : kept_(std::exchange(other.kept_, nullptr)), delete_kept_(std::exchange(other.delete_kept_, nullptr)) {}
-  kept_profile& operator=(kept_profile&&) = delete;
-  ~kept_profile() {
-    if (kept_ == nullptr) return;
-    const internal_guard hidden;  // another capture may have begun
-    delete_kept_(kept_);
-  }
-
-  template <class Profile = profile>
-  [[nodiscard]] Profile& make() {
-    if (kept_ == nullptr) {
-      const internal_guard hidden;
-      kept_ = new Profile;
-      delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
-    }
-    return *kept_;
-  }
-
- private:
-  profile* kept_ = nullptr;
-  void (*delete_kept_)(profile*) = nullptr;
 };
 
 }  // namespace detail
@@ -6918,10 +8867,9 @@ inline namespace enabled {
 /// equal names are kept as segments of their own.
 ///
 /// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
-/// once. Cost: emptying the rings and a pass over the operations; it never walks the live blocks. Thread-safe, as are all control
-/// calls.
+/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
 inline void snapshot(std::string_view name) noexcept {
-  if (!detail::end_segment(0, name)) detail::warn_of_late_snapshot(name);
+  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
 }
 
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
@@ -6936,8 +8884,9 @@ inline void clear() { detail::clear_session(); }
 
 /// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. A template only so
-/// that units that read no profile do not compile what builds one; call it without arguments.
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden
+/// from the hooks, and so is the freeing of it. A template only so that units that read no profile do not compile what builds
+/// one; call it without arguments.
 template <class State = detail::capture_state>
 [[nodiscard]] profile current_profile() {
   memprof::profile result;
@@ -6955,23 +8904,23 @@ class [[nodiscard]] capture_guard {
 
   /// As the free function, for this guard's capture.
   void snapshot(std::string_view name) noexcept {
-    if (number_ == 0 || !detail::end_segment(number_, name)) detail::warn_of_late_snapshot(name);
+    if (number_ == 0 || !detail::record_segment_end(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
   void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
 
-  /// The profile up to now. The reference holds until the next call. Throws `memprof::error` if another capture has begun since,
-  /// or after `clear`. A template for the reason that `current_profile` is one.
+  /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
+  /// template for the reason that `current_profile` is one.
   template <class State = detail::capture_state>
-  [[nodiscard]] const memprof::profile& profile() const {
-    memprof::profile& kept = profile_.make();
-    if (number_ == 0 || !detail::read_session<State>(number_, kept)) {
+  [[nodiscard]] memprof::profile profile() const {
+    memprof::profile result;
+    if (number_ == 0 || !detail::read_session<State>(number_, result)) {
       detail::raise(
           "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
           "profile before that, or use current_profile()");
     }
-    return kept;
+    return result;
   }
 
   /// Lets go without ending: `end_capture` or the end of the process will.
@@ -6979,7 +8928,6 @@ class [[nodiscard]] capture_guard {
 
  private:
   std::uint32_t number_;
-  mutable detail::kept_profile profile_;
 };
 
 /// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
@@ -7016,10 +8964,7 @@ class [[nodiscard]] capture_guard {
   ~capture_guard() {}
   void snapshot(std::string_view) noexcept {}
   void end(std::string_view = end_segment_name) noexcept {}
-  [[nodiscard]] const memprof::profile& profile() const {
-    static const memprof::profile nothing;
-    return nothing;
-  }
+  [[nodiscard]] memprof::profile profile() const { return {}; }
   void release() noexcept {}
 };
 
@@ -7057,71 +9002,6 @@ struct fixed_string {
 #include <string_view>
 
 #if MEMPROF_ENABLED
-// ---- <memprof/record/open_operation.hpp>
-#include <cstdint>
-
-namespace memprof::detail {
-
-/// An operation that was begun and not ended: what its end needs, perhaps on another thread.
-struct open_operation {
-  std::uint32_t number = 0;  ///< counts the operations of its thread, from 1
-  std::uint32_t thread = 0;  ///< number of that thread; 0 if it could not record
-  std::uint32_t outer = 0;   ///< number of the operation around it
-  label name = 0;
-  label outer_name = 0;  ///< what was `thread_slot::innermost_name`
-};
-
-/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
-[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
-                                                   std::uint16_t tag) noexcept {
-  begun.number = ++self.last_scope;
-  begun.outer = self.innermost_scope;
-  begun.name = name;
-  begun.outer_name = self.innermost_name;
-  self.innermost_scope = begun.number;
-  record<no_pauses>(abi_1::process_registry, self,
-                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
-  begun.thread = self.ring->thread;
-}
-
-/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
-/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
-[[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
-  ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
-}
-
-/// Makes the operation around `ended` the thread's innermost, or the next one outward that has not ended.
-inline void leave_innermost(thread_slot& self, const open_operation& ended) noexcept {
-  self.innermost_scope = ended.outer;
-  self.innermost_name = ended.outer_name;
-  while (self.innermost_scope != 0) {
-    event_ring::early_end& early = self.ring->early_ends[self.innermost_scope % event_ring::max_early_ends];
-    if (early.number != self.innermost_scope) [[likely]]
-      return;
-    self.innermost_scope = early.outer;
-    self.innermost_name = early.outer_name;
-    early = {};
-  }
-}
-
-/// Ends it, on whatever thread.
-[[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
-  thread_slot& self = abi_1::this_thread;
-  std::uint64_t address = ended.number;
-  if (self.ring->thread != ended.thread) [[unlikely]] {
-    address = scope_address(ended.number, ended.thread);
-  } else if (self.innermost_scope == ended.number) [[likely]] {
-    leave_innermost(self, ended);
-  } else if (self.has_ring()) {
-    note_early_end(*self.ring, ended);
-  }
-  if (is_recorded) {
-    record<no_pauses>(abi_1::process_registry, self, {0, address, 0, ended.name, event_kind::scope_end, any_space, 0});
-  }
-}
-
-}  // namespace memprof::detail
-
 
 #include <atomic>
 #include <cstdint>
@@ -7131,30 +9011,6 @@ namespace memprof {
 
 #if MEMPROF_ENABLED
 namespace detail {
-
-/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
-[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
-  registry& shared = abi_1::process_registry;
-  thread_slot& self = abi_1::this_thread;
-  const control_guard control;
-  const label id = abi_1::intern(shared, name);
-  if (self.has_ring() && id != 0) {
-    const std::string_view kept = shared.labels->text(id);
-    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
-  }
-  return id;
-}
-
-/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
-[[nodiscard]] inline label find_label(std::string_view name) noexcept {
-  const thread_slot& self = abi_1::this_thread;
-  const std::uint32_t hash = label_table::hash_of(name);
-  // Where the thread has no ring yet, nothing is found.
-  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
-  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
-    return cached.id;
-  return find_uncached_label(name, hash);
-}
 
 /// The id of a name known at compile time: one load after the first call.
 template <fixed_string Name>
@@ -7208,7 +9064,7 @@ class [[nodiscard]] operation_scope {
 
  private:
   std::uint32_t capture_;
-  detail::open_operation open_;
+  open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
@@ -7244,6 +9100,29 @@ template <fixed_string Name>
 
 }  // namespace disabled
 #endif
+
+}  // namespace memprof
+
+// ---- <memprof/profile/fact/missing_source.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// What a capture was to watch and could not.
+struct missing_source {
+  std::string source;  ///< for example "CUDA"
+  std::string reason;
+
+  bool operator==(const missing_source&) const = default;
+
+  static constexpr std::string_view table = "not_captured";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("source", row.source);
+    visit("reason", row.reason);
+  }
+};
 
 }  // namespace memprof
 
@@ -7302,6 +9181,17 @@ namespace memprof::detail {
   return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
 }
 
+/// The text of a number with a comma between groups of three digits before its point.
+[[nodiscard]] inline std::string with_thousands(std::string digits) {
+  const std::size_t first = digits.starts_with('-') ? 1 : 0;
+  const std::size_t point = digits.find('.');
+  for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
+    index -= 3;
+    digits.insert(index, 1, ',');
+  }
+  return digits;
+}
+
 }  // namespace memprof::detail
 
 // ---- <memprof/report/text/anomaly_lines.hpp>
@@ -7330,9 +9220,17 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
     append_line(lines, counted(on_the_way.reentrant_events, "event was", "events were") +
                            " lost because a signal handler allocated or freed while another event was recorded");
   }
+  if (on_the_way.missing_events != 0) {
+    append_line(lines, counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
+  }
   if (on_the_way.rejected_events != 0) {
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
                            " rejected: impossible values, or no memory to keep them");
+  }
+  for (const auto& [path] : rows_of<unrecorded_module>(source.facts)) {
+    append_line(lines, "what " + on_one_line(path) +
+                           " allocated is missing: it has a registry of its own; link the executable with -rdynamic (CMake: "
+                           "ENABLE_EXPORTS ON)");
   }
   for (const space_profile& space : source.spaces) {
     const event_tally& untracked = space.anomalies.untracked_allocations;
@@ -7382,7 +9280,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
 
 /// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
 void append_warning(auto& text, const auto& source) {
-  for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
+  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+    text += "WARNING: NOT CAPTURED: " + on_one_line(missing.source) + ": " + on_one_line(missing.reason) + '\n';
+  }
   if (source.exact) return;
   const std::string reasons = losses(source);
   text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";
@@ -7813,6 +9713,68 @@ void append_segments(auto& text, const auto& source, const space_profile* primar
 
 }  // namespace memprof::detail
 
+// ---- <memprof/profile/fact/approximated_operation.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// An operation whose memory a simulated run only estimated.
+struct approximated_operation {
+  std::string name;
+  std::string cause;
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
+
+  bool operator==(const approximated_operation&) const = default;
+
+  static constexpr std::string_view table = "approximations";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("cause", row.cause);
+    visit("count", row.count);
+    visit("bytes", row.bytes);
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/profile/fact/pytorch_operation.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
+struct pytorch_operation {
+  std::string name;                 ///< for example "aten::addmm"
+  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
+  std::int64_t count = 0;           ///< calls
+  std::int64_t cpu_time_ns = 0;     ///< inclusive
+  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
+  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
+  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
+
+  bool operator==(const pytorch_operation&) const = default;
+
+  static constexpr std::string_view table = "pytorch_operations";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("input_shapes", row.input_shapes);
+    visit("count", row.count);
+    visit("cpu_time_ns", row.cpu_time_ns);
+    visit("device_time_ns", row.device_time_ns);
+    visit("cpu_memory", row.cpu_memory);
+    visit("device_memory", row.device_memory);
+  }
+};
+
+}  // namespace memprof
+
 // ---- <memprof/report/text/torch_lines.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -7911,7 +9873,7 @@ template <std::same_as<profile> Profile = profile>
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty() && source.not_captured.empty()) return text;
+    if (source.spaces.empty() && source.facts.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }
@@ -7923,8 +9885,8 @@ template <std::same_as<profile> Profile = profile>
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }
-  detail::append_pytorch_operations(text, source.pytorch_operations, options);
-  detail::append_approximations(text, source.approximations, options);
+  detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
+  detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;
@@ -7947,8 +9909,9 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
+  const profile current = current_profile<State>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
-  std::fputs(to_text(current_profile<State>()).c_str(), stdout);
+  std::fputs(to_text(current).c_str(), stdout);
 }
 
 }  // namespace enabled

@@ -59,9 +59,10 @@ TEST_CASE("json reader memory: what belongs takes no more than its structs, and 
   const auto growth = [](const std::string& text) {
     return static_cast<double>(peak_of_reading(text)) / static_cast<double>(text.size());
   };
-  // Two to three times the elements, as the old ones live until the new ones are there. The shortest row of a table has three bytes
-  // with its comma.
-  CHECK(growth(megabyte_of(begin + R"("facts":{"table":[)", "{}", "]}}")) < 3.0 * sizeof(std::vector<memprof::fact_value>) / 3 + 1);
+  // Two to three times the elements, as the old ones live until the new ones are there. The shortest row of a table has three
+  // bytes with its comma.
+  CHECK(growth(megabyte_of(begin + R"("facts":{"table":[)", "{}", "]}}")) <
+        3.0 * sizeof(std::vector<memprof::fact_value>) / 3 + 1);
   CHECK(growth(megabyte_of(begin + R"("segments":[)", R"({"name":"","begin_ns":0,"end_ns":0})", "]}")) <
         3.0 * sizeof(memprof::segment) / 36 + 1);
 }

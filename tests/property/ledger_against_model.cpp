@@ -64,9 +64,7 @@ class name_tables {
   }
 
   [[nodiscard]] bool in_order() const { return in_order_; }
-  [[nodiscard]] ledger_names ledger(bool is_complete) const {
-    return {labels_, space_labels_.data(), clock_, is_complete};
-  }
+  [[nodiscard]] ledger_names ledger(bool is_complete) const { return {labels_, space_labels_.data(), clock_, is_complete}; }
 
   model_names model;
 

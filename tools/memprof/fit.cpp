@@ -5,15 +5,15 @@
 
 #include <memprof/analysis/allocation_sequence.hpp>
 #include <memprof/analysis/estimate.hpp>
-#include <memprof/trace/device_presets.hpp>
-#include <memprof/trace/trace.hpp>
-#include <memprof/record/memory_space.hpp>
-#include <memprof/trace/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/record/memory_space.hpp>
 #include <memprof/report/fit_text.hpp>
 #include <memprof/report/training_step_text.hpp>
+#include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <nano_gpt/one_step.hpp>
 

@@ -51,7 +51,8 @@ int run_profile(const profile_arguments& arguments) {
 void add_profile(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<profile_arguments>();
   CLI::App& command = *program.add_subcommand("profile", "the profile of a trace, as JSON");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON, which is brought to the current version")->required();
+  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON, which is brought to the current version")
+      ->required();
   command.add_option("-o,--output", arguments->output, "where it goes; /dev/stdout works too")->required()->type_name("FILE");
   command.callback([arguments, &status] { status = run_profile(*arguments); });
 }

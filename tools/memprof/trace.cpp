@@ -136,8 +136,8 @@ class printer {
       }
     }
     std::replace(text.begin(), text.end(), '\n', ' ');
-    std::printf("%15.6f ms  thread %-3" PRIu64 " %-20.*s%s\n", static_cast<double>(ns) / 1e6, on.number, static_cast<int>(kind.size()),
-                kind.data(), text.c_str());
+    std::printf("%15.6f ms  thread %-3" PRIu64 " %-20.*s%s\n", static_cast<double>(ns) / 1e6, on.number,
+                static_cast<int>(kind.size()), kind.data(), text.c_str());
   }
 
   const memprof::clock_readings& clock_;

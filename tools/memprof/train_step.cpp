@@ -6,13 +6,13 @@
 #endif
 
 #include <memprof/analysis/estimate.hpp>
-#include <memprof/trace/dtype.hpp>
-#include <memprof/trace/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/estimate_text.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/training_step_text.hpp>
+#include <memprof/trace/dtype.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <nano_gpt/one_step.hpp>
 #include <nano_gpt/options.hpp>

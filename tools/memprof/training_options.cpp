@@ -1,11 +1,11 @@
 #include "training_options.hpp"
 
+#include <memprof/analysis/estimate/decoder_config_json.hpp>
+#include <memprof/detail/byte_size.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/device_json.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/dtype.hpp>
-#include <memprof/detail/file_io.hpp>
-#include <memprof/detail/byte_size.hpp>
-#include <memprof/analysis/estimate/decoder_config_json.hpp>
-#include <memprof/profile/device_json.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

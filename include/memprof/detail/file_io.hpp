@@ -49,7 +49,8 @@ inline std::string read_whole_file(const std::filesystem::path& path) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size();
 }
 
-/// Whether all that `write(FILE*)` wrote, as it says itself, reached the file, which is closed in any case; if not, errno says why.
+/// Whether all that `write(FILE*)` wrote, as it says itself, reached the file, which is closed in any case; if not, errno says
+/// why.
 template <class Write>
 [[nodiscard]] bool write_and_close(file_handle file, Write&& write) {
   return write(file.get()) && std::fclose(file.release()) == 0;
@@ -69,8 +70,8 @@ inline file_handle create_beside(const std::filesystem::path& path, std::filesys
   return file;
 }
 
-/// Lets `write(FILE*)`, which returns whether it could, write `path` such that a failure leaves an existing file as it was: first a
-/// new file beside it, which then takes its name. Links are followed, permissions kept. A device or pipe is written directly.
+/// Lets `write(FILE*)`, which returns whether it could, write `path` such that a failure leaves an existing file as it was: first
+/// a new file beside it, which then takes its name. Links are followed, permissions kept. A device or pipe is written directly.
 template <class Write>
 void replace_file(const std::filesystem::path& path, Write&& write) {
   namespace fs = std::filesystem;

@@ -5,8 +5,8 @@
 #include <memprof/ledger/event_of_allocator.hpp>
 #include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_follower.hpp>
+#include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -152,7 +152,8 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
+    std::size_t total =
+        sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;

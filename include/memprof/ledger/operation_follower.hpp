@@ -1,8 +1,8 @@
 #pragma once
 
+#include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
-#include <memprof/ledger/category_tag.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -56,7 +56,8 @@ class operation_follower {
   /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
   template <class Finish, class ThreadOf>
   [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
-    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label) [[likely]]
+    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
+        [[likely]]
       return close_innermost(on, finish);
     const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
     followed_thread* const owner = thread == 0 ? &on : thread_of(thread);

@@ -8,8 +8,8 @@
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/trace/label.hpp>
 #include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>

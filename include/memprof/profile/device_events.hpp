@@ -4,8 +4,8 @@
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/trace/label.hpp>
 #include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>

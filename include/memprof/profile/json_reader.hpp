@@ -18,8 +18,8 @@ namespace memprof::detail {
 
 /// What a document has to say of itself, and how strictly it is read.
 struct json_rules {
-  std::string_view format = {};       ///< what its key "format" says; empty: it need not say anything of itself
-  std::int64_t version = 0;           ///< the greatest that its key "version" may say, if it has a format
+  std::string_view format = {};  ///< what its key "format" says; empty: it need not say anything of itself
+  std::int64_t version = 0;      ///< the greatest that its key "version" may say, if it has a format
   std::int64_t oldest_version = version;
   bool refuses_unknown_keys = false;  ///< for files that people write: an unknown key is a misspelt one
 };
@@ -177,11 +177,12 @@ class json_reader {
       raise_about_document(source_, unexpected_text(place, value, json_noun<std::int64_t>()));
     }
     if (version_ >= rules_.oldest_version && version_ <= rules_.version) return;
-    const std::string oldest = rules_.oldest_version == rules_.version ? "" : "s " + std::to_string(rules_.oldest_version) + " to";
-    raise_about_document(
-        source_, "/version is " + std::to_string(version_) + ", and this memprof reads version" + oldest + ' ' +
-                     std::to_string(rules_.version) +
-                     (version_ > rules_.version ? ": read it with a newer memprof" : ": there never was that version"));
+    const std::string oldest =
+        rules_.oldest_version == rules_.version ? "" : "s " + std::to_string(rules_.oldest_version) + " to";
+    raise_about_document(source_,
+                         "/version is " + std::to_string(version_) + ", and this memprof reads version" + oldest + ' ' +
+                             std::to_string(rules_.version) +
+                             (version_ > rules_.version ? ": read it with a newer memprof" : ": there never was that version"));
   }
 
   /// At the end of the innermost object.
@@ -200,7 +201,7 @@ class json_reader {
     for (const frame& part : frames_) {
       const json_type& type = *part.target.type;
       text += '/';
-      text += type.is_array()           ? std::to_string(part.position - 1)
+      text += type.is_array()          ? std::to_string(part.position - 1)
               : type.member != nullptr ? part.key
                                        : std::string{type.fields[part.position].name};
     }

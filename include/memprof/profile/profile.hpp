@@ -330,13 +330,13 @@ struct profile {
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
   std::vector<space_profile> spaces;
-  std::vector<operation_profile> operations;           ///< parents before children
-  std::vector<fact_table> facts;  ///< what sources know that is not memory over time (`rows_of`)
+  std::vector<operation_profile> operations;  ///< parents before children
+  std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
 
-  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away at
-  /// once, as `capture.profile().space("cpu")`, it is a copy.
+  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
+  /// at once, as `capture.profile().space("cpu")`, it is a copy.
   [[nodiscard]] const space_profile& space(std::string_view name) const&;
   [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
   /// The space of that name, or a null pointer. Keep the profile as long as the pointer.

@@ -221,8 +221,7 @@ inline constexpr auto field_names<process_info> = std::to_array<std::string_view
                                                                                    "world_size", "local_rank"});
 
 template <>
-inline constexpr auto signed_fields<process_info> =
-    std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
+inline constexpr auto signed_fields<process_info> = std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
 
 template <>
 inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
@@ -238,9 +237,10 @@ template <>
 inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments", "spaces",
-     "operations", "facts", "anomalies", "cost"});
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
+                                                                              "complete", "begin_unix_ns", "process",
+                                                                              "duration_ns", "segments", "spaces", "operations",
+                                                                              "facts", "anomalies", "cost"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts"});
@@ -258,10 +258,10 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs =
-    type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
-              capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage, reserved_profile,
-              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+using profile_structs = type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point,
+                                  memory_timeline, event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks,
+                                  core_profile, reserved_usage, reserved_profile, stream_usage, out_of_memory_failure,
+                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

@@ -21,8 +21,8 @@ namespace memprof {
 
 /// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
 ///
-/// A capture feeds one while it records, and a trace that is read, from memory or a file, feeds another in the same way: both give
-/// the same profile. Not synchronised.
+/// A capture feeds one while it records, and a trace that is read, from memory or a file, feeds another in the same way: both
+/// give the same profile. Not synchronised.
 class trace_fold {
  public:
   trace_fold() noexcept = default;

@@ -17,8 +17,8 @@ namespace memprof {
   return build_profile_of(fold);
 }
 
-/// The same of a trace in a file, with what was found of it in `status`. A file that is cut off or damaged gives the profile of what
-/// comes before, which is not `exact`. Raises an error as `read_trace` does.
+/// The same of a trace in a file, with what was found of it in `status`. A file that is cut off or damaged gives the profile of
+/// what comes before, which is not `exact`. Raises an error as `read_trace` does.
 [[nodiscard]] inline profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
   trace_fold fold;
   status = read_trace(path, fold);

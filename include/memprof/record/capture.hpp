@@ -105,9 +105,9 @@ inline void clear() { detail::clear_session(); }
 
 /// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
 ///
-/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden from
-/// the hooks, and so is the freeing of it. A template only so
-/// that units that read no profile do not compile what builds one; call it without arguments.
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden
+/// from the hooks, and so is the freeing of it. A template only so that units that read no profile do not compile what builds
+/// one; call it without arguments.
 template <class State = detail::capture_state>
 [[nodiscard]] profile current_profile() {
   memprof::profile result;

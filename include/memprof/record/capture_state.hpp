@@ -31,15 +31,15 @@ struct capture_state {
       : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
 
   std::uint64_t begin_drains;
-  std::int64_t begin_ns;              ///< of the monotonic clock
+  std::int64_t begin_ns;  ///< of the monotonic clock
   std::uint64_t begin_stamp = 0;
-  std::int64_t last_reading_ns = 0;   ///< when the trace last got a clock reading, after `begin_ns`
+  std::int64_t last_reading_ns = 0;  ///< when the trace last got a clock reading, after `begin_ns`
   std::uint64_t end_drains = 0;
-  std::uint64_t drain_stamps = 0;     ///< clock ticks spent in drains
+  std::uint64_t drain_stamps = 0;  ///< clock ticks spent in drains
   std::uint64_t profiler_bytes_at_million = 0;
-  std::uint64_t dropped_events = 0;   ///< these two as the trace says
+  std::uint64_t dropped_events = 0;  ///< these two as the trace says
   std::uint64_t reentrant_events = 0;
-  bool lacks_modules = false;         ///< libraries record elsewhere
+  bool lacks_modules = false;  ///< libraries record elsewhere
   bool has_ended = false;
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/record/registry.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <cstddef>
 #include <cstdint>

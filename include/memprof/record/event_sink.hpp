@@ -16,7 +16,6 @@
 #include <memprof/trace/open_operation.hpp>
 #include <memprof/trace/space_id.hpp>
 
-
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -48,7 +47,8 @@ namespace detail {
 
 }  // namespace detail
 
-/// The writer of events of this process: where backends report to. Every call may be made from any thread and records nothing while no capture is active.
+/// The writer of events of this process: where backends report to. Every call may be made from any thread and records nothing
+/// while no capture is active.
 ///
 /// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
 /// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
@@ -89,13 +89,11 @@ class event_sink {
   /// `space_profile::streams`.
   void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_pool where,
                           optional_category told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream,
-                          space.value, told.tag()});
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, told.tag()});
   }
   /// The end of such a block, told with the same stream and pool.
   void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
-    detail::record_event(
-        {0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
 
   /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
@@ -143,7 +141,8 @@ class event_sink {
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
   }
 
-  /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use right.
+  /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use
+  /// right.
   [[nodiscard]] open_operation begin_operation(std::string_view name, optional_category category = {}) const noexcept {
     open_operation begun;
     if (detail::may_control()) detail::begin_operation(begun, abi_1::this_thread, detail::find_label(name), category.tag());
@@ -171,14 +170,15 @@ static_assert(event_writer<event_sink>);
 struct capture_options;
 
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
-/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives whole
-/// tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the profiler's
-/// lock. The object lives as long as the capture's profile can be read.
+/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives
+/// whole tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the
+/// profiler's lock. The object lives as long as the capture's profile can be read.
 template <class T>
 concept backend = std::default_initializable<T> && requires(T source, event_sink& writer, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;
   source.attach(writer, options);
-  { source.detach(writer) } noexcept;
+  { source.detach(writer) }
+  noexcept;
   source.report_facts(writer);
 };
 

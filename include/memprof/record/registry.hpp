@@ -94,8 +94,8 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// An executable that uses memprof and loads a plugin that does too must export the symbol. The CMake target `memprof::memprof`
 /// sees to that (memprof.dynamic-list), and the linker does where a shared library that it links uses memprof; elsewhere link the
 /// executable with `-rdynamic`. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no
-/// profile holds; `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one
-/// registry if they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
+/// profile holds; `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share
+/// one registry if they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it

@@ -12,8 +12,8 @@ namespace memprof::detail {
 
 /// Records the end of a segment of capture `number`, or of whichever is active for 0. False if that is not active.
 ///
-/// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs no
-/// lock. Only where full rings drop events it goes another way, since this one must not be dropped.
+/// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs
+/// no lock. Only where full rings drop events it goes another way, since this one must not be dropped.
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;

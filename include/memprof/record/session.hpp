@@ -5,9 +5,9 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_watcher.hpp>
-#include <memprof/record/kept_backends.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/event_order.hpp>
+#include <memprof/record/kept_backends.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/no_dispatch_fault.hpp>
 #include <memprof/record/options.hpp>

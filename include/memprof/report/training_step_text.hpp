@@ -3,11 +3,11 @@
 #include <memprof/analysis/estimate/decoder_model.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/analysis/estimate/training_step.hpp>
-#include <memprof/trace/dtype.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/estimate_text.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/trace/dtype.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -49,7 +49,9 @@ class annotation_text {
   [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
  private:
-  [[nodiscard]] static bool is_graded(const annotation& source) noexcept { return source.requires_grad != requires_grad::unknown; }
+  [[nodiscard]] static bool is_graded(const annotation& source) noexcept {
+    return source.requires_grad != requires_grad::unknown;
+  }
 
   /// Cuts what does not fit: the system had no pages for it.
   void append(std::string_view part) noexcept {

@@ -10,8 +10,8 @@ namespace memprof {
 struct block_address {
   std::uint64_t value;
 
-  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                                    // implicit
-  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}              // implicit
+  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                        // implicit
+  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}  // implicit
   bool operator==(const block_address&) const = default;
 };
 

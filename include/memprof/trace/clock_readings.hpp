@@ -11,8 +11,8 @@ namespace memprof {
 /// What links the stamps of events to time: readings of both clocks, between which the line is straight.
 ///
 /// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
-/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then on
-/// they stay twice as far apart.
+/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
+/// on they stay twice as far apart.
 class clock_readings {
  public:
   static constexpr std::size_t max_kept = 4096;
@@ -37,7 +37,8 @@ class clock_readings {
     const reading first = kept_[0];
     if (stamp <= first.stamp) return first.ns;
     if (kept_.size() == 1) return first.ns + static_cast<std::int64_t>(stamp - first.stamp);
-    const std::size_t after = detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
+    const std::size_t after =
+        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
     const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
     const reading& left = kept_[right - 1];
     const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);

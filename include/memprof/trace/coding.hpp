@@ -10,13 +10,13 @@
 /// What the encoder and the decoder of a trace have in common: docs/trace_format.md describes the bytes.
 ///
 /// Training repeats itself: blocks of the same sizes come back at the same addresses in every step. So both sides keep the
-/// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells is
-/// two bytes.
+/// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells
+/// is two bytes.
 
 namespace memprof::detail {
 
-/// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one belongs
-/// to it.
+/// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one
+/// belongs to it.
 enum class opcode : std::uint8_t {
   control = 0x00,
   allocate_known = 0x10,    ///< as the slot says. The lower nibble and one byte: the slot

@@ -91,7 +91,8 @@ class trace_decoder {
       return in;
     }
     if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
-    visitor.definition(static_cast<control>(first), std::string_view{reinterpret_cast<const char*>(in), static_cast<std::size_t>(value)});
+    visitor.definition(static_cast<control>(first),
+                       std::string_view{reinterpret_cast<const char*>(in), static_cast<std::size_t>(value)});
     return in + value;
   }
 
@@ -142,7 +143,8 @@ class trace_decoder {
     return in;
   }
 
-  [[nodiscard]] const unsigned char* take_any(unsigned kind, const unsigned char* in, const unsigned char* end, event& next) noexcept {
+  [[nodiscard]] const unsigned char* take_any(unsigned kind, const unsigned char* in, const unsigned char* end,
+                                              event& next) noexcept {
     if (kind == 15) {
       if (in == end) return nullptr;
       kind = *in++;

@@ -289,9 +289,7 @@ class small_payload {
     size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
     return *this;
   }
-  [[nodiscard]] std::string_view view() const noexcept {
-    return {reinterpret_cast<const char*>(bytes_), size_};
-  }
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
 
  private:
   unsigned char bytes_[4 * max_varint_bytes];

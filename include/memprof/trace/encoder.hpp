@@ -51,7 +51,9 @@ class trace_encoder {
       out.next += part.size();
     }
   }
-  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept { return payload + 1 + max_varint_bytes; }
+  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept {
+    return payload + 1 + max_varint_bytes;
+  }
 
  private:
   [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
@@ -121,7 +123,8 @@ class trace_encoder {
       *out++ = static_cast<unsigned char>(opcode::end_innermost);
       return out;
     }
-    const bool is_next = number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
+    const bool is_next =
+        number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
     ring.begin(number, source.label);
     const std::uint64_t label_and_tag = (rest & 0xFFFF'0000'FFFF'FFFFU);
     const std::size_t place = state_.place_of_name(label_and_tag);

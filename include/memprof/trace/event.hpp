@@ -38,13 +38,28 @@ enum class event_kind : std::uint8_t {
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 22> event_kind_names{
-    "unknown",       "allocate",         "deallocate",          "annotate",
-    "scope_begin",   "scope_end",        "thread_begin",        "allocate_on_cores",
-    "deallocate_on_cores", "deallocate_circular_buffers", "reserve", "release",
-    "allocate_on_stream", "deallocate_on_stream", "out_of_memory", "segment_end",
-    "clock_reading", "lost_events",      "capture_end",         "gap",
-    "live_begin",    "live_end"};
+inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+                                                                   "allocate",
+                                                                   "deallocate",
+                                                                   "annotate",
+                                                                   "scope_begin",
+                                                                   "scope_end",
+                                                                   "thread_begin",
+                                                                   "allocate_on_cores",
+                                                                   "deallocate_on_cores",
+                                                                   "deallocate_circular_buffers",
+                                                                   "reserve",
+                                                                   "release",
+                                                                   "allocate_on_stream",
+                                                                   "deallocate_on_stream",
+                                                                   "out_of_memory",
+                                                                   "segment_end",
+                                                                   "clock_reading",
+                                                                   "lost_events",
+                                                                   "capture_end",
+                                                                   "gap",
+                                                                   "live_begin",
+                                                                   "live_end"};
 static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
 
 /// The name of a kind as files spell it.

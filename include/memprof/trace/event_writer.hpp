@@ -18,9 +18,9 @@ namespace memprof {
 ///
 /// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before.
 template <class T>
-concept event_writer =
-    requires(T writer, space_id space, block_address address, std::size_t bytes, optional_category category,
-             const annotation& description, typename T::open_operation_type& open, fact_table facts, std::string_view name) {
+concept event_writer = requires(T writer, space_id space, block_address address, std::size_t bytes, optional_category category,
+                                const annotation& description, typename T::open_operation_type& open, fact_table facts,
+                                std::string_view name) {
   { writer.space(name) } -> std::convertible_to<space_id>;
   writer.allocate(space, address, bytes, category);
   writer.deallocate(space, address, bytes);

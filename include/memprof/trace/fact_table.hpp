@@ -27,8 +27,8 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
-/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field, all
-/// of which are integers, `double` or `std::string`.
+/// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
+/// all of which are integers, `double` or `std::string`.
 ///
 /// @code
 /// struct loaded_library {
@@ -84,7 +84,8 @@ template <fact T>
       T::columns(rows.emplace_back(), [&]<class Field>(std::string_view name, Field& field) {
         for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
           if (table.columns[column] != name) continue;
-          if (const auto* value = std::get_if<detail::fact_alternative<Field>>(&values[column])) field = static_cast<Field>(*value);
+          if (const auto* value = std::get_if<detail::fact_alternative<Field>>(&values[column]))
+            field = static_cast<Field>(*value);
         }
       });
     }

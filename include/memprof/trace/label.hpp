@@ -17,7 +17,8 @@ using label = std::uint32_t;
 /// Stands between the parts of a name that has several, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
 
-/// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's life.
+/// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's
+/// life.
 ///
 /// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
 class label_table {
@@ -139,7 +140,8 @@ class name_view {
  public:
   template <class Names>
   name_view(const Names& source) noexcept  // implicit: it is what is asked for names
-      : source_(&source), text_([](const void* names, label id) noexcept { return static_cast<const Names*>(names)->text(id); }) {}
+      : source_(&source),
+        text_([](const void* names, label id) noexcept { return static_cast<const Names*>(names)->text(id); }) {}
 
   /// The text of an id; empty for 0 and for one that is not known.
   [[nodiscard]] std::string_view text(label id) const noexcept { return text_(source_, id); }

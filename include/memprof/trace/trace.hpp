@@ -19,11 +19,11 @@
 namespace memprof {
 
 /// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
-/// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of an
-/// allocator, and written to a file.
+/// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of
+/// an allocator, and written to a file.
 ///
-/// `capture_options::trace` has a capture fill one; `trace_writer` makes one of anything else. Some three bytes an event, in pages
-/// that the hooks do not see. Not synchronised: read it when the capture has ended.
+/// `capture_options::trace` has a capture fill one; `trace_writer` makes one of anything else. Some three bytes an event, in
+/// pages that the hooks do not see. Not synchronised: read it when the capture has ended.
 class trace {
  public:
   /// Keeps at most about `max_bytes`. What comes after is counted and left out, so that a beginning without gaps is kept.

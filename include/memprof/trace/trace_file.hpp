@@ -29,8 +29,8 @@ namespace memprof {
 struct trace_file_status {
   std::uint64_t chunks = 0;  ///< that are intact, and were read
   std::uint64_t bytes = 0;   ///< of the file up to the end of the last of them
-  std::string damage;        ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
-  bool has_ended = false;    ///< the capture had: otherwise the trace is what was known when it was written
+  std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
+  bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
 };
 
 namespace detail {
@@ -45,7 +45,8 @@ void put_little_endian(unsigned char* out, Number value) noexcept {
 template <class Number>
 [[nodiscard]] Number get_little_endian(const unsigned char* in) noexcept {
   Number value = 0;
-  for (std::size_t byte = 0; byte < sizeof value; ++byte) value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
+  for (std::size_t byte = 0; byte < sizeof value; ++byte)
+    value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
   return value;
 }
 
@@ -86,9 +87,9 @@ struct chunk_header {
   /// Longer ones are damage, so that a flipped bit costs no memory.
   static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
 
-  std::uint32_t bytes = 0;   ///< that follow
-  std::uint32_t number = 0;  ///< from 0
-  std::uint32_t packing = 0; ///< 0: none
+  std::uint32_t bytes = 0;    ///< that follow
+  std::uint32_t number = 0;   ///< from 0
+  std::uint32_t packing = 0;  ///< 0: none
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -216,9 +217,9 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
   });
 }
 
-/// Hands the trace in a file to `visitor`, record by record, in order, and says what it found. Where the file is cut off or damaged
-/// the reading ends, with a `gap` as the last event. Raises an error that names the path if the file holds no trace, or one of a
-/// newer version. Takes the memory of one chunk.
+/// Hands the trace in a file to `visitor`, record by record, in order, and says what it found. Where the file is cut off or
+/// damaged the reading ends, with a `gap` as the last event. Raises an error that names the path if the file holds no trace, or
+/// one of a newer version. Takes the memory of one chunk.
 template <trace_visitor Visitor>
 trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
   struct adapter {

@@ -72,7 +72,8 @@ class trace_writer {
     for (std::size_t id = 0; id < space_count_; ++id) {
       if (spaces_[id] == wanted) return {static_cast<std::uint8_t>(id)};
     }
-    if (space_count_ == any_space) detail::raise("trace_writer: a trace has at most 255 memory spaces; '" + std::string{name} + "' is one more");
+    if (space_count_ == any_space)
+      detail::raise("trace_writer: a trace has at most 255 memory spaces; '" + std::string{name} + "' is one more");
     const auto id = static_cast<std::uint8_t>(space_count_);
     spaces_[space_count_++] = wanted;
     target_.space({id, wanted, capacity, is_per_core});
@@ -103,7 +104,8 @@ class trace_writer {
     thread_state& self = current();
     const open_operation opened{++self.last_operation, self.number, self.innermost, label_of(name), 0};
     self.innermost = opened.number;
-    put({stamp(), scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space, category.tag()});
+    put({stamp(), scope_address(opened.number, opened.outer), 0, opened.name, event_kind::scope_begin, any_space,
+         category.tag()});
     return opened;
   }
   void end_operation(const open_operation& ended) {

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <cstddef>
 #include <cstdint>
 #include <deque>

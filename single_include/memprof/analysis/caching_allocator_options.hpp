@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <array>
 #include <bit>
 #include <cstddef>

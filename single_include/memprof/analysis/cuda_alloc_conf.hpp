@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/caching_allocator_options.hpp>
+#include <memprof/detail/parse_double.hpp>
 
 #include <array>
 #include <bit>
@@ -159,7 +160,7 @@ class alloc_conf_reader {
   [[nodiscard]] double fraction() {
     const std::string_view word = next_word();
     double number = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+    const auto [end, error] = detail::parse_double(word, number);
     const bool is_number = error == std::errc{} && end == word.data() + word.size();
     if (!is_number || !(number > 0 && number <= 1)) refuse("a number over 0 and up to 1");  // not-a-number fails too
     return number;

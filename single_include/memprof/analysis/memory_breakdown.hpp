@@ -84,9 +84,14 @@ struct memory_breakdown {
   [[nodiscard]] std::int64_t excess() const noexcept {
     return std::max<std::int64_t>(0, detail::subtract_saturating(accounted(), peak));
   }
-  /// The peak in percent of the device's memory; nothing if that is 0.
+  /// Whether the device has room for the peak; nothing if the peak is negative, which no peak can be.
+  [[nodiscard]] std::optional<bool> fits() const {
+    if (peak < 0) return std::nullopt;
+    return peak <= device_memory;
+  }
+  /// The peak in percent of the device's memory; nothing if that is 0, or the peak negative.
   [[nodiscard]] std::optional<double> usage_percent() const {
-    if (device_memory == 0) return std::nullopt;
+    if (device_memory == 0 || peak < 0) return std::nullopt;
     return static_cast<double>(peak) / static_cast<double>(device_memory) * 100.0;
   }
 };

@@ -102,11 +102,9 @@ namespace detail {
   return failure;
 }
 
-/// The path of an operation of the sequence, as in a profile; empty for 0. `labels` are those that the events were told with.
-/// Costs a pass over all operations.
-[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation,
-                                                const label_table& labels) {
-  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), labels)[operation];
+/// The path of an operation of the sequence, as in a profile; empty for 0. Costs a pass over all operations.
+[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
+  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), sequence.names())[operation];
 }
 
 /// Whether the steps fit into `options.capacity`, all on one stream. Costs a replay, and a second one unless it is certain that a

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/parse_double.hpp>
 
 #include <algorithm>
 #include <array>
@@ -51,7 +52,7 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
 /// The same for a number with a fraction, an exponent or a unit; rounded to the nearest byte.
 [[nodiscard]] inline std::optional<std::int64_t> scaled_bytes(std::string_view text) noexcept {
   double number = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, fault] = parse_double(text, number);
   if (fault != std::errc{}) return std::nullopt;
   std::string_view unit_name = text.substr(static_cast<std::size_t>(end - text.data()));
   while (unit_name.starts_with(' ')) unit_name.remove_prefix(1);

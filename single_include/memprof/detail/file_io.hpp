@@ -45,10 +45,16 @@ inline std::string read_whole_file(const std::filesystem::path& path) {
   }
 }
 
-/// Whether all of `text` reached the file, which is closed in any case; if not, errno says why.
-inline bool write_and_close(file_handle file, std::string_view text) noexcept {
-  if (std::fwrite(text.data(), 1, text.size(), file.get()) != text.size()) return false;
-  return std::fclose(file.release()) == 0;
+/// Whether all of `text` went to the file; if not, errno says why.
+[[nodiscard]] inline bool write_text(std::FILE* file, std::string_view text) noexcept {
+  return std::fwrite(text.data(), 1, text.size(), file) == text.size();
+}
+
+/// Whether all that `write(FILE*)` wrote, as it says itself, reached the file, which is closed in any case; if not, errno says
+/// why.
+template <class Write>
+[[nodiscard]] bool write_and_close(file_handle file, Write&& write) {
+  return write(file.get()) && std::fclose(file.release()) == 0;
 }
 
 /// A new, empty file beside `path`, whose name goes to `temporary`. Null, with the reason in errno, if there can be none.
@@ -65,9 +71,10 @@ inline file_handle create_beside(const std::filesystem::path& path, std::filesys
   return file;
 }
 
-/// Writes `text` to `path` such that a failure leaves an existing file as it was: first to a new file beside it, which then takes
-/// its name. Links are followed, permissions kept. A device or pipe is written directly.
-inline void replace_whole_file(const std::filesystem::path& path, std::string_view text) {
+/// Lets `write(FILE*)`, which returns whether it could, write `path` such that a failure leaves an existing file as it was: first
+/// a new file beside it, which then takes its name. Links are followed, permissions kept. A device or pipe is written directly.
+template <class Write>
+void replace_file(const std::filesystem::path& path, Write&& write) {
   namespace fs = std::filesystem;
   std::error_code failure;
   const fs::file_status status = fs::status(path, failure);
@@ -76,7 +83,7 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
   // A rename onto /dev/stdout or /dev/null would put a file in the device's place.
   if (fs::exists(status) && !fs::is_regular_file(status)) {
     file_handle device{std::fopen(path.c_str(), "wb")};
-    if (!device || !write_and_close(std::move(device), text)) raise_about_file("write", path, reason_in_errno());
+    if (!device || !write_and_close(std::move(device), write)) raise_about_file("write", path, reason_in_errno());
     return;
   }
 
@@ -90,7 +97,7 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
   fs::path temporary;
   file_handle file = create_beside(target, temporary);
   if (!file) raise_about_file("write", path, reason_in_errno());
-  if (!write_and_close(std::move(file), text)) {
+  if (!write_and_close(std::move(file), write)) {
     const std::string reason = reason_in_errno();
     fs::remove(temporary, failure);
     raise_about_file("write", path, reason);
@@ -102,6 +109,11 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
     fs::remove(temporary, failure);
     raise_about_file("write", path, reason);
   }
+}
+
+/// The same with a text.
+inline void replace_whole_file(const std::filesystem::path& path, std::string_view text) {
+  replace_file(path, [text](std::FILE* file) { return write_text(file, text); });
 }
 
 }  // namespace memprof::detail

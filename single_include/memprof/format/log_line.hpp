@@ -2,6 +2,8 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/parse_double.hpp>
+
 #include <charconv>
 #include <cmath>
 #include <cstddef>
@@ -122,7 +124,7 @@ namespace memprof::detail {
   }
   if (digits.empty() || !is_digit(digits.front()) || !trimmed(text.substr(end)).starts_with("MB")) return std::nullopt;
   double megabytes = 0;
-  const auto [rest, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), megabytes);
+  const auto [rest, fault] = parse_double(digits, megabytes);
   if (fault != std::errc{} || rest != digits.data() + digits.size()) return std::nullopt;
   const double bytes = std::round(megabytes * 0x1p20);
   if (bytes >= 0x1p60) return std::nullopt;

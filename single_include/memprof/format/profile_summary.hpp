@@ -3,10 +3,12 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/format/memory_summary.hpp>
+#include <memprof/profile/contradictions.hpp>
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace memprof {
 
@@ -51,7 +53,14 @@ namespace detail {
     result.capacity = space.capacity;
   }
   if (space.first_shortfall.requested != 0) result.remarks.push_back(detail::shortfall_remark(captured, space));
+  for (std::string& sentence : contradictions(captured, space)) {
+    result.remarks.push_back("the profile contradicts itself: " + std::move(sentence));
+  }
   if (!captured.exact) result.remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
+  for (const auto& [path] : rows_of<unrecorded_module>(captured.facts)) {
+    result.remarks.push_back("what " + path +
+                             " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+  }
   if (!captured.complete) result.remarks.emplace_back("the capture had not ended: the bytes are those so far");
   if (captured.mode == run_mode::no_dispatch) {
     result.remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");

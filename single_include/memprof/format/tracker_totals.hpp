@@ -55,17 +55,49 @@ inline void check_continuity(memory_summary& summary) {
   }
 }
 
+/// Adds a remark for the first segment whose own numbers cannot all be true.
+inline void check_segments(memory_summary& summary) {
+  for (std::size_t index = 0; index < summary.segments.size(); ++index) {
+    const segment_usage& segment = summary.segments[index];
+    const std::int64_t begin = subtract_saturating(segment.cumulative_current, segment.segment_change);
+    std::string fault;
+    if (segment.segment_peak < 0) {
+      fault = "has a negative peak";
+    } else if (segment.allocations < 0 || segment.deallocations < 0) {
+      fault = "has negative allocations or deallocations";
+    } else if (!agree(segment.segment_change, subtract_saturating(segment.allocations, segment.deallocations))) {
+      fault = "has another change than its allocations less its deallocations";
+    } else if (segment.segment_peak < subtract_saturating(segment.segment_change, tracker_tolerance)) {
+      fault = "has a peak below its change";
+    } else if (segment.cumulative_peak < subtract_saturating(add_saturating(begin, segment.segment_peak), tracker_tolerance)) {
+      fault = "has a peak above its cumulative peak";
+    } else {
+      continue;
+    }
+    summary.remarks.push_back("segment " + segment.segment + " (" + std::to_string(index + 1) + " of " +
+                              std::to_string(summary.segments.size()) + ") " + fault + ": the numbers are not those of a run");
+    return;
+  }
+}
+
+/// Ends a summary: says what in it contradicts itself.
+inline void check_summary(memory_summary& summary) {
+  check_segments(summary);
+  check_continuity(summary);
+  if (summary.overall_peak < 0) summary.remarks.emplace_back("the overall peak is negative, which no peak can be");
+}
+
 /// Ends a summary whose log states the totals.
 inline void state_totals(memory_summary& summary, std::int64_t overall_peak, std::optional<std::int64_t> final_usage) {
   summary.overall_peak = overall_peak;
   if (summary.segments.empty()) {
     summary.final_usage = final_usage.value_or(0);
     summary.remarks.emplace_back("the summary has totals, but no segment");
-    return;
+    return check_summary(summary);
   }
   summary.final_usage = final_usage.value_or(summary.segments.back().cumulative_current);
   summary.peak_segment = segment_of_peak(summary);
-  check_continuity(summary);
+  check_summary(summary);
   const std::int64_t greatest = summary.segments[*summary.peak_segment].cumulative_peak;
   if (agree(greatest, overall_peak)) return;
   summary.remarks.emplace_back(greatest < overall_peak ? "the overall peak is above the peaks of all segments that are there"
@@ -78,7 +110,7 @@ inline void compute_totals(memory_summary& summary) {
   summary.peak_segment = segment_of_peak(summary);
   summary.overall_peak = summary.segments[*summary.peak_segment].cumulative_peak;
   summary.final_usage = summary.segments.back().cumulative_current;
-  check_continuity(summary);
+  check_summary(summary);
 }
 
 }  // namespace memprof::detail

@@ -40,8 +40,6 @@ struct device_space_document {
 
 /// The same for a `device_description`.
 struct device_document {
-  std::string format;
-  std::int64_t version = 0;
   std::string name;
   tensor_layout layout = tensor_layout::row_major;
   std::int64_t core_columns = 0;
@@ -62,26 +60,13 @@ inline constexpr auto later_fields<detail::device_space_document> =
     std::to_array<std::string_view>({"capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"});
 
 template <>
-inline constexpr auto field_names<detail::device_document> =
-    std::to_array<std::string_view>({"format", "version", "name", "layout", "core_columns", "core_rows", "spaces"});
+inline constexpr auto field_names<detail::device_document> = std::to_array<std::string_view>({"name", "layout", "core_columns",
+                                                                                              "core_rows", "spaces"});
 template <>
 inline constexpr auto later_fields<detail::device_document> = std::to_array<std::string_view>({"layout", "core_columns",
                                                                                                "core_rows"});
 
 namespace detail {
-
-/// Raises at a key that says nothing: in a file written by hand it is a misspelt one.
-template <reflected T>
-void refuse_unknown_keys(const nlohmann::ordered_json& document, const json_place& place) {
-  constexpr auto& known = field_names<T>;
-  for (const auto& member : document.items()) {
-    if (std::find(known.begin(), known.end(), member.key()) != known.end()) continue;
-    std::string names;
-    for (const std::string_view name : known) names += ' ' + std::string{name};
-    raise_about_document(place.source,
-                         place[std::string_view{member.key()}].pointer() + " means nothing here; known are" + names);
-  }
-}
 
 inline void require_in_range(std::int64_t value, std::int64_t least, std::int64_t most, const json_place& place) {
   if (value >= least && value <= most) return;
@@ -128,11 +113,9 @@ inline constexpr std::string_view device_format = "memprof-device";
 [[nodiscard]] inline device_description parse_device(std::string_view text, std::string_view source = "JSON text") {
   constexpr std::int64_t most_cores_a_side = 255;
   const detail::json_place root{{source, "a device description", "docs/devices.md describes the format"}};
-  const nlohmann::ordered_json document = detail::parse_document(text, root.source);
-  detail::check_format(document, root.source, device_format, 1);
-  detail::refuse_unknown_keys<detail::device_document>(document, root);
+  detail::json_input input{text};
   detail::device_document read;
-  detail::read_value(document, root, read);
+  detail::read_document(input, root.source, {.format = device_format, .version = 1, .refuses_unknown_keys = true}, read);
   detail::require_in_range(read.core_columns, 0, most_cores_a_side, root["core_columns"]);
   detail::require_in_range(read.core_rows, 0, most_cores_a_side, root["core_rows"]);
 
@@ -145,7 +128,6 @@ inline constexpr std::string_view device_format = "memprof-device";
   detail::require_in_range(static_cast<std::int64_t>(read.spaces.size()), 1, device_description::max_spaces, spaces);
   for (std::size_t index = 0; index < read.spaces.size(); ++index) {
     const detail::json_place place = spaces[index];
-    detail::refuse_unknown_keys<detail::device_space_document>(document["spaces"][index], place);
     const device_space space = detail::to_device_space(read.spaces[index], read, place);
     if (device.find_space(space.name.view()) != nullptr) {
       detail::raise_about_document(root.source, place["name"].pointer() + " is '" + read.spaces[index].name +

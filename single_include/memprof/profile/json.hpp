@@ -4,10 +4,14 @@
 
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json_document.hpp>
+#include <memprof/profile/json_facts.hpp>
 #include <memprof/profile/json_reader.hpp>
+#include <memprof/profile/json_references.hpp>
+#include <memprof/profile/json_types.hpp>
 #include <memprof/profile/json_writer.hpp>
 
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -26,7 +30,20 @@ namespace memprof {
 inline constexpr std::string_view json_format = "memprof-profile";
 
 /// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
-inline constexpr std::int64_t json_version = 1;
+inline constexpr std::int64_t json_version = 2;
+
+namespace detail {
+
+inline constexpr json_rules profile_rules{.format = json_format, .version = json_version, .oldest_version = 1};
+
+[[nodiscard]] inline profile read_profile(json_input& input, std::string_view source) {
+  profile result;
+  if (read_document(input, {source}, profile_rules, result) == 1) update_from_version_1(result);
+  check_references(result, {{source}});
+  return result;
+}
+
+}  // namespace detail
 
 /// A profile as a JSON document. Its size is proportional to segments times the owners and blocks kept for each.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const profile& source) {
@@ -46,22 +63,28 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
 /// The profile in a JSON document. Unknown keys are accepted, as later versions may add some. An error names `source`, the place
 /// inside the document as a JSON pointer, and what is expected there.
 [[nodiscard]] inline profile from_json(const nlohmann::ordered_json& document, std::string_view source = "JSON document") {
-  const detail::json_place root{{source}};
-  detail::check_format(document, root.source, json_format, json_version);
   profile result;
-  detail::read_value(document, root, result);
-  detail::check_references(result, root);
+  detail::json_reader reader{{&detail::json_type_of<profile>, &result}, {source}, detail::profile_rules};
+  detail::walk(document, reader);
+  reader.finish();
+  if (reader.version() == 1) detail::update_from_version_1(result);
+  detail::check_references(result, {{source}});
   return result;
 }
 
-/// The profile in a JSON text, as `from_json`. An error in the text itself names the byte offset.
+/// The profile in a JSON text, as `from_json`, in time proportional to the text and without a document in memory. Errors also
+/// name the byte offset. What is nested deeper than 100 levels, and a key that comes twice, is refused.
 [[nodiscard]] inline profile parse_json(std::string_view text, std::string_view source = "JSON text") {
-  return from_json(detail::parse_document(text, {source}), source);
+  detail::json_input input{text};
+  return detail::read_profile(input, source);
 }
 
-/// The profile in a file, as `parse_json`.
+/// The profile in a file, as `parse_json`. Of the file only a small part is in memory at a time.
 [[nodiscard]] inline profile read_json(const std::filesystem::path& path) {
-  return parse_json(detail::read_whole_file(path), path.string());
+  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
+  detail::json_input input{file.get(), path};
+  return detail::read_profile(input, path.string());
 }
 
 }  // namespace memprof

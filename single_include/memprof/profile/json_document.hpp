@@ -2,11 +2,18 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/file_io.hpp>
 
+#include <array>
 #include <cstddef>
-#include <nlohmann/json.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <string>
 #include <string_view>
+
+/// @file
+/// A JSON document as something that is read from its begin to its end: its characters, and places in it for messages.
 
 namespace memprof::detail {
 
@@ -21,44 +28,80 @@ struct document_source {
   raise("cannot read " + std::string{source.what} + " from '" + std::string{source.name} + "': " + text);
 }
 
-/// Finds where a text stops being JSON. The parser's own exceptions would tell, but not in a program built without exceptions.
-struct json_fault_finder : nlohmann::json_sax<nlohmann::ordered_json> {
-  std::size_t offset = 0;  ///< of the byte that cannot stand where it stands; the text's size if more is needed
-  std::string reason;
+/// A place inside a document, kept as a chain on the stack: the text of a JSON pointer is only made for an error.
+struct json_place {
+  document_source source;
+  const json_place* parent = nullptr;
+  std::string_view key = {};  ///< within an object
+  std::size_t index = 0;      ///< within an array, if `key` is empty
 
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override { return true; }
-  bool key(string_t&) override { return true; }
-  bool end_object() override { return true; }
-  bool start_array(std::size_t) override { return true; }
-  bool end_array() override { return true; }
-  bool parse_error(std::size_t bytes_read, const std::string&, const nlohmann::detail::exception& fault) override {
-    offset = bytes_read == 0 ? 0 : bytes_read - 1;
-    reason = fault.what();
-    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
-    if (const std::size_t end = reason.find("] "); end != std::string::npos) reason.erase(0, end + 2);
-    return false;
+  [[nodiscard]] json_place operator[](std::string_view member) const noexcept { return {source, this, member, 0}; }
+  [[nodiscard]] json_place operator[](std::size_t element) const noexcept { return {source, this, {}, element}; }
+
+  /// "/spaces/0/name"; empty for the whole document (RFC 6901).
+  [[nodiscard]] std::string pointer() const {
+    if (parent == nullptr) return {};
+    return parent->pointer() + '/' + (key.empty() ? std::to_string(index) : std::string{key});
   }
 };
 
-/// The document in a JSON text. An error names the byte offset.
-[[nodiscard]] inline nlohmann::ordered_json parse_document(std::string_view text, const document_source& source) {
-  constexpr bool allow_exceptions = false;
-  nlohmann::ordered_json document = nlohmann::ordered_json::parse(text, nullptr, allow_exceptions);
-  if (!document.is_discarded()) return document;
-  json_fault_finder fault;
-  (void)nlohmann::ordered_json::sax_parse(text, &fault);
-  const bool truncated = fault.offset >= text.size();
-  raise_about_document(source, (text.empty() ? "it is empty"
-                                : truncated  ? "it is cut off after " + std::to_string(text.size()) + " bytes"
-                                             : "it is no JSON from byte offset " + std::to_string(fault.offset) + " on") +
-                                   " (" + fault.reason + "); " + std::string{source.remedy});
-}
+/// The bytes of a text or of a file, counted as they are taken. Of a file only a small part is in memory.
+class json_input {
+ public:
+  explicit json_input(std::string_view text) noexcept : next_{text.data()}, end_{text.data() + text.size()} {}
+  /// The file must stay open. An error of the file system is raised with `path` when it is met.
+  json_input(std::FILE* file, const std::filesystem::path& path) : file_{file}, path_{&path} { refill(); }
+
+  json_input(const json_input&) = delete;
+  json_input& operator=(const json_input&) = delete;
+
+  [[nodiscard]] bool at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] char front() const noexcept { return *next_; }
+  void drop_front() {
+    ++taken_;
+    if (++next_ == end_ && file_ != nullptr) refill();
+  }
+  /// How many bytes were taken so far.
+  [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+
+ private:
+  void refill() {
+    const std::size_t size = std::fread(buffer_.data(), 1, buffer_.size(), file_);
+    if (size == 0 && std::ferror(file_) != 0) raise_about_file("read", *path_, reason_in_errno());
+    next_ = buffer_.data();
+    end_ = next_ + size;
+  }
+
+  const char* next_ = nullptr;
+  const char* end_ = nullptr;
+  std::size_t taken_ = 0;
+  std::FILE* file_ = nullptr;
+  const std::filesystem::path* path_ = nullptr;
+  std::array<char, 1 << 14> buffer_;
+};
+
+/// An input iterator over a `json_input`, as nlohmann/json wants one. Copies share the position.
+struct json_input_iterator {
+  using iterator_category = std::input_iterator_tag;
+  using value_type = char;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const char*;
+  using reference = char;
+
+  json_input* input = nullptr;  ///< null: the end
+
+  char operator*() const noexcept { return input->front(); }
+  json_input_iterator& operator++() {
+    input->drop_front();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const json_input_iterator& left, const json_input_iterator& right) noexcept {
+    return left.is_end() == right.is_end();
+  }
+
+ private:
+  [[nodiscard]] bool is_end() const noexcept { return input == nullptr || input->at_end(); }
+};
 
 }  // namespace memprof::detail

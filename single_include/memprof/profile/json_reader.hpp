@@ -3,17 +3,14 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/json_document.hpp>
-#include <memprof/profile/reflect.hpp>
+#include <memprof/profile/json_types.hpp>
 
-#include <algorithm>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 /// @file
@@ -21,156 +18,350 @@
 
 namespace memprof::detail {
 
-/// A place inside a document, kept as a chain on the stack: the text of a JSON pointer is only made for an error.
-struct json_place {
-  document_source source;
-  const json_place* parent = nullptr;
-  std::string_view key = {};  ///< within an object
-  std::size_t index = 0;      ///< within an array, if `key` is empty
+/// What a document has to say of itself, and how strictly it is read.
+struct json_rules {
+  std::string_view format = {};  ///< what its key "format" says; empty: it need not say anything of itself
+  std::int64_t version = 0;      ///< the greatest that its key "version" may say, if it has a format
+  std::int64_t oldest_version = version;
+  bool refuses_unknown_keys = false;  ///< for files that people write: an unknown key is a misspelt one
+};
 
-  [[nodiscard]] json_place operator[](std::string_view member) const noexcept { return {source, this, member, 0}; }
-  [[nodiscard]] json_place operator[](std::size_t element) const noexcept { return {source, this, {}, element}; }
+/// The text of a value for a message: "a string" that is long, and what is in it otherwise.
+[[nodiscard]] inline std::string json_text(const json_value& value) {
+  constexpr std::size_t longest = 60;
+  const bool is_long = value.text.size() > longest;
+  switch (value.kind) {
+    case json_kind::null: return "null";
+    case json_kind::boolean: return value.truth ? "true" : "false";
+    case json_kind::integer: return std::to_string(value.integer);
+    case json_kind::natural: return std::to_string(value.natural);
+    case json_kind::real:
+      if (is_long) return "a long number";
+      return value.text.empty() ? nlohmann::ordered_json(value.real).dump() : std::string{value.text};
+    case json_kind::string:
+      if (is_long) return "a long string";
+      return nlohmann::ordered_json(value.text).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+    case json_kind::array: return "an array";
+    case json_kind::object: break;
+  }
+  return "an object";
+}
 
-  /// "/spaces/0/name"; empty for the whole document (RFC 6901).
+/// Puts the values of a document into the fields of structs as a parser meets them: it needs no memory but that of the structs,
+/// time proportional to the document, and the first value that does not belong ends the reading.
+///
+/// Until the document has said of which format and version it is, a wrong value is only remembered: that the document is of
+/// another format or of a newer version explains more.
+class json_reader {
+ public:
+  /// Without a type in `root` everything is skipped. `input` tells the byte offsets for errors; null if the values do not come
+  /// from a text.
+  json_reader(json_target root, const document_source& source, const json_rules& rules, const json_input* input = nullptr)
+      : root_{root}, source_{source}, rules_{rules}, input_{input} {}
+
+  void take(const json_value& value) {
+    if (depth_ == 1 && slot_ != key_slot::field) return take_envelope(value);
+    if (!is_reading()) return;
+    const json_target target = next_target();
+    if (target.type == nullptr) return;
+    const bool fits = target.type->assign != nullptr && target.type->assign(target.object, value);
+    if (!fits) complain_about(value, target.type->expected());
+  }
+
+  /// An array or object begins.
+  void open(json_kind kind) {
+    constexpr std::size_t most = 100;
+    if (depth_ == most) {
+      raise_about_document(source_, "nested deeper than " + std::to_string(most) + " levels" + byte_text(kind));
+    }
+    if (depth_ == 1 && slot_ != key_slot::field) return take_envelope({.kind = kind});
+    if (is_reading()) enter(kind);
+    ++depth_;
+  }
+
+  /// The array or object that was begun last ends.
+  void close() {
+    if (is_reading()) {
+      if (frames_.back().target.type->is_object()) require_fields();
+      if (is_reading()) frames_.pop_back();
+    }
+    --depth_;
+  }
+
+  void name(std::string_view key) {
+    if (depth_ == 1 && !rules_.format.empty()) {
+      slot_ = key == "format" ? key_slot::format : key == "version" ? key_slot::version : key_slot::field;
+      if (slot_ != key_slot::field) return;
+    }
+    if (!is_reading()) return;
+    frame& object = frames_.back();
+    const auto fields = object.target.type->fields;
+    if (object.target.type->member != nullptr) {
+      object.key = key;
+      object.next = object.target.type->member(object.target.object, key);
+      if (object.next.type == nullptr) complain(pointer() + " occurs twice or out of order" + byte_text(json_kind::string));
+      return;
+    }
+    object.position = 0;
+    while (object.position < fields.size() && fields[object.position].name != key) ++object.position;
+    if (object.position == fields.size()) {
+      if (rules_.refuses_unknown_keys) complain_about_key(key);
+      return;
+    }
+    const std::uint64_t bit = std::uint64_t{1} << object.position;
+    if ((object.seen & bit) != 0) return complain(pointer() + " occurs twice" + byte_text(json_kind::string));
+    object.seen |= bit;
+  }
+
+  /// What the document's key "version" says; 0 before that is known.
+  [[nodiscard]] std::int64_t version() const noexcept { return version_; }
+
+  /// After the last value.
+  void finish() const {
+    if (!is_format_known_) {
+      raise_about_document(
+          source_, "/format is missing: it does not hold " + std::string{source_.what} + "; " + std::string{source_.remedy});
+    }
+    if (!is_version_known_) raise_about_document(source_, "/version is missing");
+    if (!fault_.empty()) raise_about_document(source_, fault_);
+  }
+
+ private:
+  /// An array or object whose end is still to come, and whose values are read.
+  struct frame {
+    json_target target;
+    std::size_t position = 0;  ///< of an object: the field that the last key named; of an array: how many elements it has
+    std::uint64_t seen = 0;    ///< of an object: a bit for each field that came
+    std::string key = {};      ///< of an object with keys that its type does not fix: the last one, and where its value goes
+    json_target next = {};
+  };
+
+  /// What the last key of the outermost object named.
+  enum class key_slot : std::uint8_t { field, format, version };
+
+  /// False within a value that is skipped: its brackets have no frames.
+  [[nodiscard]] bool is_reading() const noexcept { return frames_.size() == depth_; }
+
+  [[nodiscard]] json_target next_target() {
+    if (frames_.empty()) return root_;
+    frame& parent = frames_.back();
+    if (parent.target.type->is_array()) {
+      ++parent.position;
+      return parent.target.type->append(parent.target.object);
+    }
+    if (parent.target.type->member != nullptr) return parent.next;
+    const auto fields = parent.target.type->fields;
+    if (parent.position == fields.size()) return {};
+    const json_field& field = fields[parent.position];
+    return {field.type, field.of(parent.target.object)};
+  }
+
+  void enter(json_kind kind) {
+    const json_target target = next_target();
+    if (target.type == nullptr) return;
+    const bool fits = kind == json_kind::array ? target.type->is_array() : target.type->is_object();
+    if (!fits) return complain_about({.kind = kind}, target.type->expected());
+    frames_.push_back({.target = target});
+  }
+
+  /// The value of "format" or "version".
+  void take_envelope(const json_value& value) {
+    const bool is_format = slot_ == key_slot::format;
+    const std::string place = is_format ? "/format" : "/version";
+    bool& is_known = is_format ? is_format_known_ : is_version_known_;
+    if (is_known) raise_about_document(source_, place + " occurs twice" + byte_text(value.kind));
+    is_known = true;
+    if (is_format) {
+      if (value.kind == json_kind::string && value.text == rules_.format) return;
+      raise_about_document(source_, unexpected_text(place, value, '"' + std::string{rules_.format} + '"'));
+    }
+    if (!assign_value(version_, value)) {
+      raise_about_document(source_, unexpected_text(place, value, json_noun<std::int64_t>()));
+    }
+    if (version_ >= rules_.oldest_version && version_ <= rules_.version) return;
+    const std::string oldest =
+        rules_.oldest_version == rules_.version ? "" : "s " + std::to_string(rules_.oldest_version) + " to";
+    raise_about_document(source_,
+                         "/version is " + std::to_string(version_) + ", and this memprof reads version" + oldest + ' ' +
+                             std::to_string(rules_.version) +
+                             (version_ > rules_.version ? ": read it with a newer memprof" : ": there never was that version"));
+  }
+
+  /// At the end of the innermost object.
+  void require_fields() {
+    frame& object = frames_.back();
+    const auto fields = object.target.type->fields;
+    for (object.position = 0; object.position < fields.size(); ++object.position) {
+      const bool is_missing = fields[object.position].is_required && (object.seen >> object.position & 1) == 0;
+      if (is_missing) return complain(pointer() + " is missing" + byte_text(json_kind::object));
+    }
+  }
+
+  /// The JSON pointer of the value that is being read (RFC 6901).
   [[nodiscard]] std::string pointer() const {
-    if (parent == nullptr) return {};
-    return parent->pointer() + '/' + (key.empty() ? std::to_string(index) : std::string{key});
+    std::string text;
+    for (const frame& part : frames_) {
+      const json_type& type = *part.target.type;
+      text += '/';
+      text += type.is_array()          ? std::to_string(part.position - 1)
+              : type.member != nullptr ? part.key
+                                       : std::string{type.fields[part.position].name};
+    }
+    return text;
+  }
+
+  /// " (byte 57)": where the value of that kind that was met last ends.
+  [[nodiscard]] std::string byte_text(json_kind kind) const {
+    if (input_ == nullptr || input_->taken() < 2) return {};
+    // Only what follows a number tells the parser that it has ended.
+    const bool is_number = kind == json_kind::integer || kind == json_kind::natural || kind == json_kind::real;
+    return " (byte " + std::to_string(input_->taken() - (is_number ? 2 : 1)) + ")";
+  }
+
+  [[nodiscard]] std::string unexpected_text(const std::string& place, const json_value& found,
+                                            const std::string& expected) const {
+    return (place.empty() ? "the document" : place) + " must be " + expected + ", not " + json_text(found) +
+           byte_text(found.kind);
+  }
+
+  /// Raises an error, or leaves the rest unread but for what says of which format and version the document is.
+  void complain(const std::string& fault) {
+    if (depth_ == 0 || (is_format_known_ && is_version_known_)) raise_about_document(source_, fault);
+    fault_ = fault;
+    frames_.clear();
+  }
+
+  void complain_about(const json_value& found, const std::string& expected) {
+    complain(unexpected_text(pointer(), found, expected));
+  }
+
+  void complain_about_key(std::string_view key) {
+    const json_type& type = *frames_.back().target.type;
+    std::string known;
+    for (const json_field& field : type.fields) known += ' ' + std::string{field.name};
+    const json_value shown{.kind = json_kind::string, .text = key};
+    frames_.pop_back();
+    complain(pointer() + ": the key " + json_text(shown) + " means nothing here; known are" + known +
+             byte_text(json_kind::string));
+  }
+
+  json_target root_;
+  document_source source_;
+  json_rules rules_;
+  const json_input* input_;
+  std::vector<frame> frames_;
+  std::size_t depth_ = 0;  ///< how many arrays and objects are open, those of skipped values too
+  key_slot slot_ = key_slot::field;
+  bool is_format_known_ = false;
+  bool is_version_known_ = false;
+  std::int64_t version_ = 0;
+  std::string fault_;  ///< of a value before format and version were known; empty: none
+};
+
+/// What nlohmann/json's parser calls.
+struct json_events {
+  using number_integer_t = nlohmann::ordered_json::number_integer_t;
+  using number_unsigned_t = nlohmann::ordered_json::number_unsigned_t;
+  using number_float_t = nlohmann::ordered_json::number_float_t;
+  using string_t = nlohmann::ordered_json::string_t;
+  using binary_t = nlohmann::ordered_json::binary_t;
+
+  json_reader* reader;
+  std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
+  std::string fault = {};
+
+  bool null() { return take({.kind = json_kind::null}); }
+  bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
+  bool number_integer(number_integer_t number) { return take({.kind = json_kind::integer, .integer = number}); }
+  bool number_unsigned(number_unsigned_t number) { return take({.kind = json_kind::natural, .natural = number}); }
+  bool number_float(number_float_t number, const string_t& text) {
+    return take({.kind = json_kind::real, .real = number, .text = text});
+  }
+  bool string(string_t& text) { return take({.kind = json_kind::string, .text = text}); }
+  bool binary(binary_t& /*bytes*/) { return false; }  // only in formats other than text
+  bool start_object(std::size_t /*elements*/) { return open(json_kind::object); }
+  bool start_array(std::size_t /*elements*/) { return open(json_kind::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(string_t& text) {
+    reader->name(text);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
+    fault_position = position;
+    fault = problem.what();
+    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
+    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
+    // It ends with what was read last, which may be anything of any length.
+    constexpr std::size_t longest = 200;
+    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
+    return false;
+  }
+
+ private:
+  bool take(const json_value& value) {
+    reader->take(value);
+    return true;
+  }
+  bool open(json_kind kind) {
+    reader->open(kind);
+    return true;
+  }
+  bool close() {
+    reader->close();
+    return true;
   }
 };
 
-/// `expected` is a noun: "a string".
-[[noreturn]] inline void raise_unexpected(const json_place& place, const nlohmann::ordered_json& found,
-                                          std::string_view expected) {
-  constexpr std::size_t longest = 60;
-  const std::string pointer = place.pointer();
-  std::string text = (pointer.empty() ? std::string{"the document"} : pointer) + " must be " + std::string{expected} + ", not ";
-  // The writer of nlohmann/json recurses: a hostile document could be nested deeper than the stack.
-  std::string value = found.is_structured() ? "" : found.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  if (value.empty() || value.size() > longest)
-    value = (found.is_structured() ? "an " : "a long ") + std::string{found.type_name()};
-  raise_about_document(place.source, text + value);
+[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events& events) {
+  const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
+  const bool is_truncated = input.at_end() && offset >= input.taken();
+  raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
+                                : is_truncated ? "it is cut off after " + std::to_string(input.taken()) + " bytes"
+                                               : "invalid JSON at byte " + std::to_string(offset)) +
+                                   " (" + events.fault + "); " + std::string{source.remedy});
 }
 
-inline void read_value(const nlohmann::ordered_json& value, const json_place& place, bool& target) {
-  if (!value.is_boolean()) raise_unexpected(place, value, "true or false");
-  target = value.get<bool>();
-}
-
-inline void read_value(const nlohmann::ordered_json& value, const json_place& place, std::int64_t& target) {
-  constexpr std::uint64_t greatest = std::numeric_limits<std::int64_t>::max();
-  // The parser makes each integer without a minus sign unsigned.
-  const bool fits = value.is_number_unsigned() ? value.get<std::uint64_t>() <= greatest : value.is_number_integer();
-  if (!fits) raise_unexpected(place, value, "an integer of at most 63 bits and a sign");
-  target = value.get<std::int64_t>();
-}
-
-inline void read_value(const nlohmann::ordered_json& value, const json_place& place, std::uint64_t& target) {
-  const bool fits = value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
-  if (!fits) raise_unexpected(place, value, "an integer of at most 64 bits without a sign");
-  target = value.get<std::uint64_t>();
-}
-
-inline void read_value(const nlohmann::ordered_json& value, const json_place& place, double& target) {
-  if (!value.is_number() && !value.is_null()) raise_unexpected(place, value, "a number or null");
-  target = value.is_null() ? std::numeric_limits<double>::quiet_NaN() : value.get<double>();
-}
-
-inline void read_value(const nlohmann::ordered_json& value, const json_place& place, std::string& target) {
-  if (!value.is_string()) raise_unexpected(place, value, "a string");
-  target = value.get_ref<const std::string&>();
-}
-
-template <named_enumeration E>
-void read_value(const nlohmann::ordered_json& value, const json_place& place, E& target) {
-  constexpr auto& names = enumeration_names<E>;
-  const auto found = value.is_string() ? std::find(names.begin(), names.end(), value.get_ref<const std::string&>()) : names.end();
-  if (found == names.end()) {
-    std::string expected = "one of";
-    for (const std::string_view name : names) expected += " \"" + std::string{name} + '"';
-    raise_unexpected(place, value, expected);
-  }
-  target = static_cast<E>(found - names.begin());
-}
-
-template <class Element>
-void read_value(const nlohmann::ordered_json& value, const json_place& place, std::vector<Element>& target);
-
+/// Reads a document into a struct, and returns its version.
 template <reflected T>
-void read_value(const nlohmann::ordered_json& value, const json_place& place, T& target) {
-  if (!value.is_object()) raise_unexpected(place, value, "an object");
-  for_each_field(target, [&](std::string_view name, auto& field) {
-    const auto member = value.find(name);
-    if (member != value.end()) return read_value(*member, place[name], field);
-    const auto& later = later_fields<T>;
-    if (std::find(later.begin(), later.end(), name) != later.end()) return;
-    raise_about_document(place.source, place[name].pointer() + " is missing");
-  });
+std::int64_t read_document(json_input& input, const document_source& source, const json_rules& rules, T& target) {
+  json_reader reader{{&json_type_of<T>, &target}, source, rules, &input};
+  json_events events{.reader = &reader};
+  const bool is_json = nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events);
+  if (!is_json) raise_about_syntax(source, input, events);
+  reader.finish();
+  return reader.version();
 }
 
-template <class Element>
-void read_value(const nlohmann::ordered_json& value, const json_place& place, std::vector<Element>& target) {
-  if (!value.is_array()) raise_unexpected(place, value, "an array");
-  target.resize(value.size());
-  for (std::size_t index = 0; index < value.size(); ++index) read_value(value[index], place[index], target[index]);
-}
-
-/// Raises unless the document says that it is of this format and version.
-inline void check_format(const nlohmann::ordered_json& document, const document_source& source, std::string_view format,
-                         std::int64_t version) {
-  const json_place root{source};
-  if (!document.is_object()) raise_unexpected(root, document, "an object");
-  const auto found_format = document.find("format");
-  if (found_format == document.end()) {
-    raise_about_document(source,
-                         "/format is missing: it does not hold " + std::string{source.what} + "; " + std::string{source.remedy});
-  }
-  if (*found_format != format) raise_unexpected(root["format"], *found_format, '"' + std::string{format} + '"');
-  const auto found_version = document.find("version");
-  if (found_version == document.end()) raise_about_document(source, "/version is missing");
-  std::int64_t written = 0;
-  read_value(*found_version, root["version"], written);
-  if (written == version) return;
-  raise_about_document(source, "/version is " + std::to_string(written) + ", and this memprof reads version " +
-                                   std::to_string(version) +
-                                   (written > version ? ": read it with a newer memprof" : ": there never was that version"));
-}
-
-/// Raises unless every index in the profile leads to something, so that users of a profile need not check.
-inline void check_references(const profile& read, const json_place& root) {
-  const auto check = [&](std::int64_t index, std::size_t end, const json_place& place) {
-    if (index >= -1 && index < static_cast<std::int64_t>(end)) return;
-    raise_about_document(root.source, place.pointer() + " is " + std::to_string(index) +
-                                          ", but must be at least -1 and less than " + std::to_string(end));
-  };
-  const json_place spaces = root["spaces"];
-  for (std::size_t index = 0; index < read.spaces.size(); ++index) {
-    const space_profile& space = read.spaces[index];
-    const json_place place = spaces[index];
-    const auto check_count = [&](std::size_t count, const json_place& rows) {
-      if (count == read.segments.size()) return;
-      raise_about_document(root.source, rows.pointer() + " has " + std::to_string(count) +
-                                            " elements, but must have one for each of the " +
-                                            std::to_string(read.segments.size()) + " in /segments");
-    };
-    check_count(space.segments.size(), place["segments"]);
-    // A space whose blocks are not told on cores has no such rows.
-    const json_place cores = place["cores"];
-    if (!space.cores.segments.empty() || !space.cores.ranges.empty()) {
-      check_count(space.cores.segments.size(), cores["segments"]);
+/// Tells a reader of a value that is in memory as a parser would. The reader limits the depth.
+inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
+  using kind = nlohmann::ordered_json::value_t;
+  switch (value.type()) {
+    case kind::object:
+      reader.open(json_kind::object);
+      for (const auto& member : value.items()) {
+        reader.name(member.key());
+        walk(member.value(), reader);
+      }
+      return reader.close();
+    case kind::array:
+      reader.open(json_kind::array);
+      for (const auto& element : value) walk(element, reader);
+      return reader.close();
+    case kind::boolean: return reader.take({.kind = json_kind::boolean, .truth = value.get<bool>()});
+    case kind::number_integer: {
+      const auto number = value.get<std::int64_t>();
+      if (number < 0) return reader.take({.kind = json_kind::integer, .integer = number});
+      return reader.take({.kind = json_kind::natural, .natural = static_cast<std::uint64_t>(number)});
     }
-    if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
-    check(space.peak_segment, read.segments.size(), place["peak_segment"]);
-    for (std::size_t row = 0; row < space.out_of_memory.size(); ++row) {
-      check(space.out_of_memory[row].segment, read.segments.size(), place["out_of_memory"][row]["segment"]);
-    }
-    const json_place shortfall = place["first_shortfall"];
-    check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
+    case kind::number_unsigned: return reader.take({.kind = json_kind::natural, .natural = value.get<std::uint64_t>()});
+    case kind::number_float: return reader.take({.kind = json_kind::real, .real = value.get<double>()});
+    case kind::string: return reader.take({.kind = json_kind::string, .text = value.get_ref<const std::string&>()});
+    case kind::null:
+    case kind::binary:
+    case kind::discarded: break;
   }
-  const json_place operations = root["operations"];
-  for (std::size_t index = 0; index < read.operations.size(); ++index) {
-    // Parents come first: walks over the tree end.
-    check(read.operations[index].parent, index, operations[index]["parent"]);
-  }
+  reader.take({.kind = json_kind::null});
 }
 
 }  // namespace memprof::detail

@@ -33,6 +33,15 @@ inline constexpr detail::not_reflected field_names{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> later_fields{};
 
+/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
+/// document in which one is negative is refused. Specialise it when such a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> signed_fields{};
+
+/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
+template <class T>
+inline constexpr std::array<std::string_view, 0> nullable_fields{};
+
 /// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
 template <class E>
 inline constexpr detail::not_reflected enumeration_names{};
@@ -59,8 +68,14 @@ template <>
 inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
 
 template <>
+inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
+
+template <>
 inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
                                                                                  "name", "shape", "dtype", "requires_grad"});
+
+template <>
+inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
 
 template <>
 inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
@@ -71,6 +86,9 @@ inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"
                                                                                "by_category", "largest_blocks"});
 
 template <>
+inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
+
+template <>
 inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns"});
 
 template <>
@@ -79,7 +97,16 @@ inline constexpr auto field_names<segment_usage> = std::to_array<std::string_vie
      "allocation_count", "deallocation_count", "peak_time_ns", "peak_operation", "live_at_peak"});
 
 template <>
+inline constexpr auto nullable_fields<segment_usage> = std::to_array<std::string_view>({"peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<segment_usage> = std::to_array<std::string_view>({"segment_change", "cumulative_current"});
+
+template <>
 inline constexpr auto field_names<timeline_point> = std::to_array<std::string_view>({"time_ns", "peak", "current"});
+
+template <>
+inline constexpr auto signed_fields<timeline_point> = std::to_array<std::string_view>({"peak", "current"});
 
 template <>
 inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
@@ -92,12 +119,18 @@ inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::strin
     {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
 
 template <>
+inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
+
+template <>
 inline constexpr auto field_names<space_anomalies> =
     std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
                                      "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
 
 template <>
 inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
+
+template <>
+inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
 
 template <>
 inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
@@ -127,6 +160,12 @@ inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::st
                                                                                             "operation", "segment", "time_ns"});
 
 template <>
+inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns"});
+
+template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
                                                                                     "cumulative_peak",
                                                                                     "cumulative_current",
@@ -151,6 +190,12 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "further_out_of_memory"});
 
 template <>
+inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
+
+template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
                                                                                      "first_shortfall", "cores", "reserved",
                                                                                      "streams", "out_of_memory",
@@ -162,16 +207,22 @@ inline constexpr auto field_names<operation_usage> =
                                      "self_freed", "allocation_count", "deallocation_count", "peak", "self_peak", "live"});
 
 template <>
+inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
+                                                                                        "max_delta"});
+
+template <>
 inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
                                                                                         "usage"});
 
 template <>
-inline constexpr auto field_names<pytorch_operation> = std::to_array<std::string_view>({"name", "input_shapes", "count",
-                                                                                        "cpu_time_ns", "device_time_ns",
-                                                                                        "cpu_memory", "device_memory"});
+inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
 
 template <>
-inline constexpr auto field_names<approximated_operation> = std::to_array<std::string_view>({"name", "cause", "count", "bytes"});
+inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
+                                                                                   "world_size", "local_rank"});
+
+template <>
+inline constexpr auto signed_fields<process_info> = std::to_array<std::string_view>({"id", "rank", "world_size", "local_rank"});
 
 template <>
 inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
@@ -181,19 +232,22 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
 template <>
 inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
                                                                                       "rejected_events", "unbalanced_scopes",
-                                                                                      "too_deep_scopes"});
+                                                                                      "missing_events", "too_deep_scopes"});
 
 template <>
-inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"too_deep_scopes"});
+inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
-     "pytorch_operations", "approximations", "not_captured", "anomalies", "cost"});
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
+                                                                              "complete", "begin_unix_ns", "process",
+                                                                              "duration_ns", "segments", "spaces", "operations",
+                                                                              "facts", "anomalies", "cost"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations",
-                                                                               "not_captured"});
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts"});
+
+template <>
+inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>
@@ -205,11 +259,10 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs =
-    type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
-              capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage, reserved_profile,
-              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, pytorch_operation,
-              approximated_operation, profiler_cost, event_anomalies, profile>;
+using profile_structs = type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point,
+                                  memory_timeline, event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks,
+                                  core_profile, reserved_usage, reserved_profile, stream_usage, out_of_memory_failure,
+                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 
@@ -221,6 +274,16 @@ constexpr bool names_every_field(type_list<Types...>) {
 static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
 
 }  // namespace detail
+
+/// How many fields a struct has, the type of the one of an index, and that field itself.
+template <reflected T>
+inline constexpr std::size_t field_count = field_names<T>.size();
+template <reflected T, std::size_t Index>
+using field_type = boost::pfr::tuple_element_t<Index, T>;
+template <std::size_t Index, reflected T>
+[[nodiscard]] constexpr auto& field_at(T& value) {
+  return boost::pfr::get<Index>(value);
+}
 
 /// Calls `function(name, field)` for each field of `value`, in the order of declaration.
 template <class T, class Function>

@@ -27,12 +27,6 @@ inline constexpr std::int64_t breakdown_json_version = 1;
 
 namespace detail {
 
-/// The value, or null.
-template <class T>
-[[nodiscard]] nlohmann::ordered_json value_or_null(const std::optional<T>& value) {
-  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
-}
-
 [[nodiscard]] inline nlohmann::ordered_json to_value(const compared_size& size) {
   return {{"actual", value_or_null(size.actual)},
           {"expected", value_or_null(size.expected)},
@@ -82,6 +76,7 @@ template <class T>
           {"device", summary.device},
           {"device_memory", breakdown.device_memory},
           {"device_memory_source", device_memory_source_names[static_cast<std::size_t>(breakdown.device_memory_from)]},
+          {"fits", value_or_null(breakdown.fits())},
           {"usage_percent", value_or_null(breakdown.usage_percent())},
           {"peak_segment", value_or_null(summary.peak_segment)},
           {"peak_parts", parts_value(breakdown)},

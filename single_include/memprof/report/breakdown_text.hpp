@@ -32,17 +32,6 @@ inline constexpr std::array<std::string_view, peak_parts> peak_part_titles{"Othe
 
 namespace detail {
 
-/// The text of a number with a comma between groups of three digits before its point.
-[[nodiscard]] inline std::string with_thousands(std::string digits) {
-  const std::size_t first = digits.starts_with('-') ? 1 : 0;
-  const std::size_t point = digits.find('.');
-  for (std::size_t index = point == std::string::npos ? digits.size() : point; index > first + 3;) {
-    index -= 3;
-    digits.insert(index, 1, ',');
-  }
-  return digits;
-}
-
 [[nodiscard]] inline double in_megabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; }
 
 /// "1,863.25 MB".
@@ -91,15 +80,19 @@ inline void append_comparison(std::string& text, std::string_view title, const c
   return " (from the profile: " + on_one_line(summary.space) + " of " + device + ")";
 }
 
+[[nodiscard]] inline std::string fit_text(const memory_breakdown& breakdown) {
+  const std::optional<bool> fits = breakdown.fits();
+  if (!fits) return "unknown, the peak is negative";
+  const std::int64_t room = subtract_saturating(breakdown.device_memory, breakdown.peak);
+  return *fits ? "yes, " + grouped_megabytes(room) + " to spare" : "no, " + grouped_megabytes(-room) + " too much";
+}
+
 inline void append_peak_usage(std::string& text, const memory_summary& summary, const memory_breakdown& breakdown) {
   text += "\n--- Peak DRAM Usage ---\n";
   append_value(text, "Peak DRAM:", grouped_megabytes(breakdown.peak));
   append_value(text, "Device Memory:", grouped_megabytes(breakdown.device_memory) + device_text(summary, breakdown));
   if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
-  const std::int64_t room = subtract_saturating(breakdown.device_memory, breakdown.peak);
-  append_value(text, "Fits:",
-               room >= 0 ? "yes, " + grouped_megabytes(room) + " to spare"
-                         : "no, " + grouped_megabytes(subtract_saturating(0, room)) + " too much");
+  append_value(text, "Fits:", fit_text(breakdown));
   if (!summary.peak_segment) return;
   append_value(text, "Peak Segment:",
                on_one_line(summary.segments[*summary.peak_segment].segment) + " " +

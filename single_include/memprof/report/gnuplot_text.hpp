@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <cstddef>
 #include <string>
 #include <string_view>

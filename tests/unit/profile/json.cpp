@@ -165,7 +165,8 @@ TEST_CASE("json: version 1 is read") {
   space["peak_operation"] = "";
   document["pytorch_operations"] = nlohmann::ordered_json::parse(
       R"([{"name":"aten::mm","input_shapes":"[2, 2]","count":3,"cpu_time_ns":4,"device_time_ns":0,"cpu_memory":-16,"device_memory":0}])");
-  document["approximations"] = nlohmann::ordered_json::parse(R"([{"name":"aten::lstm","cause":"scratch memory","count":2,"bytes":8}])");
+  document["approximations"] =
+      nlohmann::ordered_json::parse(R"([{"name":"aten::lstm","cause":"scratch memory","count":2,"bytes":8}])");
   document["not_captured"] = {"CUDA: there is no CUDA device", "no backend"};
   profile expected = memprof_tests::small_profile();
   memprof::live_set& live = expected.spaces[0].live_at_peak;

@@ -344,9 +344,10 @@ TEST_CASE("text: what could not be captured is a warning") {
 
 TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
   memprof::profile profile = training_step();
-  profile.facts = {memprof::to_table<memprof::pytorch_operation>({{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
-                                                                  {"aten::relu", "", 1, 1'000, 0, -mib, mib}}),
-                   memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}})};
+  profile.facts = {
+      memprof::to_table<memprof::pytorch_operation>(
+          {{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}}),
+      memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}})};
   CHECK(contains(explanation(profile),
                  "PyTorch operators:\n"
                  "      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n"

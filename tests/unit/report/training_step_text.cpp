@@ -1,7 +1,7 @@
 #include <memprof/report/training_step_text.hpp>
 
-#include <memprof/trace/device_presets.hpp>
 #include <memprof/report/training_step_json.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>

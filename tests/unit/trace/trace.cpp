@@ -6,6 +6,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <random>
 #include <string>
 #include <tuple>
@@ -36,7 +37,10 @@ void put_random_events(memprof::trace& target, trace_records& expected, std::uin
       made.bytes = is_rare() ? random() * std::uint64_t{0x1'0000'0001} : 8 * below(64);
       made.tag = static_cast<std::uint16_t>(is_rare() ? below(0x10000) : below(4));
       made.label = static_cast<std::uint32_t>(is_rare() ? random() : below(20));
-      if (!is_rare() && made.kind == event_kind::scope_begin) made.address = memprof::scope_address(++last_number, last_number - 1);
+      if (!is_rare() && made.kind == event_kind::scope_begin) {
+        made.address = memprof::scope_address(last_number + 1, last_number);
+        ++last_number;
+      }
       if (below(3) == 0) made.stamp = stamp += is_rare() ? random() : below(200);
       if (is_rare() && stamp > 1000) made.stamp = stamp - below(1000);  // other threads' events come later
     }

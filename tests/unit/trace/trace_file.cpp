@@ -23,7 +23,8 @@ namespace {
 
 class scratch_file {
  public:
-  scratch_file() : path_{std::filesystem::temp_directory_path() / ("memprof_" + std::to_string(std::random_device{}()) + ".memtrace")} {}
+  scratch_file()
+      : path_{std::filesystem::temp_directory_path() / ("memprof_" + std::to_string(std::random_device{}()) + ".memtrace")} {}
   scratch_file(const scratch_file&) = delete;
   scratch_file& operator=(const scratch_file&) = delete;
   ~scratch_file() { std::filesystem::remove(path_); }

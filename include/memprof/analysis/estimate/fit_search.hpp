@@ -6,8 +6,8 @@
 #include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/analysis/estimate/training_step.hpp>
 #include <memprof/analysis/memory_fit.hpp>
-#include <memprof/trace/event.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <algorithm>
 #include <cstdint>

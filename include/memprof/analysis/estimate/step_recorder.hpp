@@ -1,13 +1,13 @@
 #pragma once
 
 #include <memprof/analysis/allocation_sequence.hpp>
-#include <memprof/trace/category.hpp>
-#include <memprof/trace/event.hpp>
-#include <memprof/trace/label.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <array>
 #include <cstddef>

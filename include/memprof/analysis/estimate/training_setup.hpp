@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memprof/analysis/estimate/decoder_model.hpp>
+#include <memprof/detail/error.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/dtype.hpp>
-#include <memprof/detail/error.hpp>
 
 #include <array>
 #include <cstdint>

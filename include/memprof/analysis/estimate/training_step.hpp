@@ -6,8 +6,8 @@
 #include <memprof/analysis/estimate/step_model.hpp>
 #include <memprof/analysis/estimate/step_recorder.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
-#include <memprof/trace/run_mode.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <c10/core/Allocator.h>
 #include <c10/core/DeviceType.h>
 

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <torch/version.h>
 
 #include <version>  // _GLIBCXX_USE_CXX11_ABI

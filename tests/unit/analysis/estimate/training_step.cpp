@@ -1,8 +1,8 @@
 #include <memprof/analysis/estimate/training_step.hpp>
 
-#include <memprof/trace/device_presets.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/contradictions.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <nano_gpt/corpus.hpp>
 #include <nano_gpt/one_step.hpp>

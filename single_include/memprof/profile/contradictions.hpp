@@ -1,0 +1,144 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Whether the numbers of a profile can be those of one run: a file may have been changed by hand, joined or damaged.
+
+namespace memprof {
+
+namespace detail {
+
+/// Collects what does not agree: of each rule the first place that breaks it.
+class contradiction_list {
+ public:
+  /// "`what``where` is `found`, but `rule` is `expected`".
+  void expect_equal(std::string_view what, std::int64_t found, std::string_view rule, std::int64_t expected,
+                    std::string_view where = {}) {
+    if (found != expected) add(what, where, " is " + std::to_string(found) + ", but ", rule, " is " + std::to_string(expected));
+  }
+  /// "`what``where` is `found`, less than `rule`, `least`".
+  void expect_at_least(std::string_view what, std::int64_t found, std::string_view rule, std::int64_t least,
+                       std::string_view where = {}) {
+    if (found < least) {
+      add(what, where, " is " + std::to_string(found) + ", less than ", rule, ", " + std::to_string(least));
+    }
+  }
+  void add(std::string_view what, std::string_view where, const std::string& relation, std::string_view rule,
+           const std::string& rest) {
+    std::string broken = std::string{what} + '\n' + std::string{rule};
+    if (std::find(broken_.begin(), broken_.end(), broken) != broken_.end()) return;
+    broken_.push_back(std::move(broken));
+    sentences_.push_back(std::string{what} + std::string{where} + relation + std::string{rule} + rest);
+  }
+
+  [[nodiscard]] std::vector<std::string> take() && { return std::move(sentences_); }
+
+ private:
+  std::vector<std::string> broken_;
+  std::vector<std::string> sentences_;
+};
+
+[[nodiscard]] inline std::int64_t bytes_of(const std::vector<owned_bytes>& rows) {
+  std::int64_t sum = 0;
+  for (const owned_bytes& row : rows) sum = add_saturating(sum, row.bytes);
+  return sum;
+}
+
+/// `where` says of which peak.
+inline void check_live_set(const live_set& live, const std::string& where, contradiction_list& found) {
+  if (!live.by_operation.empty()) {
+    found.expect_equal("the sum of live_at_peak.by_operation and its rest",
+                       add_saturating(bytes_of(live.by_operation), live.remaining_bytes), "live_at_peak.bytes", live.bytes,
+                       where);
+  }
+  if (!live.by_category.empty()) {
+    found.expect_equal("the sum of live_at_peak.by_category", bytes_of(live.by_category), "live_at_peak.bytes", live.bytes,
+                       where);
+  }
+  std::int64_t largest = 0;
+  for (const live_block& block : live.largest_blocks) largest = add_saturating(largest, block.bytes);
+  found.expect_at_least("live_at_peak.bytes", live.bytes, "the sum of its largest_blocks", largest, where);
+}
+
+/// Each segment goes on where the one before it ended; the first where nothing was live.
+inline void check_segment(const segment_usage& before, const segment_usage& usage, const std::string& where,
+                          contradiction_list& found) {
+  found.expect_equal("segment_change", usage.segment_change, "allocations - deallocations",
+                     subtract_saturating(usage.allocations, usage.deallocations), where);
+  found.expect_at_least("segment_peak", usage.segment_peak, "segment_change", usage.segment_change, where);
+  found.expect_equal("cumulative_current", usage.cumulative_current, "that of the segment before and segment_change",
+                     add_saturating(before.cumulative_current, usage.segment_change), where);
+  const std::int64_t reached = add_saturating(before.cumulative_current, usage.segment_peak);
+  found.expect_equal("cumulative_peak", usage.cumulative_peak, "the greatest live bytes so far",
+                     std::max(before.cumulative_peak, reached), where);
+  check_live_set(usage.live_at_peak, where, found);
+}
+
+inline void check_segments(const profile& of, const space_profile& space, contradiction_list& found) {
+  segment_usage before;
+  segment_usage sum;
+  for (std::size_t index = 0; index < space.segments.size(); ++index) {
+    const segment_usage& usage = space.segments[index];
+    const std::string where =
+        " of segment " + usage.segment + " (" + std::to_string(index + 1) + " of " + std::to_string(space.segments.size()) + ")";
+    check_segment(before, usage, where, found);
+    if (index < of.segments.size() && usage.segment != of.segments[index].name) {
+      found.add("the name", where, " is not ", "that in the list of segments", ", " + of.segments[index].name);
+    }
+    sum.allocations = add_saturating(sum.allocations, usage.allocations);
+    sum.deallocations = add_saturating(sum.deallocations, usage.deallocations);
+    sum.allocation_count = add_saturating(sum.allocation_count, usage.allocation_count);
+    sum.deallocation_count = add_saturating(sum.deallocation_count, usage.deallocation_count);
+    before = usage;
+  }
+  if (space.segments.empty()) return;
+  constexpr std::string_view last = "that of the last segment";
+  found.expect_equal("cumulative_peak", space.cumulative_peak, last, before.cumulative_peak);
+  found.expect_equal("cumulative_current", space.cumulative_current, last, before.cumulative_current);
+  constexpr std::string_view total = "the sum over the segments";
+  found.expect_equal("allocations", space.allocations, total, sum.allocations);
+  found.expect_equal("deallocations", space.deallocations, total, sum.deallocations);
+  found.expect_equal("allocation_count", space.allocation_count, total, sum.allocation_count);
+  found.expect_equal("deallocation_count", space.deallocation_count, total, sum.deallocation_count);
+}
+
+inline void check_totals(const space_profile& space, contradiction_list& found) {
+  found.expect_equal("cumulative_current", space.cumulative_current, "allocations - deallocations",
+                     subtract_saturating(space.allocations, space.deallocations));
+  found.expect_at_least("cumulative_peak", space.cumulative_peak, "cumulative_current", space.cumulative_current);
+  found.expect_equal("live_at_peak.bytes", space.live_at_peak.bytes, "cumulative_peak", space.cumulative_peak);
+  check_live_set(space.live_at_peak, " of the space", found);
+  const auto index = static_cast<std::size_t>(space.peak_segment);
+  if (space.peak_segment >= 0 && index < space.segments.size()) {
+    found.expect_equal("cumulative_peak of the segment that peak_segment names", space.segments[index].cumulative_peak,
+                       "that of the space", space.cumulative_peak);
+  }
+  std::int64_t highest = 0;
+  for (const timeline_point& point : space.timeline.points) highest = std::max(highest, point.peak);
+  if (!space.timeline.points.empty()) {
+    found.expect_equal("the greatest peak of the timeline", highest, "cumulative_peak", space.cumulative_peak);
+  }
+}
+
+}  // namespace detail
+
+/// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
+/// first place that breaks it. Empty for every profile that a capture made. `space` must be one of the profile's.
+[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
+  detail::contradiction_list found;
+  detail::check_totals(space, found);
+  detail::check_segments(of, space, found);
+  return std::move(found).take();
+}
+
+}  // namespace memprof

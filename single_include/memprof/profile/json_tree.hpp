@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/json_document.hpp>
+#include <memprof/profile/json_reader.hpp>
+
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// A small document in memory, for files that other programs define. An error names the byte of what is not JSON, and the key
+/// that comes twice; a document above 1 MiB, or nested deeper than 100 levels, is refused.
+[[nodiscard]] inline nlohmann::ordered_json parse_tree(std::string_view text, const document_source& source) {
+  constexpr std::size_t most_bytes = 1 << 20;
+  if (text.size() > most_bytes) {
+    raise_about_document(source, "it has " + std::to_string(text.size()) + " bytes, more than such a file may have (" +
+                                     std::to_string(most_bytes) + ")");
+  }
+  json_input input{text};
+  json_reader nothing{{}, source, {}, &input};
+  json_events events{.reader = &nothing};
+  if (!nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) {
+    raise_about_syntax(source, input, events);
+  }
+
+  std::vector<std::set<std::string>> open_objects;
+  const auto refuse_second_keys = [&](int, nlohmann::ordered_json::parse_event_t event, nlohmann::ordered_json& value) {
+    using kind = nlohmann::ordered_json::parse_event_t;
+    if (event == kind::object_start) open_objects.emplace_back();
+    if (event == kind::object_end) open_objects.pop_back();
+    if (event == kind::key && !open_objects.back().insert(value.get<std::string>()).second) {
+      raise_about_document(source, "the key " + value.dump() + " occurs twice in one object");
+    }
+    return true;
+  };
+  constexpr bool allow_exceptions = false;
+  return nlohmann::ordered_json::parse(text, refuse_second_keys, allow_exceptions);
+}
+
+}  // namespace memprof::detail

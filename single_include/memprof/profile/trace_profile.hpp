@@ -1,0 +1,26 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/trace/trace_file.hpp>
+
+#include <filesystem>
+
+namespace memprof {
+
+/// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
+[[nodiscard]] inline profile profile_of(const trace& source) {
+  trace_fold fold;
+  source.visit(fold);
+  return build_profile_of(fold);
+}
+
+/// The same of a trace in a file, with what was found of it in `status`. A file that is cut off or damaged gives the profile of
+/// what comes before, which is not `exact`. Raises an error as `read_trace` does.
+[[nodiscard]] inline profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
+  trace_fold fold;
+  status = read_trace(path, fold);
+  return build_profile_of(fold);
+}
+
+}  // namespace memprof

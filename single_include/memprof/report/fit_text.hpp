@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/analysis/estimate/fit_search.hpp>
+#include <memprof/report/estimate_text.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof {
+
+/// What was found for one way of training.
+struct fit_row {
+  std::string name;  ///< "all kept", "blocks recomputed"
+  fit_answer answer;
+};
+
+/// The greatest sizes that fit as a table, `size_name` being what is counted. GiB is 2^30 bytes.
+[[nodiscard]] inline std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name) {
+  std::vector<std::vector<std::string>> cells{
+      {"Activations", std::string{size_name}, "Peak GiB", "Reserved GiB", "One more: peak", "Reserved"}};
+  const std::string nothing = detail::right_aligned("-", 7);
+  const auto peak = [&](const step_need* need) { return need == nullptr ? nothing : detail::gibibytes(need->peak); };
+  const auto reserved = [&](const step_need* need) {
+    return need == nullptr || !need->reserved ? nothing : detail::gibibytes(*need->reserved);
+  };
+  for (const fit_row& row : rows) {
+    const bool fits = row.answer.size > 0;
+    const step_need* const at = fits ? &row.answer.need : nullptr;
+    const step_need* const above = !fits ? &row.answer.need : row.answer.one_more ? &*row.answer.one_more : nullptr;
+    cells.push_back(
+        {row.name, fits ? std::to_string(row.answer.size) : "none", peak(at), reserved(at), peak(above), reserved(above)});
+  }
+  return detail::aligned_table(cells);
+}
+
+}  // namespace memprof
