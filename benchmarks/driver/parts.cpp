@@ -64,6 +64,30 @@ void add_replay(const repetitions& runs, report& report, const std::string& vari
   report.results.push_back(row);
 }
 
+void add_trace(const repetitions& runs, report& report) {
+  result row;
+  row.name = "trace of a training, size of an event";
+  row.unit = "bytes";
+  row.measured = values(runs, "trace/encode/iterations:1/manual_time", "bytes_per_event");
+  row.on = median(row.measured);
+  row.goal = at_most(6);
+  report.results.push_back(row);
+  row.name = "trace of a training, to encode an event";
+  row.unit = "ns";
+  row.measured.clear();
+  for (const double rate : values(runs, "trace/encode/iterations:1/manual_time", "items_per_second"))
+    row.measured.push_back(1e9 / rate);
+  row.on = median(row.measured);
+  row.goal = at_most(8);
+  report.results.push_back(row);
+  row.name = "trace of a training, read and folded";
+  row.unit = "M events/s";
+  row.measured = values(runs, "trace/fold/iterations:1/manual_time", "items_per_second", 1e-6);
+  row.on = median(row.measured);
+  row.goal = at_least(30);
+  report.results.push_back(row);
+}
+
 void add_allocator_model(const repetitions& runs, report& report, const std::string& variant, const std::string& name) {
   result row;
   row.name = name;
@@ -85,6 +109,7 @@ void measure_parts(const plan& plan, report& report) {
   add_snapshot(runs, report);
   add_replay(runs, report, "lifo_like", "ledger replay, 100,000 live, LIFO-like", 50);
   add_replay(runs, report, "random", "ledger replay, 100,000 live, random", 25);
+  add_trace(runs, report);
   add_allocator_model(runs, report, "training", "caching allocator's model, training");
   add_allocator_model(runs, report, "expandable", "caching allocator's model, training, expandable segments");
   add_allocator_model(runs, report, "random", "caching allocator's model, 5,000 live, random");
