@@ -1,5 +1,5 @@
 #include <memprof/backend/torch.hpp>
-#include <memprof/backend/torch/cuda_trace.hpp>
+#include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/memprof.hpp>
 
 #include <torch/torch.h>

@@ -196,11 +196,11 @@ TEST_CASE("torch no_dispatch: sizes that depend on data are upper bounds, or the
   CHECK(a.masked_select(mask).numel() == 200);
   CHECK(a.index({mask}).numel() == 200);
   CHECK(std::get<0>(torch::_unique2(a, true, true, true)).numel() == 200);
-  memprof::torch_selected_fraction(0.25);
+  memprof::set_torch_selected_fraction(0.25);
   CHECK(a.nonzero().size(0) == 50);
   CHECK(a.index({mask}).numel() == 50);
-  memprof::torch_selected_fraction(1.0);
-  CHECK_THROWS_AS(memprof::torch_selected_fraction(1.5), memprof::error);
+  memprof::set_torch_selected_fraction(1.0);
+  CHECK_THROWS_AS(memprof::set_torch_selected_fraction(1.5), memprof::error);
   const memprof::profile profile = capture.profile();
   const auto* const nonzero = find(profile, "aten::nonzero");
   REQUIRE(nonzero != nullptr);
@@ -273,15 +273,16 @@ TEST_CASE("torch no_dispatch: an unknown operator is estimated by its schema, co
     auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
     const auto a = torch::ones({100});
     for (int call = 0; call < 3; ++call) CHECK(doubled_op.call(a).sizes() == a.sizes());
-    CHECK_THAT(fault_of([&] { (void)parts_op.call(a); }),
-               ContainsSubstring("memprof_tests::parts") && ContainsSubstring("memprof::torch_rule(\"memprof_tests::parts\""));
+    CHECK_THAT(
+        fault_of([&] { (void)parts_op.call(a); }),
+        ContainsSubstring("memprof_tests::parts") && ContainsSubstring("memprof::register_torch_rule(\"memprof_tests::parts\""));
     const memprof::profile profile = capture.profile();
     REQUIRE(profile.approximations.size() == 1);
     CHECK(profile.approximations[0].name == "memprof_tests::doubled");
     CHECK(profile.approximations[0].count == 3);
     CHECK(profile.approximations[0].bytes == 3 * 400);
   }
-  memprof::torch_rule("memprof_tests::doubled", [](memprof::torch_call& call) {
+  memprof::register_torch_rule("memprof_tests::doubled", [](memprof::torch_call& call) {
     call.returns(call.empty({2, call.tensor(0).numel()}, call.tensor(0), torch::kDouble));
   });
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();

@@ -1,7 +1,7 @@
 #include "recorded_events.hpp"
 
 #include <memprof/backend/torch.hpp>
-#include <memprof/backend/torch/onednn_lstm.hpp>
+#include <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 
 #include <torch/torch.h>

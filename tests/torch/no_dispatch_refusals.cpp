@@ -48,7 +48,7 @@ TEST_CASE("torch no_dispatch refusals: what changes the layout or the bits of a 
   const at::Tensor dense = torch::ones({4, 4});
   const std::string quantized = fault_of([&] { (void)torch::quantize_per_tensor(dense, 0.1, 0, torch::kQInt8); });
   CHECK_THAT(quantized, ContainsSubstring("nothing is known of the results of 'aten::quantize_per_tensor'") &&
-                            ContainsSubstring("memprof::torch_rule(\"aten::quantize_per_tensor\""));
+                            ContainsSubstring("memprof::register_torch_rule(\"aten::quantize_per_tensor\""));
   CHECK_THAT(fault_of([&] { (void)dense.to_sparse(); }), ContainsSubstring("nothing is known of the results of 'aten::"));
   CHECK_THAT(fault_of([&] { (void)dense.to_mkldnn(); }),
              ContainsSubstring("nothing is known of the results of 'aten::to_mkldnn'"));

@@ -9,10 +9,10 @@
 
 #include <memprof/backend/torch/version.hpp>
 
-#include <memprof/backend/torch/module_annotation.hpp>
-#include <memprof/backend/torch/optimizer_annotation.hpp>
-#include <memprof/backend/torch/tensor_annotation.hpp>
-#include <memprof/backend/torch/track_pytorch_ops.hpp>
+#include <memprof/backend/torch/capture/module_annotation.hpp>
+#include <memprof/backend/torch/capture/optimizer_annotation.hpp>
+#include <memprof/backend/torch/capture/tensor_annotation.hpp>
+#include <memprof/backend/torch/capture/track_pytorch_ops.hpp>
 #include <memprof/config.hpp>
 #include <memprof/core/event_sink.hpp>
 #include <memprof/profile/profile.hpp>
@@ -21,11 +21,11 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/cpu_allocator.hpp>
-#include <memprof/backend/torch/device_times.hpp>
-#include <memprof/backend/torch/forward_scopes.hpp>
-#include <memprof/backend/torch/operator_scopes.hpp>
-#include <memprof/backend/torch/operator_table.hpp>
+#include <memprof/backend/torch/capture/cpu_allocator.hpp>
+#include <memprof/backend/torch/capture/device_times.hpp>
+#include <memprof/backend/torch/capture/forward_scopes.hpp>
+#include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/capture/session.hpp>
 #endif
 

@@ -13,7 +13,7 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/cuda_trace.hpp>
+#include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/core/recorder.hpp>
 

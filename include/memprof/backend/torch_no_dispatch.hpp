@@ -7,7 +7,7 @@
 
 #include <memprof/backend/torch/version.hpp>
 
-#include <memprof/backend/torch/torch_call.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/capture/capture.hpp>
 #include <memprof/config.hpp>
 #include <memprof/core/event_sink.hpp>
@@ -16,12 +16,12 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/claimed_cuda.hpp>
-#include <memprof/backend/torch/operator_plans.hpp>
-#include <memprof/backend/torch/operator_scopes.hpp>
-#include <memprof/backend/torch/rule_table.hpp>
-#include <memprof/backend/torch/simulated_dispatch.hpp>
-#include <memprof/backend/torch/simulation.hpp>
+#include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/rules/rule_table.hpp>
+#include <memprof/backend/torch/simulation/dispatch.hpp>
+#include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/simulation.hpp>
 #include <memprof/detail/error.hpp>
 
 #include <string>
@@ -46,17 +46,17 @@ class [[nodiscard]] real_scope {
 };
 
 /// Tells what a call of the operator `name` makes, with its overload if it has one, as in "aten::add.Tensor":
-/// `torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
+/// `register_torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
 /// Holds for the process, in place of any rule there is. Thread-safe.
-inline void torch_rule(std::string_view name, torch_rule_function rule) {
+inline void register_torch_rule(std::string_view name, torch_rule_function rule) {
   detail::all_operator_plans().set_rule(name, std::move(rule));
 }
 
 /// What part of the elements operators like `nonzero`, `masked_select` and `unique` select, where the data decides: 0 to 1. 1, an
 /// upper bound, unless told. Throws `memprof::error` outside of that.
-inline void torch_selected_fraction(double fraction) {
+inline void set_torch_selected_fraction(double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
-    detail::raise("torch_selected_fraction: " + std::to_string(fraction) + " is no fraction; use 0 to 1");
+    detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " is no fraction; use 0 to 1");
   }
   detail::selected_fraction.store(fraction, std::memory_order_relaxed);
 }
@@ -107,8 +107,8 @@ class [[nodiscard]] real_scope {
 };
 
 template <class Rule>
-void torch_rule(std::string_view, Rule&&) noexcept {}
-inline void torch_selected_fraction(double) noexcept {}
+void register_torch_rule(std::string_view, Rule&&) noexcept {}
+inline void set_torch_selected_fraction(double) noexcept {}
 
 class torch_no_dispatch {
  public:
