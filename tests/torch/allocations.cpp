@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -15,7 +16,7 @@
 
 namespace {
 
-memprof::capture_guard begin() { return memprof::begin_capture<memprof::torch_allocations>(); }
+memprof::capture_guard begin() { return begin_torch_allocations(); }
 
 }  // namespace
 

@@ -1,3 +1,5 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/memprof.hpp>
@@ -116,7 +118,7 @@ TEST_CASE("torch cuda trace: what says nothing of blocks changes nothing, nor do
 
 TEST_CASE("torch cuda trace: a block belongs to the operator that allocates it, and may be annotated") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     RECORD_USER_SCOPE("model");
     trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 100, nullptr});
@@ -186,7 +188,7 @@ TEST_CASE("torch cuda trace: streams whose names meet in one place of the cache 
 
 TEST_CASE("torch cuda trace: an out-of-memory event tells the operator, what was asked for, and what was free") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   trace.record(trace_entry{trace_entry::SEGMENT_ALLOC, 0, 0x10000000, 20 * megabyte, nullptr});
   trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 7 * megabyte, nullptr});
   {
@@ -207,7 +209,7 @@ TEST_CASE("torch cuda trace: an out-of-memory event tells the operator, what was
 
 TEST_CASE("torch cuda trace: track_pytorch_ops counts the bytes of a device apart from those of the CPU") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     RECORD_USER_SCOPE("outer");

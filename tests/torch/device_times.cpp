@@ -1,3 +1,5 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
 
@@ -72,7 +74,7 @@ const memprof::pytorch_operation* find(const memprof::profile& profile, std::str
 memprof::profile counted() {
   const at::Tensor input = at::ones({2, 8});
   const at::Tensor weight = at::ones({4, 8});
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     for (int count = 0; count < 2; ++count) (void)at::mm(input, weight.t());
@@ -115,13 +117,13 @@ TEST_CASE("pytorch operations: times that the device refuses are counted as miss
 TEST_CASE("pytorch operations: times that an earlier capture did not ask for are not missing in the next") {
   const with_device device{false, true};
   {
-    auto earlier = memprof::begin_capture<memprof::torch_backend>();
+    auto earlier = begin_torch();
     auto ops = memprof::track_pytorch_ops();
     (void)at::ones({2});
     earlier.release();
   }
   memprof::clear();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   CHECK(capture.profile().pytorch_operations.empty());
 }
 

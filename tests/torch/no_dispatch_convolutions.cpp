@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "recorded_events.hpp"
 
 #include <memprof/backend/torch_no_dispatch.hpp>
@@ -53,7 +54,7 @@ TEST_CASE("torch no_dispatch: convolutions hold the copies that oneDNN's kernels
     allocations.start();
     run(chosen);
     const auto real = recorded::totals_of(recorded::without_scalars(allocations.stop()));
-    auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+    auto capture = begin_no_dispatch();
     recorded::capture_events events{"cpu"};
     run(chosen);
     const auto simulated = recorded::totals_of(recorded::without_scalars(events.so_far()));

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "recorded_events.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -85,7 +86,7 @@ both_runs run_both(Run run) {
   allocations.start();
   run();
   result.real = recorded::without_scalars(allocations.stop());
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   recorded::capture_events events{"cpu"};
   run();
   result.simulated = recorded::without_scalars(events.so_far());
@@ -157,7 +158,7 @@ TEST_CASE(
 
 TEST_CASE("torch no_dispatch: of recurrent layers libtorch gives oneDNN the LSTM alone") {
   const auto is_given = [](auto module) {
-    auto capture = memprof::begin_capture<memprof::torch_backend>();
+    auto capture = begin_torch();
     (void)module->forward(torch::ones({6, 5, 24}));
     capture.end();
     const auto& operations = capture.profile().operations;

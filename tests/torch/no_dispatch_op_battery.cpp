@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "op_battery.hpp"
 
 #include <catch2/catch_test_macros.hpp>
@@ -62,7 +63,7 @@ TEST_CASE("torch no_dispatch: single operators hold and peak as their kernels do
 }
 
 TEST_CASE("torch no_dispatch: single operators run on a claimed CUDA device") {
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>({.device = {"cuda"}});
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
   for (const battery::op_case& chosen : battery::all_cases()) {
     INFO(chosen.name);
     battery::tensors inputs;

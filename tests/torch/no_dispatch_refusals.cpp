@@ -1,3 +1,6 @@
+#include "captures.hpp"
+#include "fault_of.hpp"
+
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/memprof.hpp>
 
@@ -13,24 +16,9 @@ using Catch::Matchers::ContainsSubstring;
 
 // Tensors that the simulation cannot stand for: never a wrong number, but a message with what to do.
 
-namespace {
-
-/// The text of the `c10::Error` that `run` throws.
-template <class Run>
-std::string fault_of(Run run) {
-  try {
-    run();
-  } catch (const c10::Error& thrown) {
-    return thrown.what_without_backtrace();
-  }
-  return "";
-}
-
-}  // namespace
-
 TEST_CASE("torch no_dispatch refusals: sparse tensors are refused where they are made and where they are used") {
   const at::Tensor from_before = torch::eye(4).to_sparse();
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   const at::Tensor dense = torch::ones({4, 4});
   const auto check = [](const std::string& said) {
     CHECK_THAT(said, ContainsSubstring("a tensor of layout Sparse has no storage that could be counted") &&
@@ -44,7 +32,7 @@ TEST_CASE("torch no_dispatch refusals: sparse tensors are refused where they are
 }
 
 TEST_CASE("torch no_dispatch refusals: what changes the layout or the bits of a tensor is not estimated, and takes a rule") {
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   const at::Tensor dense = torch::ones({4, 4});
   const std::string quantized = fault_of([&] { (void)torch::quantize_per_tensor(dense, 0.1, 0, torch::kQInt8); });
   CHECK_THAT(quantized, ContainsSubstring("nothing is known of the results of 'aten::quantize_per_tensor'") &&
@@ -57,7 +45,7 @@ TEST_CASE("torch no_dispatch refusals: what changes the layout or the bits of a 
 }
 
 TEST_CASE("torch no_dispatch refusals: every strided type of number has its size") {
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   const at::Tensor complex = torch::ones({10}, torch::kComplexDouble);
   CHECK(capture.profile().space("cpu").cumulative_current == 160);
   const at::Tensor narrow = torch::ones({10}).to(torch::kFloat8_e4m3fn);

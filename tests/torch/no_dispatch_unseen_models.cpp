@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "recorded_events.hpp"
 #include "unseen_models.hpp"
 
@@ -64,7 +65,7 @@ std::vector<comparison> compare_all() {
     allocations.start();
     chosen.train();
     const auto real = recorded::totals_of(recorded::without_scalars(allocations.stop()));
-    auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+    auto capture = begin_no_dispatch();
     recorded::capture_events events{"cpu"};
     chosen.train();
     const auto simulated = recorded::totals_of(recorded::without_scalars(events.so_far()));

@@ -1,4 +1,5 @@
 #include "op_battery.hpp"
+#include "captures.hpp"
 
 #include "op_cases.hpp"
 
@@ -38,7 +39,7 @@ outcome run_real(const op_case& chosen, bool has_backward) {
 }
 
 outcome run_simulated(const op_case& chosen, bool has_backward) {
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   recorded::capture_events events{"cpu"};
   outcome result = run_case(chosen, has_backward, [&] { return events.so_far(); });
   for (const auto& row : capture.profile().approximations) {

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -16,7 +17,7 @@
 
 namespace {
 
-memprof::capture_guard begin() { return memprof::begin_capture<memprof::torch_backend>(); }
+memprof::capture_guard begin() { return begin_torch(); }
 
 std::int64_t self_allocated(const memprof::profile& profile, std::string_view path) {
   const memprof::operation_profile* const found = profile.find_operation(path);
@@ -218,7 +219,7 @@ TEST_CASE("torch operations: more nested operators than are kept belong to the i
 }
 
 TEST_CASE("torch operations: torch_allocations counts without them") {
-  auto capture = memprof::begin_capture<memprof::torch_allocations>();
+  auto capture = begin_torch_allocations();
   auto scope = memprof::track_operation<"mine">();
   const at::Tensor tensor = at::ones({4});
   capture.end();
@@ -255,7 +256,7 @@ TEST_CASE("torch operations: an asynchronous operator opens no scope, which its 
   };
   for (int count = 0; count < 200; ++count) communicate();
   const at::Tensor after = at::empty({10});
-  CHECK(memprof::detail::this_torch_thread.open_count == 0);
+  CHECK(memprof::detail::this_torch_thread()->open_count == 0);
   CHECK(memprof::detail::innermost_scope() == 0);
   CHECK(self_allocated(capture.profile(), "aten::empty") == 40);
   CHECK(capture.profile().find_operation("gloo:all_reduce") == nullptr);

@@ -1,3 +1,5 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
 
@@ -14,7 +16,7 @@
 
 namespace {
 
-memprof::capture_guard begin() { return memprof::begin_capture<memprof::torch_backend>(); }
+memprof::capture_guard begin() { return begin_torch(); }
 
 const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
   for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
@@ -146,7 +148,7 @@ TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes,
   auto function = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
   function->_setAsync();
   function->before("gloo:all_reduce");
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const c10::DataPtr meanwhile = memory_of_no_operator(1000);
   std::thread{[&] { function.reset(); }}.join();
   const c10::DataPtr after = memory_of_no_operator(1000);
@@ -166,7 +168,7 @@ TEST_CASE("pytorch operations: operators of one thread may end in the order in w
   first.reset();
   const c10::DataPtr of_second_too = memory_of_no_operator(30);
   second.reset();
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const c10::DataPtr of_none = memory_of_no_operator(4);
   const memprof::pytorch_operation* const outer = find(capture.profile(), "first", "");
   REQUIRE(outer != nullptr);
@@ -185,7 +187,7 @@ TEST_CASE("pytorch operations: an operator that another thread ends has the memo
   std::thread{[&] { moved.reset(); }}.join();
   const c10::DataPtr of_outer = memory_of_no_operator(200);
   outer.reset();
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const memprof::pytorch_operation* row = find(capture.profile(), "moved", "");
   REQUIRE(row != nullptr);
   CHECK(row->cpu_memory == 1000);

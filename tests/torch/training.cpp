@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -62,19 +63,19 @@ bool are_equal(const std::vector<at::Tensor>& left, const std::vector<at::Tensor
 
 TEST_CASE("torch training: its result is the same bit by bit with and without a capture") {
   const std::vector<at::Tensor> plain = train(watched::no);
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   auto ops = memprof::track_pytorch_ops();
   CHECK(are_equal(train(watched::yes), plain));
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
 
 TEST_CASE("torch training: annotations and operations change nothing of what is allocated") {
-  auto counting = memprof::begin_capture<memprof::torch_allocations>();
+  auto counting = begin_torch_allocations();
   { const auto result = train(watched::no); }
   counting.end();
   const memprof::space_profile bare = counting.profile().space("cpu");
 
-  auto everything = memprof::begin_capture<memprof::torch_backend>();
+  auto everything = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     const auto result = train(watched::yes);
@@ -89,7 +90,7 @@ TEST_CASE("torch training: annotations and operations change nothing of what is 
 }
 
 TEST_CASE("torch training: the self bytes of PyTorch's operators and of the operations agree") {
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     const auto result = train(watched::yes);

@@ -49,14 +49,14 @@ class torch_allocations {
   void attach(event_sink&) {
     detail::process_operator_table().begin(detail::active_session());
     detail::process_device_times().begin_capture();
-    detail::torch_cpu_allocator::instance().begin();  // the last that may throw: nothing need be undone
+    detail::begin_recording_tensors();  // the last that may throw, so nothing needs undoing
   }
-  void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
+  void detach() noexcept { detail::end_recording_tensors(); }
 
   void describe(profile& result) const {
     detail::process_device_times().tell(detail::process_operator_table());
     detail::process_operator_table().describe(result);
-    if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
+    if (detail::torch_cpu_allocator::instance().unreported_blocks() != 0) result.exact = false;
   }
 };
 

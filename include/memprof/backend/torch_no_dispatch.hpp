@@ -56,7 +56,7 @@ inline void register_torch_rule(std::string_view name, torch_rule_function rule)
 /// upper bound, unless told. Throws `memprof::error` outside of that.
 inline void set_torch_selected_fraction(double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
-    detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " is no fraction; use 0 to 1");
+    detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");
   }
   detail::selected_fraction.store(fraction, std::memory_order_relaxed);
 }
@@ -89,6 +89,7 @@ class torch_no_dispatch {
   void describe(profile& result) const {
     result.mode = run_mode::no_dispatch;
     result.approximations = detail::all_operator_plans().estimates();
+    detail::unknown_reads::instance().append_rows(result.approximations, detail::text_of_known_label);
   }
 
  private:

@@ -101,19 +101,19 @@ class cuda_trace {
   }
 
   static void record_block(const device_spaces& spaces, const void* address, std::size_t bytes, stream_pool where) noexcept {
-    torch_thread& self = this_torch_thread;
-    const optional_category told = category_in_graph(self, address);
-    event_sink{}.allocate_on_stream(spaces.allocated, address, bytes, where, told);
+    torch_thread* const self = this_torch_thread();
+    const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
+    event_sink{}.allocate_on_stream(spaces.allocated, address, bytes, where, category);
     record_allocation(spaces.active.id(), address, bytes);
-    count_on_device(self, static_cast<std::int64_t>(bytes));
+    if (self != nullptr) count_on_device(*self, static_cast<std::int64_t>(bytes));
   }
 
   static void record_end_of_block(const device_spaces& spaces, const void* address, std::size_t bytes,
                                   stream_pool where) noexcept {
-    torch_thread& self = this_torch_thread;
-    forget_undecided(self, address);
+    torch_thread* const self = this_torch_thread();
+    if (self != nullptr) forget_undecided(*self, address);
     event_sink{}.deallocate_on_stream(spaces.allocated, address, where, bytes);
-    count_on_device(self, -static_cast<std::int64_t>(bytes));
+    if (self != nullptr) count_on_device(*self, -static_cast<std::int64_t>(bytes));
   }
 
   std::array<std::optional<device_spaces>, max_devices> devices_{};

@@ -13,12 +13,18 @@
 
 namespace memprof::detail {
 
-/// The text of a label, which stays where it is. Takes the registry's lock.
+/// The text of a label, which stays where it is. Under the registry's lock.
+[[nodiscard]] inline std::string_view text_of_known_label(label id) noexcept {
+  const registry& shared = abi_1::process_registry;
+  return shared.labels == nullptr ? std::string_view{} : shared.labels->text(id);
+}
+
+/// The same without the lock, which it takes.
 [[nodiscard]] inline std::string_view text_of_label(label id) noexcept {
   registry& shared = abi_1::process_registry;
   const activity_guard hidden{abi_1::this_thread, activity::internal};
   const lock_guard lock{shared.lock};
-  return shared.labels == nullptr ? std::string_view{} : shared.labels->text(id);
+  return text_of_known_label(id);
 }
 
 /// The label of an operator's name. The names of registered operators stay at one address, so that one comparison finds them.

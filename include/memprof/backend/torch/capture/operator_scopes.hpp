@@ -90,7 +90,7 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
   [[nodiscard]] shared_end& end() const noexcept { return *end_; }
   /// False, and nothing is told, on that thread.
   [[nodiscard]] bool tell_from_elsewhere() const noexcept {
-    if (thread_ == &this_torch_thread) return false;
+    if (thread_ == this_torch_thread()) return false;
     end_->tell();
     return true;
   }
@@ -125,7 +125,9 @@ class operator_scopes {
     if (function.isAsync()) return nullptr;
     // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
     const std::uint32_t capture = abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-    torch_thread& self = this_torch_thread;
+    torch_thread* const thread = this_torch_thread();
+    if (thread == nullptr) return nullptr;
+    torch_thread& self = *thread;
     close_ended_elsewhere(self);
     if (capture == 0 || self.open_count == torch_thread::max_open || !is_outside(abi_1::this_thread)) return nullptr;
     switch (function.scope()) {
@@ -193,7 +195,9 @@ class operator_scopes {
 
   static void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
     if (context != nullptr && static_cast<const user_scope_context*>(context)->tell_from_elsewhere()) return;
-    torch_thread& self = this_torch_thread;
+    torch_thread* const thread = this_torch_thread();
+    if (thread == nullptr) return;
+    torch_thread& self = *thread;
     std::uint32_t kept = self.open_count;
     while (kept != 0 && self.open[kept - 1].function != &function) --kept;
     if (kept == 0) return;  // it began unseen

@@ -95,7 +95,7 @@ inline namespace enabled {
 class [[nodiscard]] optimizer_annotation {
  public:
   explicit optimizer_annotation(const torch::optim::Optimizer& optimizer)
-      : optimizer_(optimizer), thread_(&detail::this_torch_thread) {
+      : optimizer_(optimizer), thread_(detail::this_torch_thread()) {
     annotate_new_states();
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
     next_ = detail::process_awaited_optimizers.first;
@@ -129,7 +129,7 @@ class [[nodiscard]] optimizer_annotation {
   static void look_at_all() {
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
     for (optimizer_annotation* each = detail::process_awaited_optimizers.first; each != nullptr; each = each->next_) {
-      if (each->thread_ == &detail::this_torch_thread) each->look();
+      if (each->thread_ == detail::this_torch_thread()) each->look();
     }
   }
 

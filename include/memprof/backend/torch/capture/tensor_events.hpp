@@ -67,19 +67,27 @@ inline void decide_category(torch_thread& self) noexcept {
   self.graph_operator = 0;
 }
 
-/// To be called after the block was allocated.
-inline void record_tensor_allocation(const void* address, std::size_t bytes) noexcept {
-  torch_thread& self = this_torch_thread;
-  record_allocation(cpu_space, address, bytes, category_in_graph(self, address).tag());
-  count_allocation(self, address, bytes);
+/// To be called after the block was allocated, in whatever space.
+inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
+  torch_thread* const self = this_torch_thread();
+  if (self == nullptr) return record_allocation(space, address, bytes);
+  record_allocation(space, address, bytes, category_in_graph(*self, address).tag());
+  if (space == cpu_space)
+    count_allocation(*self, address, bytes);
+  else
+    count_on_device(*self, static_cast<std::int64_t>(bytes));
 }
 
-/// To be called before the block is freed. Its size is what the ledger remembers.
-inline void record_tensor_deallocation(const void* address) noexcept {
-  torch_thread& self = this_torch_thread;
-  count_deallocation(self, address);
-  forget_undecided(self, address);
-  record_deallocation(cpu_space, address, 0);
+/// To be called before the block is freed. A size of 0 is what the ledger remembers; a device's allocator knows it.
+inline void record_tensor_deallocation(const void* address, std::size_t bytes = 0, std::uint8_t space = cpu_space) noexcept {
+  if (torch_thread* const self = this_torch_thread()) {
+    if (space == cpu_space)
+      count_deallocation(*self, address);
+    else
+      count_on_device(*self, -static_cast<std::int64_t>(bytes));
+    forget_undecided(*self, address);
+  }
+  record_deallocation(space, address, bytes);
 }
 
 }  // namespace memprof::detail

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <memprof/core/label.hpp>
+#include <memprof/detail/spin_lock.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 
 namespace memprof::detail {
 
@@ -21,7 +23,7 @@ struct open_operator {
   shared_end* end;         ///< null: it ends on this thread
 };
 
-/// What the hooks of libtorch keep for one thread. It has no destructor, so that operators may still run while the thread ends.
+/// What the hooks of libtorch keep for one thread.
 struct torch_thread {
   static constexpr std::size_t max_open = 128;  ///< operators further in belong to the innermost that is kept
   static constexpr std::size_t max_undecided = 8;
@@ -49,11 +51,74 @@ struct torch_thread {
   const void* undecided[max_undecided];
 
   pytorch_operator_call* call;  ///< innermost operator that `track_pytorch_ops` counts
+  torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
   known_gradients gradients[cached_gradients];  ///< by the scope's label
 };
 
-inline constinit thread_local torch_thread this_torch_thread{};
+/// Objects of threads that have ended, for the next ones. They are on the heap because a module that is loaded at run time takes
+/// thread-local storage from a scarce reserve, and they are some KiB.
+struct parked_torch_threads {
+  spin_lock lock;
+  torch_thread* first = nullptr;
+
+  /// All zero; null if the system has no memory.
+  [[nodiscard]] torch_thread* take() noexcept {
+    torch_thread* taken = nullptr;
+    {
+      const lock_guard guard{lock};
+      if (first == nullptr) return static_cast<torch_thread*>(std::calloc(1, sizeof(torch_thread)));
+      taken = first;
+      first = taken->next_parked;
+    }
+    *taken = {};
+    return taken;
+  }
+  void park(torch_thread& ended) noexcept {
+    const lock_guard guard{lock};
+    ended.next_parked = first;
+    first = &ended;
+  }
+};
+inline constinit parked_torch_threads process_parked_torch_threads{};
+
+/// The thread's own object, from its first use to its end.
+struct torch_thread_slot {
+  torch_thread* thread = nullptr;
+  bool has_ended = false;
+};
+inline constinit thread_local torch_thread_slot this_torch_thread_slot{};
+
+/// Parks the object when the thread ends, unless an operator is still open on it.
+struct torch_thread_exit {
+  torch_thread_slot* slot = nullptr;
+  torch_thread_exit() = default;
+  torch_thread_exit(const torch_thread_exit&) = delete;
+  torch_thread_exit& operator=(const torch_thread_exit&) = delete;
+  ~torch_thread_exit() {
+    if (slot == nullptr) return;
+    slot->has_ended = true;
+    torch_thread* const ended = slot->thread;
+    if (ended == nullptr || ended->open_count != 0 || ended->call != nullptr) return;
+    slot->thread = nullptr;
+    process_parked_torch_threads.park(*ended);
+  }
+};
+
+[[gnu::cold, gnu::noinline]] inline torch_thread* begin_torch_thread() noexcept {
+  torch_thread_slot& slot = this_torch_thread_slot;
+  if (slot.has_ended) return nullptr;
+  slot.thread = process_parked_torch_threads.take();
+  thread_local torch_thread_exit at_exit;
+  at_exit.slot = &slot;
+  return slot.thread;
+}
+
+/// Null where a thread's last destructors run, and if the system has no memory: what happens then belongs to no operator.
+[[nodiscard]] inline torch_thread* this_torch_thread() noexcept {
+  torch_thread* const known = this_torch_thread_slot.thread;
+  return known != nullptr ? known : begin_torch_thread();
+}
 
 }  // namespace memprof::detail

@@ -37,8 +37,8 @@ namespace detail {
 class pytorch_operator_context final : public at::ObserverContext, public memory_from_malloc {
  public:
   /// An asynchronous operator tells its time alone: what its thread allocates until it ends is not its own.
-  pytorch_operator_context(std::uint32_t capture, operator_key key, bool is_asynchronous)
-      : capture_(capture), key_(std::move(key)), thread_(&this_torch_thread) {
+  pytorch_operator_context(std::uint32_t capture, operator_key key, torch_thread& thread, bool is_asynchronous)
+      : capture_(capture), key_(std::move(key)), thread_(&thread) {
     if (!is_asynchronous) {
       call_ = new pytorch_operator_call;
       call_->outer = innermost_call(*thread_);
@@ -58,7 +58,7 @@ class pytorch_operator_context final : public at::ObserverContext, public memory
     const std::int64_t time_ns = monotonic_ns() - begin_ns_;
     const operator_memory self_memory = call_ == nullptr ? operator_memory{} : call_->memory();
     if (pytorch_operator_call* const ended = std::exchange(call_, nullptr)) {
-      if (thread_ == &this_torch_thread) unlink_call(*thread_, *ended);
+      if (thread_ == this_torch_thread()) unlink_call(*thread_, *ended);
       ended->release();
     }
     process_operator_table().add(capture_, key_, time_ns, self_memory);
@@ -152,9 +152,11 @@ class operator_counter {
   static std::unique_ptr<at::ObserverContext> begin_call(const at::RecordFunction& function) {
     const std::uint32_t capture = active_session();
     if (capture == 0 || !is_outside(abi_1::this_thread)) return nullptr;
+    torch_thread* const self = this_torch_thread();
+    if (self == nullptr) return nullptr;
     const nested_allocation hidden;
-    operator_key key{operator_label(this_torch_thread, function.name()), shapes_of_inputs(function)};
-    return std::make_unique<pytorch_operator_context>(capture, std::move(key), function.isAsync());
+    operator_key key{operator_label(*self, function.name()), shapes_of_inputs(function)};
+    return std::make_unique<pytorch_operator_context>(capture, std::move(key), *self, function.isAsync());
   }
 
   static void end_call(const at::RecordFunction&, at::ObserverContext* context) {

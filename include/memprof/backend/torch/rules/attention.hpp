@@ -41,7 +41,7 @@ struct score_tile {
 /// What the CPU's kernel makes: the output, and the logarithms of the sums of each row.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
-  at::Tensor output = with_exchanged_heads(query);
+  at::Tensor output = torch_call::empty_like(query);
   at::Tensor logsumexp =
       torch_call::transposed(torch_call::empty({query.size(0), query.size(2), query.size(1)}, query, sums), 1, 2);
   // Each thread has the scores of one tile, their maxima and sums, and the tile's output.
@@ -63,11 +63,10 @@ inline void flash_attention_for_cpu_rule(torch_call& call) {
 inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   const at::Tensor query = call.tensor(1);
   const at::ScalarType sums = accumulation_type(query.scalar_type());
-  at::Tensor gradient = call.tensor(0);
-  if (gradient.stride(3) != 1) gradient = with_exchanged_heads(gradient);
   at::Tensor of_query = with_exchanged_heads(query);
   at::Tensor of_key = with_exchanged_heads(call.tensor(2));
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
+  const at::Tensor gradient = torch_call::contiguous(torch_call::transposed(call.tensor(0), 1, 2));
   // Each thread has the scores of one tile and their gradients, and a sum for each row.
   const auto [rows, columns] = score_tile_of(query, call.tensor(2));
   const std::int64_t threads = at::get_num_threads();

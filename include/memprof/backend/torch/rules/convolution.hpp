@@ -13,7 +13,7 @@
 #include <vector>
 
 /// @file
-/// Convolution, pooling and resampling of images. Sizes are (batch, channels, space...).
+/// Convolution, and the columns that it can be made of. Sizes are (batch, channels, space...).
 
 namespace memprof::detail {
 
@@ -69,6 +69,7 @@ inline constexpr const char* convolution_cause =
 inline void convolution_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor weight = call.tensor(1);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
   const bool is_transposed = call.flag(6);
   const auto stride = call.integers(3);
   const auto padding = call.integers(4);
@@ -116,6 +117,7 @@ inline void convolution_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor input = call.tensor(1);
   const at::Tensor weight = call.tensor(2);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
   const c10::MemoryFormat format = input.suggest_memory_format();
   const at::Tensor contiguous_gradient = torch_call::contiguous(gradient, format);
   at::Tensor of_input;
@@ -134,91 +136,6 @@ inline void convolution_backward_rule(torch_call& call) {
   if (call.wants(10, 1)) of_weight = torch_call::in_format(weight.sizes(), weight, format);
   if (call.wants(10, 2)) of_bias = torch_call::empty({gradient.size(1)}, gradient);
   call.returns(std::move(of_input), std::move(of_weight), std::move(of_bias));
-}
-
-/// `input` with other sizes of space.
-[[nodiscard]] inline at::Tensor with_space(const at::Tensor& input, const std::vector<std::int64_t>& space) {
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  const std::size_t first = sizes.size() - space.size();
-  for (std::size_t index = 0; index < space.size(); ++index) sizes[first + index] = space[index];
-  return torch_call::in_format(sizes, input, input.suggest_memory_format());
-}
-
-/// (self, output_size)
-inline void adaptive_pool_rule(torch_call& call) { call.returns(with_space(call.tensor(0), call.integers(1))); }
-/// (grad_output, self)
-inline void adaptive_pool_backward_rule(torch_call& call) {
-  at::Tensor of_input = torch_call::empty_like(call.tensor(1));
-  const at::Tensor contiguous = torch_call::contiguous(call.tensor(0));
-  call.returns(std::move(of_input));
-}
-
-/// (grad_output, ...) with a shape function that tells the result alone.
-inline void image_backward_rule(torch_call& call) {
-  const at::Tensor gradient = call.tensor(0);
-  const c10::MemoryFormat format = gradient.suggest_memory_format();
-  call.run_meta_kernel();
-  const at::Tensor contiguous = torch_call::contiguous(gradient, format);
-}
-
-/// (self, output_size, ...) with a shape function that tells the result alone.
-inline void upsample_rule(torch_call& call) {
-  const at::Tensor input = call.tensor(0);
-  call.run_meta_kernel();
-  if (torch_call::is_on_cuda(input) || input.is_contiguous(c10::MemoryFormat::ChannelsLast)) return;
-  const at::Tensor& result = call.stack().back().toTensor();
-  const at::Tensor input_copy = torch_call::in_format(input.sizes(), input, c10::MemoryFormat::ChannelsLast);
-  const at::Tensor result_copy = torch_call::in_format(result.sizes(), result, c10::MemoryFormat::ChannelsLast);
-  call.approximate("with few channels or many threads the kernel needs no copies with the channels last");
-}
-
-/// (input, grid, ...), with grid (batch, height, width, 2)
-inline void grid_sampler_rule(torch_call& call) {
-  const at::Tensor grid = call.tensor(1);
-  call.returns(with_space(call.tensor(0), {grid.sizes().begin() + 1, grid.sizes().end() - 1}));
-}
-/// (grad_output, input, grid, ..., output_mask) -> gradients of input and grid
-inline void grid_sampler_backward_rule(torch_call& call) {
-  at::Tensor of_input;
-  if (call.wants(call.size() - 1, 0)) of_input = torch_call::empty_like(call.tensor(1));
-  at::Tensor of_grid = torch_call::empty(call.tensor(2).sizes(), call.tensor(2));
-  const at::Tensor contiguous = torch_call::contiguous(call.tensor(0));
-  call.returns(std::move(of_input), std::move(of_grid));
-}
-
-/// As the kernels check it.
-inline void check_has_image(const at::Tensor& input, const char* name) {
-  TORCH_CHECK(input.dim() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", input.dim(),
-              " dimension(s)");
-}
-
-/// (self, factor): channels become space.
-inline void pixel_shuffle_rule(torch_call& call) {
-  const at::Tensor input = call.tensor(0);
-  const std::int64_t factor = call.integer(1);
-  check_has_image(input, "pixel_shuffle");
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  const std::size_t last = sizes.size() - 1;
-  sizes[last - 2] /= factor * factor;
-  sizes[last - 1] *= factor;
-  sizes[last] *= factor;
-  at::Tensor output = torch_call::in_format(sizes, input, input.suggest_memory_format());
-  const at::Tensor contiguous = torch_call::contiguous(input, input.suggest_memory_format());
-  call.returns(std::move(output));
-}
-/// (self, factor): space becomes channels.
-inline void pixel_unshuffle_rule(torch_call& call) {
-  const at::Tensor input = call.tensor(0);
-  const std::int64_t factor = call.integer(1);
-  check_has_image(input, "pixel_unshuffle");
-  std::vector<std::int64_t> sizes = input.sizes().vec();
-  const std::size_t last = sizes.size() - 1;
-  sizes[last - 2] *= factor * factor;
-  sizes[last - 1] /= factor;
-  sizes[last] /= factor;
-  at::Tensor output = torch_call::in_format(sizes, input, input.suggest_memory_format());
-  const at::Tensor contiguous = torch_call::contiguous(input, input.suggest_memory_format());
-  call.returns(std::move(output));
 }
 
 /// (self, kernel_size, dilation, padding, stride): every patch becomes a column.
@@ -261,23 +178,6 @@ inline constexpr known_rule convolution_rules[] = {
     {"aten::convolution", convolution_rule},
     {"aten::convolution_overrideable", convolution_rule},
     {"aten::convolution_backward", convolution_backward_rule},
-    {"aten::_adaptive_avg_pool2d", adaptive_pool_rule},
-    {"aten::_adaptive_avg_pool3d", adaptive_pool_rule},
-    {"aten::_adaptive_avg_pool2d_backward", adaptive_pool_backward_rule},
-    {"aten::_adaptive_avg_pool3d_backward", adaptive_pool_backward_rule},
-    {"aten::max_pool2d_with_indices_backward", image_backward_rule},
-    {"aten::avg_pool2d_backward", image_backward_rule},
-    {"aten::adaptive_max_pool2d_backward", image_backward_rule},
-    {"aten::upsample_nearest2d", upsample_rule},
-    {"aten::upsample_bilinear2d", upsample_rule},
-    {"aten::upsample_nearest2d_backward", image_backward_rule},
-    {"aten::upsample_bilinear2d_backward", image_backward_rule},
-    {"aten::grid_sampler_2d", grid_sampler_rule},
-    {"aten::grid_sampler_3d", grid_sampler_rule},
-    {"aten::grid_sampler_2d_backward", grid_sampler_backward_rule},
-    {"aten::grid_sampler_3d_backward", grid_sampler_backward_rule},
-    {"aten::pixel_shuffle", pixel_shuffle_rule},
-    {"aten::pixel_unshuffle", pixel_unshuffle_rule},
     {"aten::im2col", im2col_rule},
     {"aten::col2im", col2im_rule},
 };

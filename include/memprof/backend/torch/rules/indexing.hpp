@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/ExpandUtils.h>
 
@@ -20,7 +21,7 @@ namespace memprof::detail {
 [[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
 
 [[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements) noexcept {
-  call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless told otherwise");
+  call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
   return static_cast<std::int64_t>(selected_fraction.load(std::memory_order_relaxed) * static_cast<double>(elements));
 }
 
@@ -33,13 +34,21 @@ inline void index_select_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   std::vector<std::int64_t> sizes = input.sizes().vec();
   if (!sizes.empty()) sizes[dimension(call.integer(1), input)] = call.tensor(2).numel();
-  call.returns(torch_call::empty(sizes, input));
+  at::Tensor result = torch_call::empty(sizes, input);
+  // There is a kernel of the CPU for the second dimension alone.
+  const bool is_on_cpu = !torch_call::is_on_cuda(input);
+  const bool is_copied = is_on_cpu && input.dim() > 1 && dimension(call.integer(1), input) == 1;
+  const at::Tensor contiguous_index = is_on_cpu ? torch_call::contiguous(call.tensor(2)) : call.tensor(2);
+  const at::Tensor contiguous = is_copied ? torch_call::contiguous(input) : input;
+  call.returns(std::move(result));
 }
 
 /// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
 inline void embedding_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
+  at::Tensor of_weight = torch_call::empty({call.integer(2), gradient.size(-1)}, gradient);
+  const at::Tensor contiguous_indices = torch_call::contiguous(indices);
   const at::Tensor contiguous = torch_call::contiguous(gradient);
   std::vector<at::Tensor> scratch;
   // Above this number the CUDA kernel sorts the indices (EmbeddingBackwardKernel.cu): keys, their order, and both sorted.
@@ -47,7 +56,7 @@ inline void embedding_backward_rule(torch_call& call) {
   if (torch_call::is_on_cuda(gradient) && indices.numel() > greatest_unsorted) {
     for (int buffer = 0; buffer < 3; ++buffer) scratch.push_back(torch_call::empty_like(indices));
   }
-  call.returns(torch_call::empty({call.integer(2), gradient.size(-1)}, gradient));
+  call.returns(std::move(of_weight));
 }
 
 inline void nonzero_rule(torch_call& call) {
@@ -59,9 +68,24 @@ inline void nonzero_rule(torch_call& call) {
                                : torch_call::viewed(coordinates, {selected, input.dim()}));
 }
 
+/// (self, indices), where a mask may be among the indices: the shape function asks for its elements.
+inline void index_rule(torch_call& call) {
+  for (const c10::IValue& index : call.argument(1).toListRef()) {
+    if (!index.isTensor() || !index.toTensor().defined()) continue;
+    const at::Tensor& tensor = index.toTensor();
+    const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+    if (is_mask && !detail::has_values(tensor)) {
+      call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+      return call.run_shape_function();
+    }
+  }
+  call.run_without_rule();
+}
+
 /// (self, mask)
 inline void masked_select_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  if (detail::has_values(call.tensor(1))) return call.run_without_rule();
   const std::vector<std::int64_t> both = at::infer_size(input.sizes(), call.tensor(1).sizes());
   std::int64_t elements = 1;
   for (const std::int64_t size : both) elements *= size;
@@ -124,58 +148,40 @@ inline void copy_rule(torch_call& call) {
   const bool is_transposition = !torch_call::is_on_cuda(to) && !torch_call::is_on_cuda(from) && from.dim() == 2 &&
                                 to.is_contiguous() && from.stride(0) == 1 && from.stride(1) == from.size(0) &&
                                 to.sizes() == from.sizes() && to.scalar_type() == from.scalar_type() && to.numel() >= tile * tile;
-  call.run_meta_kernel();
+  call.run_shape_function();
   at::Tensor transposed_tile;
   if (is_transposition) transposed_tile = torch_call::empty({tile, tile}, to);
 }
 
-/// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, ...) -> (output,
-/// offset2bag, bag_size, max_indices)
-inline void return_embedding_bag(torch_call& call, bool knows_bags) {
-  const at::Tensor weight = call.tensor(0);
-  const at::Tensor indices = call.tensor(1);
-  const at::Tensor offsets = call.tensor(2);
-  const std::int64_t bags = offsets.size(0) - (call.flag(7) ? 1 : 0);
-  at::Tensor output = torch_call::empty({bags, weight.size(1)}, weight);
-  at::Tensor bag_sizes = torch_call::empty(offsets.sizes(), indices);
-  at::Tensor greatest = torch_call::empty(offsets.sizes(), indices);
-  at::Tensor bag_of_index = torch_call::empty({knows_bags ? indices.size(0) + 1 : 0}, indices);
-  call.returns(std::move(output), std::move(bag_of_index), std::move(bag_sizes), std::move(greatest));
-}
-inline void embedding_bag_rule(torch_call& call) { return_embedding_bag(call, true); }
-/// Without gradients the CPU adds rows up without knowing whose they are.
-inline void embedding_bag_forward_rule(torch_call& call) { return_embedding_bag(call, torch_call::is_on_cuda(call.tensor(0))); }
-inline void return_embedding_bag_backward(torch_call& call, std::int64_t rows) {
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), where the result is large.
+inline void embedding_bag_backward_rule(torch_call& call) {
+  constexpr std::int64_t most_run_elements = std::int64_t{1} << 26;
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
-  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  const std::int64_t rows = call.integer(6);
+  if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= most_run_elements) return call.run_without_rule();
+  call.approximate("a table too large to run its kernel: indices are taken to be sorted in three copies");
   at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
-  // Indices are sorted: the values, their order, and the bags in that order.
-  const at::Tensor sorted = torch_call::empty_like(indices);
-  const at::Tensor order = torch_call::empty_like(indices);
-  const at::Tensor bags = torch_call::empty_like(indices);
+  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  const at::Tensor sorted = torch_call::scratch(indices.sizes(), indices);
+  const at::Tensor order = torch_call::scratch(indices.sizes(), indices);
+  const at::Tensor bags = torch_call::scratch(indices.sizes(), indices);
   call.returns(std::move(of_weight));
 }
-/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...)
-inline void embedding_bag_backward_rule(torch_call& call) { return_embedding_bag_backward(call, call.integer(6)); }
-/// The part of it that older versions dispatch: (grad, indices, offset2bag, bag_size, maximum_indices, num_weights, ...)
-inline void embedding_bag_dense_backward_rule(torch_call& call) { return_embedding_bag_backward(call, call.integer(5)); }
 
 inline constexpr known_rule indexing_rules[] = {
     {"aten::index_select", index_select_rule},
     {"aten::embedding_dense_backward", embedding_backward_rule},
-    {"aten::nonzero", nonzero_rule},
-    {"aten::masked_select", masked_select_rule},
-    {"aten::_unique2", unique_rule},
-    {"aten::unique_consecutive", unique_consecutive_rule},
-    {"aten::unique_dim", unique_of_dimension_rule},
+    {"aten::index.Tensor", index_rule, rule_use::without_values},
+    {"aten::nonzero", nonzero_rule, rule_use::without_values},
+    {"aten::masked_select", masked_select_rule, rule_use::without_values},
+    {"aten::_unique2", unique_rule, rule_use::without_values},
+    {"aten::unique_consecutive", unique_consecutive_rule, rule_use::without_values},
+    {"aten::unique_dim", unique_of_dimension_rule, rule_use::without_values},
     {"aten::repeat", repeat_rule},
     {"aten::unfold_backward", unfold_backward_rule},
     {"aten::copy_", copy_rule},
-    {"aten::_embedding_bag", embedding_bag_rule},
-    {"aten::_embedding_bag_forward_only", embedding_bag_forward_rule},
     {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
-    {"aten::_embedding_bag_dense_backward", embedding_bag_dense_backward_rule},
 };
 
 }  // namespace memprof::detail

@@ -28,11 +28,25 @@ namespace memprof::detail {
   return matrix.defined() && !torch_call::is_on_cuda(matrix) && matrix.numel() != 0 && !suits_blas(matrix);
 }
 
+/// What oneDNN holds for products of 16-bit numbers depends on the processor: small ones run for real. True if the call is over.
+[[nodiscard]] inline bool multiply_16_bit_numbers(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
+  constexpr std::size_t most_run_bytes = std::size_t{4} << 20;
+  if (torch_call::is_on_cuda(left) || left.is_meta() || left.scalar_type() == accumulation_type(left.scalar_type())) return false;
+  if (left.nbytes() + right.nbytes() <= most_run_bytes) {
+    call.run_without_rule();
+  } else {
+    call.approximate("what oneDNN holds for products of 16-bit numbers depends on the processor");
+    call.run_shape_function();
+  }
+  return true;
+}
+
 /// The copies for the product of two matrices; `first` and its successor are the positions of the factors.
 inline void multiply_matrices(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
-  call.run_meta_kernel();
+  if (multiply_16_bit_numbers(call, left, right)) return;
+  call.run_shape_function();
   if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   at::Tensor left_copy;
   at::Tensor right_copy;
@@ -46,7 +60,8 @@ inline void addmm_rule(torch_call& call) { multiply_matrices(call, 1); }
 inline void multiply_batches(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
-  call.run_meta_kernel();
+  if (multiply_16_bit_numbers(call, left, right)) return;
+  call.run_shape_function();
   if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   constexpr std::int64_t least_work = 400;
   if (left.size(1) * left.size(2) * right.size(2) < least_work) return;

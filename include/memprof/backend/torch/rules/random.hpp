@@ -24,13 +24,20 @@ inline void draw_in_place_rule(torch_call& call) {
   at::Tensor integers;
   if (!torch_call::is_on_cuda(self) && !is_integers && draws_integers())
     integers = torch_call::empty(self.sizes(), self, at::kInt);
-  call.run_meta_kernel();
+  call.run_shape_function();
+}
+
+/// (grad_output, mask, scale): on the CPU the mask becomes numbers of the gradient's type, then the product is scaled.
+inline void native_dropout_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  if (torch_call::is_on_cuda(gradient)) return like_first_rule(call);
+  call.run_without_rule();
 }
 
 inline constexpr known_rule random_rules[] = {
     {"aten::bernoulli_.float", draw_in_place_rule},
     {"aten::native_dropout", native_dropout_rule},
-    {"aten::native_dropout_backward", like_first_rule},
+    {"aten::native_dropout_backward", native_dropout_backward_rule},
 };
 
 }  // namespace memprof::detail

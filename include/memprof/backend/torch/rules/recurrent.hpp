@@ -79,21 +79,14 @@ inline void gru_cell_backward_rule(torch_call& call) {
   return is_known;
 }
 
-/// Why a call of a layer is an estimate; null: it is none.
-[[nodiscard]] inline const char* onednn_layer_cause(const at::Tensor& input, bool keeps_workspace) {
-  if (!is_x86_64) return "what oneDNN allocates for a layer was compared with the real one on x86-64 alone";
-  if (!has_known_onednn()) return "what oneDNN allocates for a layer was compared with the real one in version 3.12 alone";
-  if (!keeps_workspace) return "without a backward pass oneDNN's scratch memory for a layer depends on the processor";
-  if (input.scalar_type() != at::kFloat) return "in 16-bit types oneDNN's scratch memory for a layer depends on the processor";
-  return nullptr;
+/// Whether the formulas hold for a layer. For others the kernel runs, which in 16-bit types, and without a backward pass, is chosen
+/// by the processor.
+[[nodiscard]] inline bool has_onednn_formulas(const at::Tensor& input, bool keeps_workspace) {
+  return is_x86_64 && has_known_onednn() && keeps_workspace && input.scalar_type() == at::kFloat;
 }
 
 [[nodiscard]] inline onednn_lstm onednn_layer_of(const at::Tensor& input, std::int64_t hidden) {
   return {input.size(0), input.size(1), input.size(2), hidden, static_cast<std::int64_t>(input.element_size())};
-}
-
-[[nodiscard]] inline at::Tensor scratch_bytes(std::int64_t bytes, const at::Tensor& like) {
-  return torch_call::empty({bytes}, like, at::kByte);
 }
 
 /// (input, weights 1 to 4, hx, cx, ..., hidden_size at 10, ...) -> (output, hy, cy, workspace), with input (time, batch,
@@ -102,24 +95,22 @@ inline void onednn_layer_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const onednn_lstm layer = onednn_layer_of(input, call.integer(10));
   const bool keeps_workspace = c10::GradMode::is_enabled();
+  if (!has_onednn_formulas(input, keeps_workspace)) return call.run_without_rule();
   at::Tensor output = torch_call::empty({layer.steps, layer.batch, layer.hidden}, input);
   at::Tensor last_hidden = torch_call::empty(call.tensor(5).sizes(), call.tensor(5));
   at::Tensor last_cell = torch_call::empty(call.tensor(6).sizes(), call.tensor(6));
   const at::Tensor weights_of_input = torch_call::contiguous(call.tensor(1));
   const at::Tensor weights_of_state = torch_call::contiguous(call.tensor(2));
   const at::Tensor bias = torch_call::empty({layer.gates()}, weights_of_input);
-  at::Tensor workspace;
-  if (keeps_workspace) workspace = scratch_bytes(onednn_workspace_bytes(layer), input);
+  at::Tensor workspace = torch_call::scratch_bytes(onednn_workspace_bytes(layer), input);
   // Weights become rows of inputs; a single row is that already.
   const auto reordered = [&](std::int64_t inputs) {
     if (inputs == 1) return at::Tensor{};
-    return scratch_bytes(onednn_rows_of_inputs(inputs, layer.hidden, layer.number_bytes), input);
+    return torch_call::scratch_bytes(onednn_rows_of_inputs(inputs, layer.hidden, layer.number_bytes), input);
   };
   const at::Tensor rows_of_input = reordered(layer.features);
   const at::Tensor rows_of_state = reordered(layer.hidden);
-  const onednn_pass pass = keeps_workspace ? onednn_pass::training : onednn_pass::inference;
-  const at::Tensor scratchpad = scratch_bytes(onednn_scratchpad_bytes(layer, pass), input);
-  if (const char* const cause = onednn_layer_cause(input, keeps_workspace)) call.approximate(cause);
+  const at::Tensor scratchpad = torch_call::scratch_bytes(onednn_scratchpad_bytes(layer, onednn_pass::training), input);
   call.returns(std::move(output), std::move(last_hidden), std::move(last_cell), std::move(workspace));
 }
 
@@ -128,17 +119,17 @@ inline void onednn_layer_backward_scratch(const onednn_lstm& layer, const at::Te
   // Weights stay rows of gates, and are copied where those have to be padded.
   const auto padded = [&](std::int64_t inputs) {
     if (onednn_row_bytes(inputs, layer.number_bytes) == inputs * layer.number_bytes) return at::Tensor{};
-    return scratch_bytes(onednn_rows_of_gates(inputs, layer.hidden, layer.number_bytes), like);
+    return torch_call::scratch_bytes(onednn_rows_of_gates(inputs, layer.hidden, layer.number_bytes), like);
   };
   const auto gradient = [&](std::int64_t inputs) {
-    return scratch_bytes(onednn_rows_of_inputs(inputs, layer.hidden, sizeof(float)), like);
+    return torch_call::scratch_bytes(onednn_rows_of_inputs(inputs, layer.hidden, sizeof(float)), like);
   };
   const at::Tensor rows_of_input = padded(layer.features);
   const at::Tensor rows_of_state = padded(layer.hidden);
   const at::Tensor of_weights_of_input = gradient(layer.features);
   const at::Tensor of_weights_of_state = gradient(layer.hidden);
   const at::Tensor of_bias = torch_call::empty({layer.gates()}, like, at::kFloat);
-  const at::Tensor scratchpad = scratch_bytes(onednn_scratchpad_bytes(layer, onednn_pass::backward), like);
+  const at::Tensor scratchpad = torch_call::scratch_bytes(onednn_scratchpad_bytes(layer, onednn_pass::backward), like);
 }
 
 /// (input, weights 1 to 4, hx, cx, output, hy, cy, grad_output, grad_hy, grad_cy, ..., hidden_size at 15, ...) -> gradients of
@@ -148,6 +139,7 @@ inline void onednn_layer_backward_rule(torch_call& call) {
     return call.returns(at::Tensor{}, at::Tensor{}, at::Tensor{}, at::Tensor{}, at::Tensor{}, at::Tensor{}, at::Tensor{});
   }
   const at::Tensor input = call.tensor(0);
+  if (!has_onednn_formulas(input, true)) return call.run_without_rule();
   const onednn_lstm layer = onednn_layer_of(input, call.integer(15));
   // Zeros for a gradient that is not there.
   const auto given = [&](std::size_t gradient, std::size_t of) {
@@ -177,7 +169,6 @@ inline void onednn_layer_backward_rule(torch_call& call) {
   const at::Tensor float_of_last_cell = in_float(of_last_cell);
   onednn_layer_backward_scratch(layer, input);
   at::Tensor of_second_bias = gradient_of(bias);
-  if (const char* const cause = onednn_layer_cause(input, true)) call.approximate(cause);
   call.returns(std::move(of_input), std::move(of_weights_of_input), std::move(of_weights_of_state), std::move(of_bias),
                std::move(of_second_bias), std::move(of_hidden), std::move(of_cell));
 }

@@ -34,14 +34,23 @@ namespace memprof::detail {
 
 /// One number of all elements.
 inline void scalar_rule(torch_call& call) { call.returns(torch_call::empty({}, call.tensor(0))); }
+/// The same of elements without gaps.
+inline void contiguous_scalar_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  at::Tensor result = torch_call::empty({}, input);
+  const at::Tensor contiguous = torch_call::is_on_cuda(input) ? input : torch_call::contiguous(input);
+  call.returns(std::move(result));
+}
 
 /// (self, dim, *, correction, keepdim)
 inline void variance_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  if (input.is_complex()) return call.run_without_rule();
   call.returns(torch_call::empty(reduced_sizes(input, call.integers(1), call.flag(3)), input));
 }
 inline void variance_and_mean_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  if (input.is_complex()) return call.run_without_rule();
   const std::vector<std::int64_t> sizes = reduced_sizes(input, call.integers(1), call.flag(3));
   at::Tensor variance = torch_call::empty(sizes, input);
   call.returns(std::move(variance), torch_call::empty(sizes, input));
@@ -53,12 +62,15 @@ inline void variance_and_mean_rule(torch_call& call) {
 }
 inline void sum_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  call.run_meta_kernel();
+  const bool is_narrow = input.scalar_type() != accumulation_type(input.scalar_type());
+  if (is_narrow && !torch_call::is_on_cuda(input) && !input.is_contiguous()) return call.run_without_rule();
+  call.run_shape_function();
   const at::Tensor wide = widened(input, call.stack().back().toTensor().scalar_type());
 }
 /// (self, *, dtype)
 inline void prod_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
+  if (at::isIntegralType(input.scalar_type(), true) && !torch_call::is_on_cuda(input)) return call.run_without_rule();
   const at::ScalarType own = at::isIntegralType(input.scalar_type(), true) ? at::kLong : input.scalar_type();
   call.returns(torch_call::empty({}, input, call.dtype(1).value_or(own)));
 }
@@ -87,11 +99,6 @@ inline void resize_values_and_indices(torch_call& call, std::int64_t reduced, bo
     if (result.sizes() != at::IntArrayRef{sizes}) result.resize_(sizes);
   }
 }
-/// (self, dim, keepdim, *, values, indices)
-inline void median_rule(torch_call& call) {
-  resize_values_and_indices(call, call.integer(1), call.flag(2));
-  call.returns(call.tensor(3), call.tensor(4));
-}
 /// (self, k, dim, keepdim, *, values, indices)
 inline void kth_value_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
@@ -105,22 +112,39 @@ inline void kth_value_rule(torch_call& call) {
 inline void sort_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const std::int64_t row = input.dim() == 0 ? 1 : input.size(call.integer(2));
-  call.run_meta_kernel();
+  call.run_shape_function();
   at::Tensor indices_of_row;
   if (!torch_call::is_on_cuda(input)) indices_of_row = torch_call::empty({row}, input, at::kLong);
 }
 
-/// A backward pass whose CPU kernel wants the gradient, its first argument, without gaps.
-inline void contiguous_gradient_rule(torch_call& call) {
+/// (input, dim, half_to_float)
+inline void softmax_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  call.run_shape_function();
+  const at::Tensor contiguous = torch_call::is_on_cuda(input) ? input : torch_call::contiguous(input);
+}
+/// (grad_output, output, dim, input_dtype)
+inline void softmax_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
-  call.run_meta_kernel();
-  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  const at::Tensor output = call.tensor(1);
+  call.run_shape_function();
+  const at::Tensor contiguous_gradient = torch_call::contiguous(gradient);
+  const at::Tensor contiguous_output = torch_call::contiguous(output);
+}
+
+/// (self, dim, keepdim, *, dtype): the CPU adds up in another type than 16-bit ones, and rounds the mean.
+inline void mean_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  call.run_shape_function();
+  const at::Tensor& result = call.stack().back().toTensor();
+  if (torch_call::is_on_cuda(input) || result.scalar_type() == accumulation_type(result.scalar_type())) return;
+  const at::Tensor wide_result = torch_call::scratch(result.sizes(), result, at::kFloat);
+  const at::Tensor wide = torch_call::converted(input, at::kFloat);
 }
 
 inline constexpr known_rule reduction_rules[] = {
-    {"aten::max", scalar_rule},
-    {"aten::min", scalar_rule},
-    {"aten::median", scalar_rule},
+    {"aten::max", contiguous_scalar_rule},
+    {"aten::min", contiguous_scalar_rule},
     {"aten::trace", scalar_rule},
     {"aten::var.correction", variance_rule},
     {"aten::std.correction", variance_rule},
@@ -130,12 +154,13 @@ inline constexpr known_rule reduction_rules[] = {
     {"aten::prod", prod_rule},
     {"aten::prod.dim_int", sum_rule},
     {"aten::logsumexp.out", logsumexp_rule},
-    {"aten::median.dim_values", median_rule},
-    {"aten::nanmedian.dim_values", median_rule},
     {"aten::kthvalue.values", kth_value_rule},
     {"aten::sort.stable", sort_rule},
-    {"aten::_softmax_backward_data", contiguous_gradient_rule},
-    {"aten::_log_softmax_backward_data", contiguous_gradient_rule},
+    {"aten::_softmax", softmax_rule},
+    {"aten::_log_softmax", softmax_rule},
+    {"aten::_softmax_backward_data", softmax_backward_rule},
+    {"aten::_log_softmax_backward_data", softmax_backward_rule},
+    {"aten::mean.dim", mean_rule},
 };
 
 }  // namespace memprof::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/torch/simulation/dispatch.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 
 #include <ATen/core/grad_mode.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/fake_block.hpp>
 #include <memprof/core/device_description.hpp>
 
 #include <c10/core/Device.h>
@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 /// @file
 /// The workspace that libtorch gives cuBLAS at a thread's first product of matrices, from the caching allocator, for good: on
@@ -58,18 +59,17 @@ class cublas_workspaces {
   void begin(std::int64_t bytes) {
     const std::lock_guard<std::mutex> guard{lock_};
     bytes_ = bytes;
-    // They were live to the end of the last capture, which is over: nothing is recorded.
-    blocks_ = {};
+    // Those of the last capture were live to its end, which is over: nothing is recorded.
+    is_made_ = {};
   }
 
   /// Makes that of the calling pass, if it has none. Cheap after that.
   void ensure() {
     const bool is_backward = torch::autograd::get_current_graph_task_id() != -1;
     const std::lock_guard<std::mutex> guard{lock_};
-    fake_block& block = blocks_[is_backward ? 1 : 0];
-    if (block.bytes != 0) return;
-    block = {static_cast<std::size_t>(bytes_), space_of(c10::Device{c10::kCUDA, 0})};
-    record_allocation(block.space, &block, block.bytes);
+    bool& is_made = is_made_[is_backward ? 1 : 0];
+    if (std::exchange(is_made, true)) return;
+    record_allocation(space_of(c10::Device{c10::kCUDA, 0}), &is_made, static_cast<std::size_t>(bytes_));
   }
 
   [[nodiscard]] static cublas_workspaces& instance() {
@@ -80,7 +80,7 @@ class cublas_workspaces {
  private:
   std::mutex lock_;
   std::int64_t bytes_ = 0;
-  std::array<fake_block, 2> blocks_{};  ///< of the forward and of the backward pass
+  std::array<bool, 2> is_made_{};  ///< that of the forward and of the backward pass
 };
 
 }  // namespace memprof::detail

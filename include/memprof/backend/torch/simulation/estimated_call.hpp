@@ -15,7 +15,8 @@
 
 namespace memprof::detail {
 
-/// The argument that an operator writes and gives back as this result, as `out` of an `.out` overload; none: its size.
+/// The position of the argument that an operator writes and returns as this result, such as `out`; the number of arguments if
+/// there is none.
 [[nodiscard]] inline std::size_t written_argument(const c10::FunctionSchema& schema, const c10::Argument& result) {
   const c10::AliasInfo* const wanted = result.alias_info();
   for (std::size_t index = 0; wanted != nullptr && index < schema.arguments().size(); ++index) {
@@ -25,16 +26,16 @@ namespace memprof::detail {
   return schema.arguments().size();
 }
 
-/// Whether an operator makes tensors that are not like its inputs: of fewer bits, or no longer one block. Its schema does not
-/// tell.
+/// Whether an operator makes tensors that are unlike its inputs, which its schema does not say: of fewer bits, or of several
+/// blocks.
 [[nodiscard]] inline bool makes_other_tensors(const c10::FunctionSchema& schema) {
   constexpr std::string_view beginnings[] = {"aten::_to_sparse", "aten::to_mkldnn", "aten::quantize_per_"};
   return std::any_of(std::begin(beginnings), std::end(beginnings),
                      [&](std::string_view beginning) { return schema.name().compare(0, beginning.size(), beginning) == 0; });
 }
 
-/// Ends a call of an operator of which only the schema is known: every result that is new gets the size of an input, that of a
-/// backward operator the size of the input it is probably the gradient of. False, and nothing done, if there is nothing to go by.
+/// Ends a call of an operator of which only the schema is known: every new result gets the size of an input, that of a backward
+/// operator the size of the input it is probably the gradient of. False, and nothing done, if there is nothing to go by.
 [[nodiscard]] inline bool estimate_call(torch_call& call) {
   const c10::FunctionSchema& schema = call.called().schema();
   if (makes_other_tensors(schema)) return false;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/set_allocator.hpp>
-#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/fake_block.hpp>
 #include <memprof/detail/error.hpp>
 
 #include <c10/core/Allocator.h>
@@ -23,8 +23,8 @@ class meta_allocator final : public c10::Allocator {
 
  private:
   [[nodiscard]] c10::DataPtr allocate_or_pass_on(std::size_t bytes) const {
-    if (!this_simulating_thread.claimed.has_value()) return previous_->allocate(bytes);
-    return new_fake_block(bytes, *this_simulating_thread.claimed, c10::Device{c10::kMeta});
+    if (!this_simulating_thread.meta_device.has_value()) return previous_->allocate(bytes);
+    return new_fake_block(bytes, *this_simulating_thread.meta_device, c10::Device{c10::kMeta});
   }
 
   c10::Allocator* previous_;

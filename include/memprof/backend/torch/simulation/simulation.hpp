@@ -9,6 +9,8 @@
 #include <memprof/backend/torch/simulation/meta_allocator.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/threads.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/zero_pages.hpp>
 #include <memprof/core/device_description.hpp>
 #include <memprof/detail/error.hpp>
 
@@ -58,7 +60,8 @@ namespace memprof::detail {
   return handle;
 }
 
-/// Throws `memprof::error` if libtorch does not take our kernels, or if tensors are recorded already.
+/// Throws `memprof::error` if libtorch does not take our kernels or allocators, if tensors are recorded already, or if there are
+/// no addresses.
 inline void begin_simulation(const device_description& device) {
   check_no_tensors_are_recorded();
   if (const std::string& fault = register_kernels(); !fault.empty()) {
@@ -67,17 +70,28 @@ inline void begin_simulation(const device_description& device) {
         "simulated; link without it (torchdistX is one). libtorch says: " +
         fault);
   }
+  if (!process_zero_pages().is_usable()) {
+    raise(
+        "torch_no_dispatch: the system gives no 64 GiB of addresses, which take no memory; raise `ulimit -v`, and set "
+        "vm.overcommit_memory to 0 or 1");
+  }
   add_known_rules();
   all_operator_plans().forget_estimates();
+  unknown_reads::instance().begin();
   install_meta_allocator();
-  const bool claims_cuda = is_cuda(device);
-  if (claims_cuda) {
+  const bool has_fake_cuda = is_cuda(device);
+  if (has_fake_cuda) {
     install_fake_cuda_guard();
     cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
-  // The last that may throw: until here there is nothing to undo.
-  join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
-  is_cuda_faked.store(claims_cuda, std::memory_order_relaxed);
+  kernel_allocator::instance().begin();
+  try {
+    join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
+  } catch (...) {
+    kernel_allocator::instance().end();
+    throw;
+  }
+  is_cuda_faked.store(has_fake_cuda, std::memory_order_relaxed);
   are_tensors_recorded.store(true, std::memory_order_relaxed);
   is_simulating.store(true, std::memory_order_relaxed);
   simulate_this_thread();
@@ -90,6 +104,8 @@ inline void end_simulation() noexcept {
   is_cuda_faked.store(false, std::memory_order_relaxed);
   at::removeCallback(join_callback());
   leave_this_thread();
+  kernel_allocator::instance().end();
+  outside_shadows::instance().forget();
 }
 
 }  // namespace memprof::detail

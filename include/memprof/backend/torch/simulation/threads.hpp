@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/dispatch.hpp>
-#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
 
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
@@ -35,18 +35,25 @@ inline void leave_this_thread() noexcept {
   c10::AutogradState::get_tls_state().set_multithreading_enabled(this_simulating_thread.was_multithreading);
 }
 
-/// The kernel of the Fake key.
-inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  torch_call call{called, *stack, run_meta_kernel};
-  if (!is_simulating.load(std::memory_order_relaxed)) leave_this_thread();
-  if (runs_for_real()) return run_for_real(call, keys);
-  simulate_this_thread();
-  simulate(call);
+/// Whether this thread works for a real kernel that another one has called.
+[[nodiscard]] inline bool is_worker_of_kernel() {
+  return running_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region();
 }
 
-/// Is called before every operation of every thread. The dispatcher has chosen the kernel of this one already.
+/// The kernel of the Fake key, which stands between autograd and the kernels of the devices: it is called for every operation of a
+/// simulated thread, and for every operation on a fake tensor.
+inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  torch_call call{called, *stack, run_shape_function};
+  if (!is_simulating.load(std::memory_order_relaxed)) leave_this_thread();
+  if (runs_for_real()) return run_for_real(call, keys);
+  if (is_worker_of_kernel()) return run_composed(call, keys);
+  simulate_this_thread();
+  simulate(call, keys);
+}
+
+/// Called before every operation of every thread. The dispatcher has chosen the kernel of this one already.
 inline std::unique_ptr<at::ObserverContext> join_simulation(const at::RecordFunction&) {
-  if (is_simulating.load(std::memory_order_relaxed)) simulate_this_thread();
+  if (is_simulating.load(std::memory_order_relaxed) && !is_worker_of_kernel()) simulate_this_thread();
   return nullptr;
 }
 

@@ -20,15 +20,18 @@ namespace memprof {
 
 /// One call of a PyTorch operator in a simulated run, as a rule sees it (`register_torch_rule`). A rule makes the tensors that
 /// the operator's kernel makes, results and scratch memory alike, in the same order; what it lets go of is recorded as freed. It
-/// computes nothing: no tensor here has data.
+/// computes nothing.
 ///
-/// Arguments are told by their position in the operator's schema; a wrong one, or one of another type, throws `c10::Error`.
+/// Arguments are named by their position in the operator's schema; a wrong one, or one of another type, throws `c10::Error`.
 class torch_call {
  public:
-  using meta_kernel = void (*)(torch_call&);
+  using kernel_runner = void (*)(torch_call&);
 
-  torch_call(const c10::OperatorHandle& called, torch::jit::Stack& stack, meta_kernel run_meta)
-      : operator_(called), stack_(stack), first_(stack.size() - called.schema().arguments().size()), run_meta_(run_meta) {}
+  torch_call(const c10::OperatorHandle& called, torch::jit::Stack& stack, kernel_runner shape_function)
+      : operator_(called),
+        stack_(stack),
+        first_(stack.size() - called.schema().arguments().size()),
+        shape_function_(shape_function) {}
 
   [[nodiscard]] const c10::OperatorHandle& called() const noexcept { return operator_; }
   [[nodiscard]] torch::jit::Stack& stack() noexcept { return stack_; }
@@ -55,12 +58,12 @@ class torch_call {
     return has(index) ? std::optional{argument(index).toScalarType()} : std::nullopt;
   }
 
-  /// A new tensor without data, contiguous, where `like` is and of its type or the one that is told.
+  /// A new contiguous tensor, on the device of `like`, and of its type or the one that is given.
   [[nodiscard]] static at::Tensor empty(at::IntArrayRef sizes, const at::Tensor& like,
                                         std::optional<at::ScalarType> dtype = std::nullopt) {
     return in_format(sizes, like, c10::MemoryFormat::Contiguous, dtype);
   }
-  /// The same in a memory format, as `at::Tensor::suggest_memory_format` tells.
+  /// The same in a memory format, such as that of `at::Tensor::suggest_memory_format`.
   [[nodiscard]] static at::Tensor in_format(at::IntArrayRef sizes, const at::Tensor& like, c10::MemoryFormat format,
                                             std::optional<at::ScalarType> dtype = std::nullopt) {
     return detail::fake_strided(sizes, detail::strides_in(sizes, format), type_of(like, dtype), like.device());
@@ -83,8 +86,8 @@ class torch_call {
   }
   /// Whether a tensor's kernels are those of CUDA; one within a Meta kernel has those of the device that it is made for.
   [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept {
-    const auto& claimed = detail::this_simulating_thread.claimed;
-    return tensor.is_cuda() || (tensor.is_meta() && claimed.has_value() && claimed->is_cuda());
+    const auto& made_for = detail::this_simulating_thread.meta_device;
+    return tensor.is_cuda() || (tensor.is_meta() && made_for.has_value() && made_for->is_cuda());
   }
   /// Other sizes over the storage of a contiguous tensor.
   [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes) {
@@ -92,14 +95,31 @@ class torch_call {
                                from.storage_offset());
   }
 
-  /// Ends the call with these results, one for each that the schema tells.
+  /// Scratch memory of the kernel, until the end of the returned object; as `empty`, but none where `is_needed` is false.
+  [[nodiscard]] static at::Tensor scratch(at::IntArrayRef sizes, const at::Tensor& like,
+                                          std::optional<at::ScalarType> dtype = std::nullopt, bool is_needed = true) {
+    return is_needed ? empty(sizes, like, dtype) : at::Tensor{};
+  }
+  /// The same in bytes.
+  [[nodiscard]] static at::Tensor scratch_bytes(std::int64_t bytes, const at::Tensor& like) {
+    return empty({bytes}, like, at::kByte);
+  }
+  /// What a kernel makes of an input that it reads in another type: a copy, or none.
+  [[nodiscard]] static at::Tensor converted(const at::Tensor& input, at::ScalarType to) {
+    return !input.defined() || input.scalar_type() == to ? at::Tensor{} : empty_like(input, to);
+  }
+
+  /// Ends the call with these results, one for each that the schema has.
   template <class... Results>
   void returns(Results&&... results) {
     torch::jit::drop(stack_, size());
     (stack_.emplace_back(std::forward<Results>(results)), ...);
   }
   /// Ends the call with what the operator's own shape function makes: for rules that only add scratch memory to it.
-  void run_meta_kernel() { run_meta_(*this); }
+  void run_shape_function() { shape_function_(*this); }
+  /// Ends the call as if there were no rule: for rules of some devices or types only. On the CPU the real kernel runs.
+  void run_without_rule() { runs_without_rule_ = true; }
+  [[nodiscard]] bool runs_without_rule() const noexcept { return runs_without_rule_; }
 
   /// Says that this call's memory is an estimate, and why: the profile lists it. `cause` must live for ever.
   void approximate(const char* cause) noexcept { cause_ = cause; }
@@ -113,8 +133,9 @@ class torch_call {
   const c10::OperatorHandle& operator_;
   torch::jit::Stack& stack_;
   std::size_t first_;
-  meta_kernel run_meta_;
+  kernel_runner shape_function_;
   const char* cause_ = nullptr;
+  bool runs_without_rule_ = false;
 };
 
 /// What a rule is: see `register_torch_rule`.
@@ -122,10 +143,18 @@ using torch_rule_function = std::function<void(torch_call&)>;
 
 namespace detail {
 
+/// When a rule stands in for the real kernel.
+enum class rule_use : std::uint8_t {
+  unless_small,    ///< where the kernel would take long: its memory is what counts
+  without_values,  ///< where the kernel would read values that are not known
+  always           ///< as the user asked
+};
+
 /// A line of the tables of rules that come with memprof.
 struct known_rule {
   const char* name;
   void (*rule)(torch_call&);
+  rule_use use = rule_use::unless_small;
 };
 
 /// The type in which kernels add up numbers of a 16-bit type.
