@@ -54,13 +54,16 @@ TEST_CASE("torch no_dispatch: a saved tensor that has values comes back with the
 }
 
 TEST_CASE("torch no_dispatch: tensors can be printed") {
+  const auto printed = [](const torch::Tensor& tensor) {
+    std::ostringstream text;
+    text << tensor;
+    return text.str();
+  };
+  const std::string numbers = printed(torch::tensor({1.0, 2.0}));
+  const std::string zeros = printed(torch::zeros({2, 2}));
   auto capture = begin_no_dispatch();
-  std::ostringstream small;
-  small << torch::tensor({1.0, 2.0});
-  CHECK(small.str() == " 1\n 2\n[ CPUDoubleType{2} ]");
-  std::ostringstream large;
-  large << torch::randn({300, 300}).narrow(0, 0, 2).narrow(1, 0, 2);
-  CHECK(large.str() == " 0  0\n 0  0\n[ CPUFloatType{2,2} ]");
+  CHECK(printed(torch::tensor({1.0, 2.0})) == numbers);
+  CHECK(printed(torch::randn({300, 300}).narrow(0, 0, 2).narrow(1, 0, 2)) == zeros);
 }
 
 TEST_CASE("torch no_dispatch: accessors and pointers read zeros, and keep what is written") {

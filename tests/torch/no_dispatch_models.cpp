@@ -161,7 +161,7 @@ TEST_CASE("torch no_dispatch: a language model's training allocates and frees as
     // Some few scalars of 4 or 8 bytes exist in only one of the two.
     CHECK(std::abs(segments[index].segment_peak - real_peaks[index]) <= 8 * recorded::scalar_bytes);
   }
-  CHECK(simulated.profile.approximations.empty());
+  CHECK(estimates_of(simulated.profile).empty());
   CHECK(simulated.profile.mode == memprof::run_mode::no_dispatch);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>

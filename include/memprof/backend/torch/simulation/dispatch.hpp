@@ -6,6 +6,7 @@
 #include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/backend/torch/simulation/refused_zeros.hpp>
 #include <memprof/backend/torch/simulation/shape_functions.hpp>
+#include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/type_promotion.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
@@ -47,10 +48,8 @@ inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
   call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
 }
 
-/// 1.
+/// 1. Views that it consists of are made in the same way.
 inline void run_view(torch_call& call, const call_facts& facts) {
-  const c10::impl::ExcludeDispatchKeyGuard below{
-      c10::DispatchKeySet{{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}}};
   const c10::DispatchKey key = facts.is_on_meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU;
   call.called().redispatchBoxed(c10::DispatchKeySet{key}, &call.stack());
 }
@@ -91,19 +90,26 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   call.approximate("results are those of the CPU's kernel; scratch memory on CUDA is not known");
 }
 
+/// Whether the dispatcher finds a kernel of the CPU for a call.
+[[nodiscard]] inline bool has_kernel(const torch_call& call, const call_facts& facts, c10::DispatchKeySet keys) {
+  const c10::DispatchKey key = kernel_keys(keys, facts.is_on_cuda && facts.has_tensor).highestPriorityTypeId();
+  return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
+}
+
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
-  if (!plan.has_cpu_kernel || facts.bytes > most_argument_bytes) return run_approximately(call, plan);
+  if (facts.bytes > most_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
   if (plan.depends_on_data && !facts.has_values && !(plan.depends_on_masks && facts.has_integers)) {
     call.approximate("the sizes of the results depend on data: taken as those of zeros");
   }
   if (plan.holds_by_data && !facts.has_values) call.approximate("scratch memory depends on data: taken as that of zeros");
+  if (!facts.is_on_cuda && run_smaller_batches(call, plan, keys)) return;
   try {
     with_data_that_suits(call, plan, [&] {
       if (facts.is_on_cuda)
         run_kernel_for_cuda(call, plan, keys);
       else
-        run_kernel(call, plan, keys, false, most_kernel_bytes);
+        run_or_play_kernel(call, plan, keys, facts.bytes);
     });
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
@@ -112,6 +118,7 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
 
 inline void run_without_rule(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (plan.is_composed) return run_composed(call, keys);
+  if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
   if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function(call);
   if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);
   if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || facts.is_contiguous)) {
@@ -126,7 +133,8 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   // Acquire pairs with the release where the rule is set.
-  const kept_rule* const rule = plan.rule.load(std::memory_order_acquire);
+  const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
+  if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
   const bool is_small = !facts.is_on_meta && !facts.is_on_cuda && facts.is_dense && plan.has_cpu_kernel &&
                         facts.bytes < small_kernel_bytes.load(std::memory_order_relaxed);
   if (is_small && !plan.depends_on_data && (rule == nullptr || rule->use == rule_use::unless_small)) {
@@ -146,7 +154,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
 inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   operator_plan& plan = all_operator_plans().plan_of(call.called());
   const call_facts facts = facts_of(call, plan);
-  if (plan.is_view) return run_view(call, facts);
+  if (plan.is_view && facts.is_dense) return run_view(call, facts);
   if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;

@@ -42,6 +42,17 @@ struct kernel_too_large {};
          (running_hidden_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region());
 }
 
+/// Hears of the blocks of real kernels, whether or not they are recorded, from all threads.
+struct kernel_listener {
+  virtual void allocated(const void* address, std::size_t bytes) = 0;
+  virtual void freeing(const void* address) = 0;
+
+ protected:
+  ~kernel_listener() = default;
+};
+/// Null: nobody listens. A listener lives for ever.
+[[gnu::visibility("default")]] inline constinit std::atomic<kernel_listener*> present_kernel_listener{nullptr};
+
 /// Reports what libtorch allocates for real while a capture simulates: within real kernels, and for tensors that it makes
 /// without its dispatcher.
 struct simulation_recorder {
@@ -51,9 +62,16 @@ struct simulation_recorder {
     if (self.most_kernel_bytes != std::numeric_limits<std::size_t>::max()) self.most_kernel_bytes -= bytes;
   }
   static void allocated(const void* address, std::size_t bytes) {
+    // Acquire, here and below, pairs with the release of who begins to listen.
+    if (kernel_listener* const listener = present_kernel_listener.load(std::memory_order_acquire)) [[unlikely]] {
+      listener->allocated(address, bytes);
+    }
     if (!is_in_hidden_kernel()) record_simulated_allocation(address, bytes, cpu_space);
   }
   static void freeing(const void* address) noexcept {
+    if (kernel_listener* const listener = present_kernel_listener.load(std::memory_order_acquire)) [[unlikely]] {
+      listener->freeing(address);
+    }
     if (!is_in_hidden_kernel()) record_simulated_deallocation(address, 0, cpu_space);
   }
 };

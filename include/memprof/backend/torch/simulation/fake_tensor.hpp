@@ -41,8 +41,7 @@ namespace memprof::detail {
 
 /// A storage of `bytes` bytes on `device`. On the Meta device it counts where the operation that runs makes its tensors.
 [[nodiscard]] inline c10::Storage fake_storage(std::size_t bytes, c10::Device device, bool has_values = false) {
-  const c10::Device counted_on =
-      device.is_meta() ? this_simulating_thread.meta_device.value_or(c10::Device{c10::kCPU}) : device;
+  const c10::Device counted_on = device.is_meta() ? this_simulating_thread.meta_device.value_or(c10::Device{c10::kCPU}) : device;
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(bytes),
                                                new_fake_block(bytes, counted_on, device, has_values), &allocator_of(counted_on),
                                                true);

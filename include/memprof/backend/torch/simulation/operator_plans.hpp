@@ -40,19 +40,19 @@ struct kept_rule {
 /// How calls of one operator are simulated, and how many of them were estimates. Lives for ever.
 struct operator_plan {
   const c10::FunctionSchema* schema = nullptr;
-  std::string name;                                       ///< as in "aten::add.Tensor"
+  std::string name;                             ///< as in "aten::add.Tensor"
   std::atomic<const kept_rule*> rule{nullptr};  ///< null: there is none
   std::vector<argument_role> roles;
-  bool is_view = false;             ///< the kernel of the CPU only makes another tensor over the same storage
-  bool is_composed = false;         ///< the kernel is the same for all devices and calls other operators
-  bool has_cpu_kernel = false;      ///< one that computes
-  bool has_shape_function = false;  ///< a Meta kernel
-  bool is_exact = false;            ///< the shape function allocates as the kernel does
-  bool is_exact_if_plain = false;   ///< the same for plain tensors
-  bool is_pointwise = false;        ///< computes element by element
-  bool depends_on_data = false;     ///< the sizes of the results
-  bool depends_on_masks = false;    ///< on masks alone
-  bool holds_by_data = false;       ///< scratch memory depends on data
+  bool is_view = false;                     ///< the kernel of the CPU only makes another tensor over the same storage
+  bool is_composed = false;                 ///< the kernel is the same for all devices and calls other operators
+  bool has_cpu_kernel = false;              ///< one that computes
+  bool has_shape_function = false;          ///< a Meta kernel
+  bool is_exact = false;                    ///< the shape function allocates as the kernel does
+  bool is_exact_if_plain = false;           ///< the same for plain tensors
+  bool is_pointwise = false;                ///< computes element by element
+  bool depends_on_data = false;             ///< the sizes of the results
+  bool depends_on_masks = false;            ///< on masks alone
+  bool holds_by_data = false;               ///< scratch memory depends on data
   std::atomic<const char*> cause{nullptr};  ///< why the last estimate was one
   std::atomic<std::int64_t> estimated_calls{0};
   std::atomic<std::int64_t> estimated_bytes{0};
@@ -68,19 +68,16 @@ struct operator_plan {
 
 /// Operators without a CPU kernel of their own whose kernel for all devices computes itself, and does not leave it to others.
 [[nodiscard]] inline bool computes_for_all_devices(std::string_view name) {
-  constexpr std::string_view names[] = {"aten::copy_",
-                                        "aten::convolution_backward",
-                                        "aten::convolution_backward_overrideable",
-                                        "aten::_nnpack_spatial_convolution",
-                                        "aten::_convolution_double_backward"};
+  constexpr std::string_view names[] = {"aten::copy_", "aten::convolution_backward", "aten::convolution_backward_overrideable",
+                                        "aten::_nnpack_spatial_convolution", "aten::_convolution_double_backward"};
   return name.rfind("aten::mkldnn_", 0) == 0 || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
 /// Operators that write their first argument without reading it.
 [[nodiscard]] inline bool overwrites_first(std::string_view schema_name) {
-  constexpr std::string_view names[] = {"aten::zero_",      "aten::fill_",        "aten::copy_",    "aten::normal_",
-                                        "aten::uniform_",   "aten::random_",      "aten::geometric_", "aten::bernoulli_",
-                                        "aten::cauchy_",    "aten::exponential_", "aten::log_normal_"};
+  constexpr std::string_view names[] = {"aten::zero_",    "aten::fill_",        "aten::copy_",      "aten::normal_",
+                                        "aten::uniform_", "aten::random_",      "aten::geometric_", "aten::bernoulli_",
+                                        "aten::cauchy_",  "aten::exponential_", "aten::log_normal_"};
   return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
 }
 
@@ -195,7 +192,7 @@ class operator_plans {
     std::lock_guard<std::mutex> guard;
   };
 
-  static constexpr std::size_t most_slots = 16384;       // libtorch 2.13 has some 3,500 operators
+  static constexpr std::size_t most_slots = 16384;  // libtorch 2.13 has some 3,500 operators
   static constexpr std::size_t most_filled = most_slots / 2;
 
   [[nodiscard]] static std::size_t first_slot(const c10::FunctionSchema* schema) noexcept {

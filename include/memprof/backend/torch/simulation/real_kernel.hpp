@@ -51,8 +51,7 @@ class [[nodiscard]] kernel_scope {
   }
 
  private:
-  c10::impl::ExcludeDispatchKeyGuard below_{
-      c10::DispatchKeySet{{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}}};
+  c10::impl::ExcludeDispatchKeyGuard below_{c10::DispatchKeySet{{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}}};
   std::size_t outer_most_bytes_;
   bool is_hidden_;
 };
@@ -137,8 +136,10 @@ void for_each_result(torch_call& call, Visit visit) {
 
 /// Runs the kernel of the CPU on what tensors of the CPU hold, and ends the call with its results. What it throws, also
 /// `kernel_too_large` if it wants more than `most_bytes`, is thrown on, with the arguments as they were.
-inline void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values,
-                       std::size_t most_bytes) {
+/// `after(results)` is called before the results become the program's.
+template <class After>
+void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t most_bytes,
+                After after) {
   saved_arguments saved{call};
   stand_ins replaced;
   const std::vector<at::Tensor> written = written_tensors(call, plan);
@@ -150,6 +151,7 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
     saved.restore();
     throw;
   }
+  after(torch::jit::last(call.stack(), call.called().schema().returns().size()).vec());
   replaced.take_over_sizes();
   for_each_result(call, [&](c10::IValue& result) {
     map_tensors(result, [&](const at::Tensor& made) {
@@ -162,6 +164,11 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
     });
   });
   for (const at::Tensor& tensor : written) has_values ? keep_values(tensor) : discard_values(tensor);
+}
+
+inline void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values,
+                       std::size_t most_bytes) {
+  run_kernel(call, plan, keys, has_values, most_bytes, [](const torch::jit::Stack&) {});
 }
 
 /// The same on true values: either the whole call happens, or nothing of it does, and the answer is false.
@@ -179,8 +186,8 @@ inline void run_kernel(torch_call& call, const operator_plan& plan, c10::Dispatc
 
 /// What the kernel of the CPU computes for fake tensors of CUDA. Nothing of it is recorded, and the call goes on as if nothing
 /// had happened, except that arguments which it writes are written.
-[[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan,
-                                                      c10::DispatchKeySet keys, stand_ins& replaced, std::size_t most_bytes) {
+[[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
+                                                      stand_ins& replaced, std::size_t most_bytes) {
   torch::jit::Stack stack;
   bool has_tensor = false;
   for (std::size_t index = 0; index < call.size(); ++index) stack.push_back(call.argument(index));

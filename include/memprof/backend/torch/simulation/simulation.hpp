@@ -106,6 +106,7 @@ inline void end_simulation() noexcept {
   leave_this_thread();
   kernel_allocator::instance().end();
   outside_shadows::instance().forget();
+  kernel_tapes::instance().forget();
 }
 
 }  // namespace memprof::detail

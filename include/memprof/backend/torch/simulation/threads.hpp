@@ -40,8 +40,8 @@ inline void leave_this_thread() noexcept {
   return running_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region();
 }
 
-/// The kernel of the Fake key, which stands between autograd and the kernels of the devices: it is called for every operation of a
-/// simulated thread, and for every operation on a fake tensor.
+/// The kernel of the Fake key, which stands between autograd and the kernels of the devices: it is called for every operation of
+/// a simulated thread, and for every operation on a fake tensor.
 inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   torch_call call{called, *stack, run_shape_function};
   if (!is_simulating.load(std::memory_order_relaxed)) leave_this_thread();

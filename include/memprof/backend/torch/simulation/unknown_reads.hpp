@@ -14,8 +14,8 @@
 #include <vector>
 
 /// @file
-/// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the program
-/// may go another way than it does for real. So the profile lists them, with the operation that asked.
+/// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the
+/// program may go another way than it does for real. So the profile lists them, with the operation that asked.
 
 namespace memprof::detail {
 

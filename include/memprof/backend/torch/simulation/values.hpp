@@ -95,7 +95,8 @@ void for_each_tensor(const torch_call& call, const operator_plan& plan, Visit vi
 
 /// What decides how a call is simulated, besides its operator.
 struct call_facts {
-  bool is_on_meta = false;   ///< within a Meta kernel, or the program's own on the Meta device: there is no data anyway
+  bool is_on_meta = false;  ///< within a Meta kernel, or the program's own on the Meta device: there is no data anyway
+  bool has_tensor = false;
   bool is_dense = true;      ///< every tensor is a strided one
   bool is_on_cuda = false;   ///< some of it, or to be made there
   bool has_values = true;    ///< in all that is read
@@ -105,11 +106,12 @@ struct call_facts {
   bool has_one_type = true;  ///< of all tensors
   bool is_contiguous = true;
   bool writes = false;
-  std::size_t bytes = 0;     ///< of the tensors
+  std::size_t bytes = 0;                                     ///< of the tensors
   c10::ScalarType type = c10::ScalarType::Undefined;         ///< of the last tensor
   c10::ScalarType number_type = c10::ScalarType::Undefined;  ///< of the last one of floating-point numbers
 };
 
+/// Not sparse, not quantized, and not of a library's own format: one storage that is read element by element.
 [[nodiscard]] inline bool is_dense(const at::Tensor& tensor) {
   return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
 }
@@ -135,6 +137,7 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
     facts.is_on_cuda |= value.toDevice().is_cuda();
   }
   for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
+    facts.has_tensor = true;
     facts.writes |= role.is_written;
     if (tensor.is_meta()) {
       facts.is_on_meta = true;
