@@ -1,4 +1,4 @@
-# Tests include single headers of the library (<memprof/core/label.hpp>), which are not there in single_include/. Each one that
+# Tests include single headers of the library (<memprof/trace/label.hpp>), which are not there in single_include/. Each one that
 # was merged into the single header gets a stand-in that includes it, so the same tests compile against either.
 set(stand_ins ${PROJECT_BINARY_DIR}/single_header_stand_ins)
 file(REMOVE_RECURSE ${stand_ins})

@@ -16,7 +16,7 @@ class buffer_pool {
 
   /// Who wants to know; null while nobody does.
   struct observer {
-    memprof::event_sink sink;
+    memprof::event_sink writer;
     memprof::memory_space space{"buffers"};
   };
   observer* watched_by = nullptr;
@@ -25,7 +25,7 @@ class buffer_pool {
     for (buffer& each : buffers_) {
       if (each.is_taken) continue;
       each.is_taken = true;
-      if (watched_by != nullptr) watched_by->sink.allocate(watched_by->space, each.bytes.data(), buffer_bytes);  // after it
+      if (watched_by != nullptr) watched_by->writer.allocate(watched_by->space, each.bytes.data(), buffer_bytes);  // after it
       return each.bytes.data();
     }
     return nullptr;
@@ -34,7 +34,7 @@ class buffer_pool {
   void give_back(const std::byte* taken) {
     for (buffer& each : buffers_) {
       if (each.bytes.data() != taken) continue;
-      if (watched_by != nullptr) watched_by->sink.deallocate(watched_by->space, taken, buffer_bytes);  // before it
+      if (watched_by != nullptr) watched_by->writer.deallocate(watched_by->space, taken, buffer_bytes);  // before it
       each.is_taken = false;
     }
   }
@@ -53,11 +53,12 @@ buffer_pool pool;
 struct buffer_pool_backend {
   static constexpr std::string_view name = "buffer_pool";
 
-  void attach(memprof::event_sink& sink) {
-    observer.sink = sink;
+  void attach(memprof::event_sink& writer, const memprof::capture_options&) {
+    observer.writer = writer;
     pool.watched_by = &observer;
   }
-  void detach() noexcept { pool.watched_by = nullptr; }
+  void detach(memprof::event_sink&) noexcept { pool.watched_by = nullptr; }
+  void report_facts(memprof::event_sink&) {}  // it knows nothing beside events
 
   buffer_pool::observer observer{};
 };

@@ -7,8 +7,8 @@ cd "$root"
 
 find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
   BEGIN {
-    rank["detail"] = 0; rank["core"] = 1; rank["ledger"] = 2; rank["profile"] = 3; rank["capture"] = 4; rank["backend"] = 5
-    rank["report"] = rank["import"] = rank["analysis"] = 6
+    count = split("detail trace ledger profile record backend format analysis report", layers, " ")
+    for (i = 1; i <= count; i++) rank[layers[i]] = i - 1
     # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp.
     owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^profile/json(_[a-z_]+)?[.]hpp$"
     owner["boost"] = "profile/reflect.hpp"; owner_pattern["boost"] = "^profile/reflect[.]hpp$"
@@ -34,7 +34,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     top = layer_of(name)
 
     if (top in owner && FILENAME !~ owner_pattern[top]) fault("only " owner[top] " may include <" name ">")
-    if ((from == "core" || from == "detail") && name in heavy) fault(from "/ may not include <" name ">: it costs every user")
+    if ((from == "trace" || from == "detail") && name in heavy) fault(from "/ may not include <" name ">: it costs every user")
     if (top != "memprof" || from == "") next
 
     target = substr(name, length("memprof/") + 1)
@@ -43,7 +43,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     if (to == "") next # config.hpp and version.hpp
     if (!(to in rank)) { fault("the folder " to "/ is in no layer"); next }
     if (rank[to] > rank[from]) fault(from "/ (layer " rank[from] ") may not include " to "/ (layer " rank[to] ")")
-    if (rank[from] == 6 && (rank[to] == 4 || rank[to] == 5))
-      fault(from "/ reads profiles and events: it may not include " to "/ (layer " rank[to] ")")
+    if (rank[from] > rank["backend"] && (to == "record" || to == "backend"))
+      fault(from "/ reads traces and profiles: it may not include " to "/ (layer " rank[to] ")")
   }
   END { exit faults > 0 }'

@@ -13,8 +13,8 @@
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_cuda.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
-#include <memprof/core/event_log.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/trace/event_log.hpp>
 
 #include <torch/torch.h>
 

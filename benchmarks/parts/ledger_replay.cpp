@@ -1,7 +1,7 @@
 #include "clock.hpp"
 
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <benchmark/benchmark.h>
 

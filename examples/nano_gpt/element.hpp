@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/core/dtype.hpp>
+#include <memprof/trace/dtype.hpp>
 
 #include <bit>
 #include <cstdint>

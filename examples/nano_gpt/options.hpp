@@ -2,9 +2,9 @@
 
 #include <nano_gpt/model_config.hpp>
 
-#include <memprof/core/device_description.hpp>
-#include <memprof/core/dtype.hpp>
-#include <memprof/core/run_mode.hpp>
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/dtype.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
 #include <cstdint>

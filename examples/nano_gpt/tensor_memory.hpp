@@ -3,9 +3,9 @@
 #include <nano_gpt/element.hpp>
 #include <nano_gpt/extents.hpp>
 
-#include <memprof/core/device_description.hpp>
-#include <memprof/core/dtype.hpp>
-#include <memprof/core/tensor_bytes.hpp>
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/dtype.hpp>
+#include <memprof/trace/tensor_bytes.hpp>
 
 #include <cstddef>
 #include <memory_resource>

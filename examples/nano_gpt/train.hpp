@@ -4,7 +4,7 @@
 #include <nano_gpt/element.hpp>
 #include <nano_gpt/options.hpp>
 
-#include <memprof/core/dtype.hpp>
+#include <memprof/trace/dtype.hpp>
 
 namespace nano_gpt {
 

@@ -2,8 +2,8 @@
 #include <nano_gpt/input_error.hpp>
 #include <torch_gpt/train.hpp>
 
-#include <memprof/core/device_presets.hpp>
-#include <memprof/import/byte_size.hpp>
+#include <memprof/detail/byte_size.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <array>
 #include <charconv>

@@ -5,9 +5,9 @@
 #include <memprof/analysis/memory_fit.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
-#include <memprof/core/device_presets.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/report/memory_fit_text.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <cstdio>
 #include <cstdlib>
@@ -62,7 +62,9 @@ void memory_report::print_fit() const {
   memprof::allocation_sequence sequence{memprof::memory_space{space}.id()};
   log_.replay(sequence);
   const memprof::memory_fit fit = memprof::fit_memory(sequence, allocator_options(*options_.fit));
-  const std::string operation = fit.first_failure ? memprof::operation_path(sequence, fit.first_failure->operation) : "";
+  const std::string operation = fit.first_failure ? memprof::operation_path(sequence, fit.first_failure->operation,
+                                                                            *memprof::abi_1::process_registry.labels)
+                                                  : "";
   std::fputs(("On a GPU, what is in " + space + " here: " + memprof::to_text(fit, operation)).c_str(), stdout);
 }
 

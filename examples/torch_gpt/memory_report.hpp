@@ -2,8 +2,8 @@
 
 #include <torch_gpt/train.hpp>
 
-#include <memprof/core/event_log.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/trace/event_log.hpp>
 
 namespace torch_gpt {
 

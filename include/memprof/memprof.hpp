@@ -6,17 +6,17 @@
 
 #include <memprof/backend/cpu.hpp>
 #include <memprof/backend/no_dispatch.hpp>
-#include <memprof/capture/annotate.hpp>
-#include <memprof/capture/capture.hpp>
-#include <memprof/capture/options.hpp>
-#include <memprof/capture/track_operation.hpp>
 #include <memprof/config.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/event_sink.hpp>
-#include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/annotate.hpp>
+#include <memprof/record/capture.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/record/track_operation.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/run_mode.hpp>
 #include <memprof/version.hpp>
 
 #include <cstdio>
@@ -29,8 +29,9 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
-  std::fputs(to_text(current_profile<State>()).c_str(), stdout);
+  const profile current = current_profile<State>();
+  const detail::internal_guard hidden;  // the text must not show in what it reports
+  std::fputs(to_text(current).c_str(), stdout);
 }
 
 }  // namespace enabled

@@ -53,139 +53,70 @@ inline constexpr const char* version_string =
 #define MEMPROF_ENABLED 1
 #endif
 
-// ---- <memprof/core/clock.hpp>
+// ---- <memprof/detail/futex_lock.hpp>
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+namespace memprof::detail {
 
-/// @file
-/// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
-
-namespace memprof {
-
-/// Nanoseconds of the system's monotonic clock.
-[[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-/// Nanoseconds since 1970.
-[[nodiscard]] inline std::int64_t unix_ns() noexcept {
-  timespec now{};
-  ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
-/// Where stamps come from. One object serves all threads whose events are merged.
-///
-/// If a call on one thread starts after a call on another returned, its stamp is greater. `rdtscp` gives this where the time
-/// stamp counter runs at one rate on all cores: it waits for the loads before it, as a bare `rdtsc` does not (one inversion in
-/// 2,000,000 hand-offs was measured). Elsewhere a shared counter that follows the monotonic clock gives it, more slowly.
-struct stamp_source {
-  enum class kind : std::uint32_t { unknown, time_stamp_counter, shared_counter };
-
-  std::atomic<kind> chosen{kind::unknown};
-  std::atomic<std::uint64_t> counter{0};
-
-  /// The next stamp; never 0.
-  [[nodiscard]] std::uint64_t next() noexcept {
-#if defined(__x86_64__)
-    // Relaxed: the choice is a constant of the machine, so any thread may make it again.
-    if (chosen.load(std::memory_order_relaxed) == kind::time_stamp_counter) [[likely]] {
-      unsigned processor;
-      return __builtin_ia32_rdtscp(&processor);  // the built-in: its header costs a third of a second to compile
-    }
-#endif
-    return next_slow();
+/// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
+class futex_lock {
+ public:
+  void lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    if (word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
+    lock_slow();
   }
+
+  /// Takes it if it is free; never waits.
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t expected = 0;
+    // Acquire pairs with the release in `unlock`.
+    return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+
+  void unlock() noexcept {
+    // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
+    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
+  }
+
+  /// Makes it free whatever it was. Only for a child after `fork`, where no other thread exists.
+  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
 
  private:
-  [[gnu::cold, gnu::noinline]] std::uint64_t next_slow() noexcept {
+  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
+    for (int spin = 0; spin < 100; ++spin) {
+      // Looking before trying leaves the word in the holder's cache.
+      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
 #if defined(__x86_64__)
-    if (chosen.load(std::memory_order_relaxed) == kind::unknown) {
-      unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-      const bool has_rdtscp = __get_cpuid(0x80000001U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 27)) != 0;
-      const bool is_invariant = __get_cpuid(0x80000007U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 8)) != 0;
-      chosen.store(has_rdtscp && is_invariant ? kind::time_stamp_counter : kind::shared_counter, std::memory_order_relaxed);
-      return next();
-    }
+      __builtin_ia32_pause();
 #endif
-    // Strictly increasing: two calls in order never get equal stamps, however coarse the clock is.
-    std::uint64_t last = counter.load(std::memory_order_relaxed);
-    for (;;) {
-      const auto now = static_cast<std::uint64_t>(monotonic_ns());
-      const std::uint64_t stamp = now > last ? now : last + 1;
-      // Acquire and release pair with the same exchange on other threads: a stamp carries what happened before it.
-      if (counter.compare_exchange_weak(last, stamp, std::memory_order_acq_rel, std::memory_order_relaxed)) return stamp;
     }
+    while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
   }
+
+  std::atomic<std::uint32_t> word_{0};
 };
 
-/// A straight line from stamps to nanoseconds since a capture began.
-struct time_scale {
-  std::uint64_t first_stamp = 0;
-  double ns_per_stamp = 1.0;
+/// Says that a lock is held already.
+struct adopt_lock {};
 
-  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    return stamp <= first_stamp ? 0 : static_cast<std::int64_t>(static_cast<double>(stamp - first_stamp) * ns_per_stamp);
-  }
+/// Holds a lock until the end of the scope.
+template <class Lock>
+class [[nodiscard]] lock_guard {
+ public:
+  explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+  lock_guard(Lock& lock, adopt_lock) noexcept : lock_(lock) {}
+  lock_guard(const lock_guard&) = delete;
+  lock_guard& operator=(const lock_guard&) = delete;
+  ~lock_guard() { lock_.unlock(); }
+
+ private:
+  Lock& lock_;
 };
 
-}  // namespace memprof
-
-// ---- <memprof/core/event.hpp>
-#include <cstdint>
-#include <type_traits>
-
-namespace memprof {
-
-/// What an event says; the comment names the fields it uses beside `stamp`.
-enum class event_kind : std::uint8_t {
-  allocate = 1,         ///< address, bytes, space, tag
-  deallocate,           ///< address, bytes as the caller told them (0: not told), space
-  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
-  scope_begin,          ///< label: the operation's name; address: nesting depth on its thread, from 1; tag
-  scope_end,            ///< label, address: as in its `scope_begin`
-  thread_begin,         ///< the ring belongs to a new thread: no operation is open
-  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
-  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
-  deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
-  release,                      ///< address, bytes (0: not told), space, label: it gave one back
-  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
-  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
-  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
-};
-
-/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
-inline constexpr std::uint8_t cpu_space = 0;
-
-/// The id of no memory space: `annotate` with it asks all of them.
-inline constexpr std::uint8_t any_space = 255;
-
-/// One thing that happened to memory: the only form in which sources speak to the ledger.
-///
-/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
-/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
-/// `label` are ids of interned names, unless the kind says otherwise.
-struct event {
-  std::uint64_t stamp;
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint32_t label;
-  event_kind kind;
-  std::uint8_t space;
-  std::uint16_t tag;
-};
-
-static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
-
-}  // namespace memprof
+}  // namespace memprof::detail
 
 // ---- <memprof/detail/pages.hpp>
 #include <cstddef>
@@ -320,258 +251,13 @@ class page_array : public page_storage {
   }
 
   void pop_back() noexcept { --size_; }
+  void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
 };
 
 }  // namespace memprof::detail
 
-// ---- <memprof/core/label.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <new>
-#include <string_view>
-#include <utility>
-
-namespace memprof {
-
-/// The id of an interned name; 0 is no name. Events carry labels, never text.
-using label = std::uint32_t;
-
-/// Names and their ids. Equal text has one id, and the text of an id stays where it is for the table's life.
-///
-/// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
-class label_table {
- public:
-  label_table() = default;
-  label_table(const label_table&) = delete;
-  label_table& operator=(const label_table&) = delete;
-  ~label_table() {
-    while (chunks_ != nullptr) {
-      chunk* const next = chunks_->next;
-      detail::unmap_pages(chunks_, chunks_->bytes);
-      chunks_ = next;
-    }
-  }
-
-  /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
-  [[nodiscard]] label intern(std::string_view text) noexcept {
-    if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
-    const std::uint32_t hash = hash_of(text);
-    std::size_t slot = hash & (slots_.size() - 1);
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const entry& known = entries_[slots_[slot] - 1];
-      if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
-    }
-    const char* const copy = store(text);
-    if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
-    return slots_[slot] = static_cast<label>(entries_.size());
-  }
-
-  /// The text of an id of this table; empty for 0 and for ids it never gave.
-  [[nodiscard]] std::string_view text(label id) const noexcept {
-    if (id == 0 || id > entries_.size()) return {};
-    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
-    return {entries_[id - 1].text, size};
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
-
-  /// The hash that `intern` uses (32-bit FNV-1a), for caches in front of the table.
-  [[nodiscard]] static constexpr std::uint32_t hash_of(std::string_view text) noexcept {
-    std::uint32_t hash = 2166136261U;
-    for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
-    return hash;
-  }
-
-  /// Whether the bytes are those of `text`. `std::string_view`'s own operator costs every unit its iterators' concepts.
-  [[nodiscard]] static bool is_text(const char* bytes, std::uint32_t size, std::string_view text) noexcept {
-    return size == text.size() && (size == 0 || std::memcmp(bytes, text.data(), size) == 0);
-  }
-
- private:
-  struct entry {
-    const char* text;
-    std::uint32_t size;
-    std::uint32_t hash;
-  };
-  struct chunk {
-    chunk* next;
-    std::size_t bytes;
-  };
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<label> slots;
-    if (!slots.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
-    for (std::size_t index = 0; index < entries_.size(); ++index) {
-      std::size_t slot = entries_[index].hash & (slots.size() - 1);
-      while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-      slots[slot] = static_cast<label>(index + 1);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  [[nodiscard]] const char* store(std::string_view text) noexcept {
-    if (text.size() > free_) {
-      const std::size_t wanted = sizeof(chunk) + text.size();
-      const std::size_t bytes = wanted > default_chunk_bytes ? wanted : default_chunk_bytes;
-      void* const pages = detail::map_pages(bytes);
-      if (pages == nullptr) return nullptr;
-      chunks_ = new (pages) chunk{chunks_, bytes};
-      chunk_bytes_ += bytes;
-      next_ = static_cast<char*>(pages) + sizeof(chunk);
-      free_ = bytes - sizeof(chunk);
-    }
-    char* const copy = next_;
-    if (!text.empty()) std::memcpy(copy, text.data(), text.size());
-    next_ += text.size();
-    free_ -= text.size();
-    return copy;
-  }
-
-  static constexpr std::size_t default_chunk_bytes = 16384;
-
-  detail::page_array<entry> entries_;
-  detail::page_array<label> slots_;
-  chunk* chunks_ = nullptr;
-  std::size_t chunk_bytes_ = 0;
-  char* next_ = nullptr;
-  std::size_t free_ = 0;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/core/event_ring.hpp>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-struct event_ring;
-
-/// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
-enum class activity : std::uint32_t {
-  idle,
-  recording,  ///< an event is being written: only a signal handler can come here
-  draining,   ///< the thread empties rings: likewise
-  internal,   ///< the profiler works for the user and may allocate: its own allocations are invisible
-  nested,     ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
-};
-
-/// An order word that nobody ever holds: a thread with it stamps its next event. See core/event_order.hpp.
-inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
-
-/// What the recording path keeps for one thread. A plain struct, so that it costs nothing to reach.
-struct thread_context {
-  event* cursor = nullptr;                      ///< where the next event goes
-  event* limit = nullptr;                       ///< end of the ring's space; equal to `cursor` before the first event
-  event_ring* ring = nullptr;                   ///< null until the first event
-  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
-  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
-  std::uint32_t scope_depth = 0;                ///< operations open on this thread
-  label innermost_scope = 0;                    ///< name of the innermost one that the program itself named; 0: none
-  bool has_exited = false;                      ///< its thread-local objects are gone
-};
-
-/// The space in which one thread records: one producer fills it from the beginning, and when it is full the producer has it
-/// emptied to the end and starts again. No index ever wraps. It outlives its thread and then serves another.
-struct event_ring {
-  // Written by the producer.
-  std::atomic<event*> head{nullptr};  ///< one past the last published event
-
-  // Everything below is used under the registry's lock.
-  alignas(64) event* tail = nullptr;  ///< first event that was not drained
-  event* drain_limit = nullptr;       ///< how far the drain that is running goes
-  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
-  event* first = nullptr;
-  std::uint32_t capacity = 0;
-  std::uint32_t id = 0;             ///< from 1; names the thread in the ledger and in the order word
-  thread_context* owner = nullptr;  ///< null between two threads
-  event_ring* next = nullptr;
-
-  /// Ids of names that this thread used lately, found by hash; only its producer reads and writes them.
-  struct cached_label {
-    const char* text;
-    std::uint32_t size;
-    label id;
-  };
-  static constexpr std::size_t cached_labels = 64;
-  cached_label label_cache[cached_labels] = {};
-
-  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + capacity * sizeof(event); }
-};
-
-}  // namespace memprof
-
-// ---- <memprof/detail/spin_lock.hpp>
-#include <atomic>
-#include <cstdint>
-
-namespace memprof::detail {
-
-/// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
-class spin_lock {
- public:
-  void lock() noexcept {
-    std::uint32_t expected = 0;
-    // Acquire pairs with the release in `unlock`.
-    if (word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed)) return;
-    lock_slow();
-  }
-
-  /// Takes it if it is free; never waits.
-  [[nodiscard]] bool try_lock() noexcept {
-    std::uint32_t expected = 0;
-    // Acquire pairs with the release in `unlock`.
-    return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire, std::memory_order_relaxed);
-  }
-
-  void unlock() noexcept {
-    // Release pairs with the acquire in `lock`; 2 says that somebody may be asleep.
-    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
-  }
-
-  /// Makes it free whatever it was. Only for a child after `fork`, where no other thread exists.
-  void reset() noexcept { word_.store(0, std::memory_order_relaxed); }
-
- private:
-  [[gnu::cold, gnu::noinline]] void lock_slow() noexcept {
-    for (int spin = 0; spin < 100; ++spin) {
-      // Looking before trying leaves the word in the holder's cache.
-      if (word_.load(std::memory_order_relaxed) == 0 && try_lock()) return;
-#if defined(__x86_64__)
-      __builtin_ia32_pause();
-#endif
-    }
-    while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
-  }
-
-  std::atomic<std::uint32_t> word_{0};
-};
-
-/// Says that a lock is held already.
-struct adopt_lock {};
-
-/// Holds a lock until the end of the scope.
-template <class Lock>
-class [[nodiscard]] lock_guard {
- public:
-  explicit lock_guard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
-  lock_guard(Lock& lock, adopt_lock) noexcept : lock_(lock) {}
-  lock_guard(const lock_guard&) = delete;
-  lock_guard& operator=(const lock_guard&) = delete;
-  ~lock_guard() { lock_.unlock(); }
-
- private:
-  Lock& lock_;
-};
-
-}  // namespace memprof::detail
-
-// ---- <memprof/core/reserved_addresses.hpp>
+// ---- <memprof/record/phantom_addresses.hpp>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -733,7 +419,7 @@ class reserved_addresses {
   std::uintptr_t first_ = 0;
   std::uintptr_t last_ = 0;
   std::uintptr_t next_ = 0;
-  detail::spin_lock lock_;
+  detail::futex_lock lock_;
   detail::page_array<free_list> lists_;
   std::size_t list_count_ = 0;
   detail::page_array<free_node> nodes_;
@@ -742,11 +428,527 @@ class reserved_addresses {
 
 }  // namespace memprof
 
-// ---- <memprof/core/registry.hpp>
+// ---- <memprof/record/clock.hpp>
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+/// @file
+/// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
+
+namespace memprof {
+
+/// Nanoseconds of the system's monotonic clock.
+[[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Nanoseconds since 1970.
+[[nodiscard]] inline std::int64_t unix_ns() noexcept {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Where stamps come from. One object serves all threads whose events are merged.
+///
+/// If a call on one thread starts after a call on another returned, its stamp is greater. `rdtscp` gives this where the time
+/// stamp counter runs at one rate on all cores: it waits for the loads before it, as a bare `rdtsc` does not (one inversion in
+/// 2,000,000 hand-offs was measured). Elsewhere a shared counter that follows the monotonic clock gives it, more slowly.
+struct stamp_source {
+  enum class kind : std::uint32_t { unknown, time_stamp_counter, shared_counter };
+
+  std::atomic<kind> chosen{kind::unknown};
+  std::atomic<std::uint64_t> counter{0};
+
+  /// The next stamp; never 0.
+  [[nodiscard]] std::uint64_t next() noexcept {
+#if defined(__x86_64__)
+    // Relaxed: the choice is a constant of the machine, so any thread may make it again.
+    if (chosen.load(std::memory_order_relaxed) == kind::time_stamp_counter) [[likely]] {
+      unsigned processor;
+      return __builtin_ia32_rdtscp(&processor);  // the built-in: its header costs a third of a second to compile
+    }
+#endif
+    return next_slow();
+  }
+
+ private:
+  [[gnu::cold, gnu::noinline]] std::uint64_t next_slow() noexcept {
+#if defined(__x86_64__)
+    if (chosen.load(std::memory_order_relaxed) == kind::unknown) {
+      unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+      const bool has_rdtscp = __get_cpuid(0x80000001U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 27)) != 0;
+      const bool is_invariant = __get_cpuid(0x80000007U, &eax, &ebx, &ecx, &edx) != 0 && (edx & (1U << 8)) != 0;
+      chosen.store(has_rdtscp && is_invariant ? kind::time_stamp_counter : kind::shared_counter, std::memory_order_relaxed);
+      return next();
+    }
+#endif
+    // Strictly increasing: two calls in order never get equal stamps, however coarse the clock is.
+    std::uint64_t last = counter.load(std::memory_order_relaxed);
+    for (;;) {
+      const auto now = static_cast<std::uint64_t>(monotonic_ns());
+      const std::uint64_t stamp = now > last ? now : last + 1;
+      // Acquire and release pair with the same exchange on other threads: a stamp carries what happened before it.
+      if (counter.compare_exchange_weak(last, stamp, std::memory_order_acq_rel, std::memory_order_relaxed)) return stamp;
+    }
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/detail/thread_claim.hpp>
+#include <cerrno>
+#include <new>
+
+#include <pthread.h>
+
+namespace memprof::detail {
+
+/// A claim of one thread that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system
+/// call, and after its last destructor. A robust mutex that its owner never unlocks: the kernel marks it when the thread is gone.
+///
+/// The object must stay in memory until then. Not for signal handlers.
+class thread_claim {
+ public:
+  constexpr thread_claim() noexcept = default;
+  thread_claim(const thread_claim&) = delete;
+  thread_claim& operator=(const thread_claim&) = delete;
+
+  /// Makes the calling thread the owner. False if a thread that lives has it, this one included.
+  [[nodiscard]] bool take() noexcept {
+    if (!is_made_) make();
+    const int result = ::pthread_mutex_trylock(&mutex_);
+    if (result == EOWNERDEAD) return ::pthread_mutex_consistent(&mutex_) == 0;
+    return result == 0;
+  }
+
+  /// Ends the calling thread's claim before the thread ends.
+  void give_up() noexcept { ::pthread_mutex_unlock(&mutex_); }
+
+  /// Whether a living thread has it. False and true are both possible while its owner ends.
+  [[nodiscard]] bool is_held() noexcept {
+    if (!take()) return true;
+    give_up();
+    return false;
+  }
+
+  /// Makes it nobody's. Only for a child after `fork`, where the owners do not exist.
+  void reset() noexcept { is_made_ = false; }
+
+ private:
+  void make() noexcept {
+    pthread_mutexattr_t attributes;
+    ::pthread_mutexattr_init(&attributes);
+    ::pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+    ::pthread_mutex_init(&mutex_, &attributes);
+    ::pthread_mutexattr_destroy(&attributes);
+    is_made_ = true;
+  }
+
+  pthread_mutex_t mutex_{};
+  bool is_made_ = false;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/trace/event.hpp>
+#include <cstdint>
+#include <type_traits>
+
+namespace memprof {
+
+/// What an event says; the comment names the fields it uses beside `stamp`.
+enum class event_kind : std::uint8_t {
+  allocate = 1,         ///< address, bytes, space, tag
+  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
+  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open
+  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
+  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
+  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space, label: it gave one back
+  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
+  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
+  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+};
+
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
+
+/// The address of a `scope_begin` or `scope_end`: an operation's number, counted on its thread from 1, and another number.
+[[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
+  return std::uint64_t{other} << 32 | number;
+}
+
+/// The id of no memory space: `annotate` with it asks all of them.
+inline constexpr std::uint8_t any_space = 255;
+
+/// One thing that happened to memory: the only form in which sources speak to the ledger.
+///
+/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
+/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
+/// `label` are ids of interned names, unless the kind says otherwise.
+struct event {
+  std::uint64_t stamp;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t label;
+  event_kind kind;
+  std::uint8_t space;
+  std::uint16_t tag;
+};
+
+static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace memprof
+
+// ---- <memprof/trace/label.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof {
+
+/// The id of an interned name; 0 is no name. Events carry labels, never text.
+using label = std::uint32_t;
+
+/// Stands between the parts of a name that has several, such as a stream and a pool.
+inline constexpr char name_separator = '\x1f';
+
+/// Names and their ids. Equal text has one id, and the text of an id stays where it is for the table's life.
+///
+/// Not synchronised: the registry's table is used under the registry's lock. Memory grows with the number of different names.
+class label_table {
+ public:
+  label_table() = default;
+  label_table(const label_table&) = delete;
+  label_table& operator=(const label_table&) = delete;
+  ~label_table() {
+    while (chunks_ != nullptr) {
+      chunk* const next = chunks_->next;
+      detail::unmap_pages(chunks_, chunks_->bytes);
+      chunks_ = next;
+    }
+  }
+
+  /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
+  [[nodiscard]] label intern(std::string_view text) noexcept {
+    if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
+    const std::uint32_t hash = hash_of(text);
+    std::size_t slot = hash & (slots_.size() - 1);
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const entry& known = entries_[slots_[slot] - 1];
+      if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
+    }
+    const char* const copy = store(text);
+    if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
+    return slots_[slot] = static_cast<label>(entries_.size());
+  }
+
+  /// The text of an id of this table; empty for 0 and for ids it never gave.
+  [[nodiscard]] std::string_view text(label id) const noexcept {
+    if (id == 0 || id > entries_.size()) return {};
+    const std::size_t size = entries_[id - 1].size;  // exactly std::size_t: any other type costs that check
+    return {entries_[id - 1].text, size};
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes() + slots_.bytes() + chunk_bytes_; }
+
+  /// The hash that `intern` uses (32-bit FNV-1a), for caches in front of the table.
+  [[nodiscard]] static constexpr std::uint32_t hash_of(std::string_view text) noexcept {
+    std::uint32_t hash = 2166136261U;
+    for (const char character : text) hash = (hash ^ static_cast<unsigned char>(character)) * 16777619U;
+    return hash;
+  }
+
+  /// Whether the bytes are those of `text`. `std::string_view`'s own operator costs every unit its iterators' concepts.
+  [[nodiscard]] static bool is_text(const char* bytes, std::uint32_t size, std::string_view text) noexcept {
+    return size == text.size() && (size == 0 || std::memcmp(bytes, text.data(), size) == 0);
+  }
+
+ private:
+  struct entry {
+    const char* text;
+    std::uint32_t size;
+    std::uint32_t hash;
+  };
+  struct chunk {
+    chunk* next;
+    std::size_t bytes;
+  };
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<label> slots;
+    if (!slots.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (std::size_t index = 0; index < entries_.size(); ++index) {
+      std::size_t slot = entries_[index].hash & (slots.size() - 1);
+      while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+      slots[slot] = static_cast<label>(index + 1);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  [[nodiscard]] const char* store(std::string_view text) noexcept {
+    if (text.size() > free_) {
+      const std::size_t wanted = sizeof(chunk) + text.size();
+      const std::size_t bytes = wanted > default_chunk_bytes ? wanted : default_chunk_bytes;
+      void* const pages = detail::map_pages(bytes);
+      if (pages == nullptr) return nullptr;
+      chunks_ = new (pages) chunk{chunks_, bytes};
+      chunk_bytes_ += bytes;
+      next_ = static_cast<char*>(pages) + sizeof(chunk);
+      free_ = bytes - sizeof(chunk);
+    }
+    char* const copy = next_;
+    if (!text.empty()) std::memcpy(copy, text.data(), text.size());
+    next_ += text.size();
+    free_ -= text.size();
+    return copy;
+  }
+
+  static constexpr std::size_t default_chunk_bytes = 16384;
+
+  detail::page_array<entry> entries_;
+  detail::page_array<label> slots_;
+  chunk* chunks_ = nullptr;
+  std::size_t chunk_bytes_ = 0;
+  char* next_ = nullptr;
+  std::size_t free_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/event_ring.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
+enum class activity : std::uint32_t {
+  idle,
+  unattached,  ///< of no thread: the state of the ring that stands for "none yet"
+  recording,   ///< an event is being written: only a signal handler can interrupt here
+  busy,        ///< the profiler works and allocates nothing that a hook sees, so any event now is a signal handler's
+  internal,    ///< the profiler works for the user and may allocate: its own allocations are invisible
+  nested,      ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
+};
+
+/// An order word that nobody ever holds: a thread with it stamps its next event. See record/event_order.hpp.
+inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
+
+/// The slots of a ring and what a reader of their pages alone needs to find the events in them.
+struct ring_slots {
+  std::atomic<event*> published;  ///< one past the last published event
+  event* first;                   ///< address of the first slot
+  std::uint64_t first_number;     ///< how many events the ring held before the one in the first slot
+  std::uint32_t ring;             ///< `event_ring::id`
+  std::uint32_t capacity;
+  std::uint64_t unused[4];
+
+  [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
+    return sizeof(ring_slots) + capacity * sizeof(event);
+  }
+};
+static_assert(sizeof(ring_slots) == 64);
+
+/// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
+/// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever
+/// reads a thread's own memory, and then serves another.
+struct event_ring {
+  // Written by the producer.
+  event* cursor = nullptr;                      ///< where the next event goes
+  std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event the slow way
+  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
+  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
+  std::uint32_t id = 0;                         ///< from 1; names the ring in the ledger and in the order word
+  ring_slots* slots = nullptr;
+
+  // Everything below is used under the registry's lock.
+  alignas(64) event* tail = nullptr;  ///< first event that was not drained
+  event* drain_limit = nullptr;       ///< how far the drain that is running goes
+  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
+  std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
+  std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
+  event_ring* next = nullptr;
+  detail::thread_claim owner;  ///< held by its thread until that is gone, however it ends
+
+  /// Ids of names that this ring's threads used lately, found by hash; only its producer reads and writes them.
+  struct cached_label {
+    const char* text;
+    std::uint32_t size;
+    label id;
+  };
+  static constexpr std::size_t cached_labels = 64;
+  cached_label label_cache[cached_labels] = {};
+
+  /// Operations of this ring's thread that ended before one within them; only the producer uses them.
+  struct early_end {
+    std::uint32_t number;  ///< 0: unused
+    std::uint32_t outer;
+    label outer_name;
+  };
+  static constexpr std::size_t max_early_ends = 16;
+  early_end early_ends[max_early_ends] = {};
+
+  event_ring() = default;
+  constexpr explicit event_ring(activity forever) noexcept : doing(forever) {}
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + ring_slots::bytes_for(slots->capacity); }
+};
+
+/// The ring of threads that have none yet. Never written.
+inline constinit event_ring no_ring{activity::unattached};
+
+/// What a thread itself holds of the recording path.
+struct thread_slot {
+  event_ring* ring = &no_ring;                               ///< never null
+  std::atomic<activity> doing_without_ring{activity::idle};  ///< in place of the ring's while there is none
+  std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
+  std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
+  label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
+
+  [[nodiscard]] bool has_ring() const noexcept { return ring->doing.load(std::memory_order_relaxed) != activity::unattached; }
+  [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/hidden_blocks.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
+/// program's events than their allocations were.
+///
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load.
+class hidden_blocks {
+ public:
+  hidden_blocks() noexcept = default;
+  hidden_blocks(const hidden_blocks&) = delete;
+  hidden_blocks& operator=(const hidden_blocks&) = delete;
+
+  /// Adds a block. Without memory for it, its free will count as unmatched.
+  void add(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
+    slots_[free_slot(slots_, address)] = address;
+    ++count_;
+    const std::uint64_t hash = hash_of(address);
+    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
+    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
+  }
+
+  /// Takes a block away; false if it is none of them.
+  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    if ((filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) == 0) [[likely]]
+      return false;
+    return remove_found(address);
+  }
+
+  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
+  void clear() noexcept {
+    const detail::lock_guard guard{lock_};
+    slots_ = {};
+    count_ = 0;
+    clear_filter();
+  }
+
+  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+ private:
+  static constexpr std::size_t filter_words = 32;
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
+  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    return static_cast<std::size_t>(hash_of(address) >> 20) & (slots.size() - 1);
+  }
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    std::size_t slot = home_of(slots, address);
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uintptr_t> larger;
+    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (const std::uintptr_t address : slots_) {
+      if (address != 0) larger[free_slot(larger, address)] = address;
+    }
+    slots_ = std::move(larger);
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (slots_.empty()) return false;
+    std::size_t slot = home_of(slots_, address);
+    while (slots_[slot] != address) {
+      if (slots_[slot] == 0) return false;
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    close_gap(slot);
+    if (--count_ == 0) clear_filter();
+    return true;
+  }
+
+  void clear_filter() noexcept {
+    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
+  }
+
+  /// Empties a slot and moves those behind it that a search would no longer find.
+  void close_gap(std::size_t gap) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
+      const std::size_t home = home_of(slots_, slots_[slot]);
+      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
+      slots_[gap] = slots_[slot];
+      gap = slot;
+    }
+    slots_[gap] = 0;
+  }
+
+  std::atomic<std::uint64_t> filter_[filter_words] = {};
+  detail::futex_lock lock_;
+  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
+  std::size_t count_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/registry.hpp>
 #include <atomic>
 #include <cstdint>
 #include <new>
 #include <string_view>
+#include <type_traits>
 
 namespace memprof::abi_1 {
 
@@ -765,18 +967,24 @@ struct registry {
   // What every event reads. Both words change seldom, so they stay in every core's cache.
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
-  std::atomic<std::uint64_t> order_word{0};                  ///< see core/event_order.hpp
+  std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   stamp_source stamps;
 
-  alignas(64) detail::spin_lock lock;
+  alignas(64) detail::futex_lock lock;
   std::atomic<event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
-  std::uint32_t ring_capacity = 1024;  ///< events in rings that are made or emptied from now on
-  bool drop_when_full = false;         ///< `overflow::drop`
+  std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
+  std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
   std::atomic<std::uint64_t> dropped_events{0};
   std::atomic<std::uint64_t> reentrant_events{0};
   std::uint64_t ring_bytes = 0;
+  std::uint32_t thread_count = 0;  ///< threads that ever recorded
   bool has_fork_handlers = false;
+
+  /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
+  /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
+  std::atomic<const thread_slot*> forking{nullptr};
+  std::int64_t forking_process = 0;
 
   // How often the order word changed hands; tests and `stats` read them.
   std::uint64_t drains = 0;
@@ -795,13 +1003,14 @@ struct registry {
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<reserved_addresses*> reserved{nullptr};
 
+  /// The profiler's own blocks that the program may free; null before the first.
+  std::atomic<hidden_blocks*> hidden{nullptr};
+
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
   std::uint32_t space_count = 0;
-
-  /// Records for threads whose thread-local objects are gone; used under the lock.
-  thread_context exited_threads;
 };
+static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
 
 /// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
 /// and the dynamic linker binds all parts to the first definition it finds.
@@ -809,13 +1018,13 @@ struct registry {
 /// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
 /// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it
 /// anyway. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
-/// `capture/other_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if they
-/// are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
+/// `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if
+/// they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
 [[gnu::visibility("default")]] inline constinit registry process_registry{};
 
-/// The calling thread's part of the recording path. In static storage of the executable's first libraries, hence one
-/// instruction away; it is small because a library that is loaded later takes it from a scarce reserve.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_context this_thread{};
+/// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
+/// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
 /// The id of `text`; 0 if the system has no memory. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
@@ -834,6 +1043,48 @@ struct registry {
 namespace memprof {
 
 using abi_1::registry;
+
+namespace detail {
+
+/// The process's hidden blocks, made at the first call; null if the system has no memory.
+[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
+  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(hidden_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) hidden_blocks;
+  // Release pairs with the acquire loads of those who ask.
+  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
+  unmap_pages(pages, sizeof(hidden_blocks));
+  return known;
+}
+
+/// Holds the registry's lock until the end of the scope. The thread that forks holds it already.
+class [[nodiscard]] registry_guard {
+ public:
+  explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
+  registry_guard(registry& shared, adopt_lock) noexcept : shared_(shared) {}
+  registry_guard(const registry_guard&) = delete;
+  registry_guard& operator=(const registry_guard&) = delete;
+  ~registry_guard() {
+    if (!is_forking(shared_)) shared_.lock.unlock();
+  }
+
+  /// Whether the calling thread is between the first and the last of its process's fork handlers.
+  [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
+    // Relaxed: only the thread itself ever stores its own address here.
+    return shared.forking.load(std::memory_order_relaxed) == &abi_1::this_thread;
+  }
+
+ private:
+  void lock() noexcept {
+    if (!is_forking(shared_)) shared_.lock.lock();
+  }
+
+  registry& shared_;
+};
+
+}  // namespace detail
 
 }  // namespace memprof
 
@@ -892,120 +1143,108 @@ inline namespace disabled {
 
 }  // namespace memprof
 
-// ---- <memprof/core/category.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
+// ---- <memprof/detail/error.hpp>
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
 
 namespace memprof {
 
-/// What a block holds, in the words of the field.
-enum class category : std::uint8_t {
-  other,
-  parameter,
-  gradient,
-  optimizer_state,
-  activation,
-  temporary,
-  input,
-  kv_cache,
+/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
+struct error : std::runtime_error {
+  using std::runtime_error::runtime_error;
 };
 
-/// The names of `category`, in the order of its values.
-inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
-                                                                "activation", "temporary", "input",    "kv_cache"};
+namespace detail {
 
-/// The name of a category as reports and files spell it.
-[[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
-  const auto index = static_cast<std::size_t>(value);
-  return index < category_names.size() ? category_names[index] : category_names[0];
+// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
+// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
+#if defined(__cpp_exceptions)
+
+inline namespace with_exceptions {
+
+/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
+
+}  // namespace with_exceptions
+
+#else
+
+inline namespace without_exceptions {
+
+/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
+[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
+  std::fprintf(stderr, "memprof: %s\n", text.c_str());
+  std::abort();
 }
 
-/// A category or none: as much of `std::optional<category>` as is needed, for a tenth of what that costs every unit to compile.
-class optional_category {
+}  // namespace without_exceptions
+
+#endif
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/detail/errno_guard.hpp>
+#include <cerrno>
+
+namespace memprof::detail {
+
+/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
+/// destructors, and by signal handlers.
+class [[nodiscard]] errno_guard {
  public:
-  constexpr optional_category() noexcept = default;
-  /// Implicit, so that a category can be passed where one may be left out.
-  constexpr optional_category(category told) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(told) + 1U)) {}
-
-  [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
-  [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
-    return tag_ == 0 ? fallback : static_cast<category>(tag_ - 1U);
-  }
-  /// As events carry it: 0, or the category's value plus one.
-  [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return tag_; }
-
-  bool operator==(const optional_category&) const = default;
+  errno_guard() noexcept : before_(errno) {}
+  errno_guard(const errno_guard&) = delete;
+  errno_guard& operator=(const errno_guard&) = delete;
+  ~errno_guard() { errno = before_; }
 
  private:
-  std::uint16_t tag_ = 0;
+  int before_;
 };
 
-/// The category of that name, or none.
-[[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
-    if (category_names[index] == name) return static_cast<category>(index);
-  }
-  return {};
-}
+}  // namespace memprof::detail
 
-}  // namespace memprof
-
-// ---- <memprof/core/core_range.hpp>
+// ---- <memprof/detail/process.hpp>
 #include <cstdint>
 
-/// @file
-/// Words for memory that every core of a device has of its own.
+#include <unistd.h>
 
-namespace memprof {
+namespace memprof::detail {
 
-/// What a block on the cores of a device is for. Circular buffers pass data between the kernels of one program and go with it.
-enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
+/// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
+[[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
 
-/// A rectangle of a device's cores; both corners belong to it.
-struct core_range {
-  std::uint8_t x0;
-  std::uint8_t y0;
-  std::uint8_t x1;  ///< at least `x0`
-  std::uint8_t y1;  ///< at least `y0`
+}  // namespace memprof::detail
 
-  [[nodiscard]] constexpr bool is_valid() const noexcept { return x0 <= x1 && y0 <= y1; }
-  /// How many cores it has, from 1 to 65,536.
-  [[nodiscard]] constexpr std::uint32_t count() const noexcept { return (x1 - x0 + 1U) * (y1 - y0 + 1U); }
-  [[nodiscard]] constexpr bool overlaps(const core_range& other) const noexcept {
-    return x0 <= other.x1 && other.x0 <= x1 && y0 <= other.y1 && other.y0 <= y1;
+// ---- <memprof/detail/signal_guard.hpp>
+#include <csignal>
+
+namespace memprof::detail {
+
+/// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
+/// thread itself raises are let through.
+class [[nodiscard]] signal_guard {
+ public:
+  signal_guard() noexcept {
+    sigset_t held;
+    ::sigfillset(&held);
+    constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    for (const int fault : faults) ::sigdelset(&held, fault);
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
   }
+  signal_guard(const signal_guard&) = delete;
+  signal_guard& operator=(const signal_guard&) = delete;
+  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-  /// As an event carries it in `label`.
-  [[nodiscard]] constexpr std::uint32_t packed() const noexcept {
-    return std::uint32_t{x0} | std::uint32_t{y0} << 8 | std::uint32_t{x1} << 16 | std::uint32_t{y1} << 24;
-  }
-  /// The inverse of `packed`; not valid if an event said so.
-  [[nodiscard]] static constexpr core_range unpacked(std::uint32_t word) noexcept {
-    return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word >> 16),
-            static_cast<std::uint8_t>(word >> 24)};
-  }
-
-  bool operator==(const core_range&) const = default;
+ private:
+  sigset_t before_;
 };
 
-/// All cores that any device can have: for frees, where it means "wherever they are".
-inline constexpr core_range any_core{0, 0, 255, 255};
+}  // namespace memprof::detail
 
-/// The address by which blocks on cores are told apart: the upper 16 bits also hold, inverted, the first core.
-///
-/// Each core has its own memory, so that blocks on disjoint cores share addresses, and programs that split their work do just
-/// that. Inverted, because then it is no address of an ordinary block: one that is freed by the wrong function is counted as
-/// unmatched instead of being missing on the whole device and live on its cores. Its own inverse.
-[[nodiscard]] constexpr std::uint64_t address_on_cores(std::uint64_t address, const core_range& cores) noexcept {
-  const std::uint64_t first_core = std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8;
-  return address ^ (~first_core << 48);
-}
-
-}  // namespace memprof
-
-// ---- <memprof/core/event_order.hpp>
+// ---- <memprof/record/event_order.hpp>
 #include <atomic>
 #include <cstdint>
 
@@ -1026,7 +1265,7 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 ///
 /// Stamps: if a call on thread B starts after a call on A returned, B's stamp is greater (`stamp_source`).
 ///
-/// Draining (core/drain.hpp): read the clock into T, then all heads, then apply, merged by stamp, the events with stamp <= T.
+/// Draining (record/drain.hpp): read the clock into T, then all heads, then apply, merged by stamp, the events with stamp <= T.
 /// An event with stamp <= T whose publication was not seen was still in its call at T; applied by the next drain it takes effect
 /// after T, which is legal.
 ///
@@ -1056,7 +1295,8 @@ enum class path_step {
   run_applied,
   pending_set,
   barrier_passed,
-  threads_checked
+  threads_checked,
+  recording_on
 };
 
 /// The schedule of production: no step waits for anything.
@@ -1098,13 +1338,12 @@ inline bool process_barrier() noexcept {
 }
 
 /// The stamp for an event of a thread that may not leave it out, once the order word says that it stamps.
-[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, thread_context& self,
-                                                              std::uint64_t word) noexcept {
-  const std::uint32_t own_id = self.ring->id;
+[[gnu::cold, gnu::noinline]] inline std::uint64_t claim_order(registry& shared, event_ring& ring, std::uint64_t word) noexcept {
+  const std::uint32_t own_id = ring.id;
   for (;;) {
     if (word == order_shared) return shared.stamps.next();
     if (order_owner(word) == own_id) {
-      self.order_word = word;
+      ring.order_word = word;
       return shared.stamps.next();
     }
     // The very first owner needs no barrier: nobody has stamped yet. Its epoch, 0, is never given again.
@@ -1115,6 +1354,15 @@ inline bool process_barrier() noexcept {
       word = wanted;
     }
   }
+}
+
+/// Whether the ring's thread may be between reading the registry and publishing its event. Under the lock.
+[[nodiscard]] inline bool is_in_flight(event_ring& ring) noexcept {
+  // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
+  // stamp is older than any that is taken from now on.
+  if (ring.doing.load(std::memory_order_acquire) != activity::recording) return false;
+  // A thread may end in a signal handler that interrupted it; what it was about to record never happened.
+  return ring.owner.is_held();
 }
 
 /// Tries to give the word to the thread of `ring`; called by a drain, under the lock.
@@ -1128,11 +1376,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
   Pauses::reach(path_step::barrier_passed);
   // Relaxed suffices for the list: rings are added under the lock that we hold.
   for (event_ring* other = shared.rings.load(std::memory_order_relaxed); other != nullptr; other = other->next) {
-    if (other == &ring || other->owner == nullptr) continue;
-    // Acquire pairs with the release that clears `doing`: an event that was published before we looked is in its ring, and its
-    // stamp is older than any the new owner takes.
-    const activity doing = other->owner->doing.load(std::memory_order_acquire);
-    if (doing == activity::recording || doing == activity::draining) is_quiet = false;
+    if (other != &ring && is_in_flight(*other)) is_quiet = false;
   }
   Pauses::reach(path_step::threads_checked);
   word = order_pending;
@@ -1145,7 +1389,7 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
 }  // namespace detail
 }  // namespace memprof
 
-// ---- <memprof/core/drain.hpp>
+// ---- <memprof/record/drain.hpp>
 #include <atomic>
 #include <cstdint>
 #include <utility>
@@ -1207,7 +1451,7 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
   return position;
 }
 
-/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that core/event_order.hpp promises. Under the
+/// Empties all rings into `consumer.apply(first, last, ring_id)`, in the order that record/event_order.hpp promises. Under the
 /// lock. Costs one clock reading, a look at every ring, and the merge.
 template <class Pauses, class Consumer>
 void drain_rings(registry& shared, Consumer& consumer) noexcept {
@@ -1221,7 +1465,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   std::uint32_t count = 0;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     // Acquire pairs with the release that publishes an event in `record`.
-    event* const head = ring->head.load(std::memory_order_acquire);
+    event* const head = ring->slots->published.load(std::memory_order_acquire);
     Pauses::reach(path_step::head_read);
     ring->drain_limit = trim_to(ring->tail, head, until);
     if (ring->drain_limit != ring->tail) heap[count++] = ring;
@@ -1238,7 +1482,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
     if (count > 1) sift_down(heap, count, 0);
   }
 
-  if (lone != nullptr && lone->owner != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
+  if (lone != nullptr && shared.can_grant && shared.lone_ring == lone->id &&
       shared.order_word.load(std::memory_order_relaxed) == order_shared) {
     grant_order<Pauses>(shared, *lone);
   }
@@ -1259,28 +1503,10 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/detail/errno_guard.hpp>
-#include <cerrno>
-
-namespace memprof::detail {
-
-/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
-/// destructors, and by signal handlers.
-class [[nodiscard]] errno_guard {
- public:
-  errno_guard() noexcept : before_(errno) {}
-  errno_guard(const errno_guard&) = delete;
-  errno_guard& operator=(const errno_guard&) = delete;
-  ~errno_guard() { errno = before_; }
-
- private:
-  int before_;
-};
-
-}  // namespace memprof::detail
-
-// ---- <memprof/core/recorder.hpp>
+// ---- <memprof/record/recorder.hpp>
 #include <atomic>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <new>
 
@@ -1293,21 +1519,22 @@ namespace memprof::detail {
 /// Hides what this thread does from its own hooks until the end of the scope. Nests.
 class [[nodiscard]] activity_guard {
  public:
-  activity_guard(thread_context& self, activity doing) noexcept
-      : self_(self), before_(self.doing.load(std::memory_order_relaxed)) {
-    self.doing.store(doing, std::memory_order_relaxed);
+  explicit activity_guard(activity doing) noexcept : activity_guard(abi_1::this_thread, doing) {}
+  activity_guard(thread_slot& self, activity doing) noexcept
+      : self_(self), before_(self.doing().load(std::memory_order_relaxed)) {
+    self.doing().store(doing, std::memory_order_relaxed);
     std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   activity_guard(const activity_guard&) = delete;
   activity_guard& operator=(const activity_guard&) = delete;
   ~activity_guard() {
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    // Release pairs with the acquire load in `grant_order`.
-    self_.doing.store(before_, std::memory_order_release);
+    // Release pairs with the acquire load in `is_in_flight`. The thread may have got a ring meanwhile.
+    self_.doing().store(before_, std::memory_order_release);
   }
 
  private:
-  thread_context& self_;
+  thread_slot& self_;
   activity before_;
 };
 
@@ -1315,16 +1542,55 @@ class [[nodiscard]] activity_guard {
 /// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
 class [[nodiscard]] nested_allocation : activity_guard {
  public:
-  nested_allocation() noexcept : activity_guard(abi_1::this_thread, activity::nested) {}
+  nested_allocation() noexcept : activity_guard(activity::nested) {}
 };
 
-/// Makes a thread's ring ready for events from its first slot on. Under the lock, with the ring drained.
-inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
-  ring.tail = ring.first;
-  self.cursor = ring.first;
-  self.limit = ring.first + ring.capacity;
-  // Release pairs with the acquire load of a drain, which must not see old events before the new head.
-  ring.head.store(ring.first, std::memory_order_release);
+/// The calling thread works for the profiler in a way that its own hooks may see. Signals wait meanwhile: what their handlers
+/// allocate could not be told from what the profiler does.
+class [[nodiscard]] internal_guard {
+ public:
+  internal_guard() noexcept : hidden_(activity::internal) {}
+
+ private:
+  signal_guard signals_;  // first, so that waiting handlers run when the thread is outside again
+  activity_guard hidden_;
+};
+
+/// The calling thread holds the registry's lock and allocates nothing that a hook sees. Events of a signal handler that
+/// interrupts it are counted.
+class [[nodiscard]] control_guard {
+ public:
+  control_guard() noexcept : control_guard(abi_1::process_registry) {}
+  explicit control_guard(registry& shared) noexcept : hidden_(activity::busy), lock_(shared) {}
+
+ private:
+  activity_guard hidden_;
+  registry_guard lock_;
+};
+
+/// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
+inline void rewind_ring(event_ring& ring) noexcept {
+  ring_slots& slots = *ring.slots;
+  const auto count = static_cast<std::uint64_t>(ring.cursor - slots.first);
+  ring.tail = ring.cursor = slots.first;
+  // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
+  // reader of the pages of a process that was killed in between takes the ring for empty.
+  slots.published.store(slots.first, std::memory_order_release);
+  slots.first_number += count;
+  // Relaxed: written under the lock, and read by its producer.
+  ring.limit.store(slots.first + slots.capacity, std::memory_order_relaxed);
+}
+
+/// Slots in pages of their own, or null if the system has none.
+[[nodiscard]] inline ring_slots* make_slots(std::uint32_t ring, std::uint32_t capacity) noexcept {
+  void* const pages = map_pages(ring_slots::bytes_for(capacity));
+  if (pages == nullptr) return nullptr;
+  auto* const slots = new (pages) ring_slots{};
+  slots->first = reinterpret_cast<event*>(slots + 1);
+  slots->published.store(slots->first, std::memory_order_relaxed);
+  slots->ring = ring;
+  slots->capacity = capacity;
+  return slots;
 }
 
 /// A ring with pages of its own, or null if the system has none. Under the lock.
@@ -1332,15 +1598,14 @@ inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
   if (!reserve_drain_heap(shared)) return nullptr;
   void* const ring_pages = map_pages(sizeof(event_ring));
   if (ring_pages == nullptr) return nullptr;
-  void* const events = map_pages(shared.ring_capacity * sizeof(event));
-  if (events == nullptr) {
+  ring_slots* const slots = make_slots(shared.ring_count + 1, shared.ring_capacity);
+  if (slots == nullptr) {
     unmap_pages(ring_pages, sizeof(event_ring));
     return nullptr;
   }
   event_ring* const ring = new (ring_pages) event_ring;
-  ring->first = ring->tail = static_cast<event*>(events);
-  ring->head.store(ring->first, std::memory_order_relaxed);
-  ring->capacity = shared.ring_capacity;
+  ring->slots = slots;
+  ring->tail = ring->cursor = slots->first;
   ring->id = ++shared.ring_count;
   ring->next = shared.rings.load(std::memory_order_relaxed);
   shared.ring_bytes += ring->bytes();
@@ -1349,127 +1614,170 @@ inline void rewind_ring(thread_context& self, event_ring& ring) noexcept {
   return ring;
 }
 
-/// Exchanges a drained ring's space for one of the size that is asked for now. Keeps the old one if there is no memory.
+/// Exchanges a drained ring's slots for as many as are asked for now. Keeps the old ones if there is no memory.
 inline void resize_ring(registry& shared, event_ring& ring) noexcept {
-  void* const events = map_pages(shared.ring_capacity * sizeof(event));
-  if (events == nullptr) return;
+  ring_slots* const slots = make_slots(ring.id, shared.ring_capacity);
+  if (slots == nullptr) return;
   shared.ring_bytes -= ring.bytes();
-  unmap_pages(ring.first, ring.capacity * sizeof(event));
-  ring.first = static_cast<event*>(events);
-  ring.capacity = shared.ring_capacity;
+  slots->first_number = ring.slots->first_number + static_cast<std::uint64_t>(ring.cursor - ring.slots->first);
+  unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
+  ring.slots = slots;
+  ring.tail = ring.cursor = slots->first;
   shared.ring_bytes += ring.bytes();
 }
 
-/// Empties the ring of the calling thread, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
-inline bool empty_own_ring(registry& shared, thread_context& self, bool may_drain) noexcept {
-  event_ring& ring = *self.ring;
+/// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
+inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
   if (shared.drain == nullptr) {
-    ring.tail = self.cursor;  // recorded while the last capture ended: they belong to none
+    ring.tail = ring.cursor;  // recorded while the last capture ended: they belong to none
   } else if (may_drain) {
     // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
-    while (ring.tail != self.cursor) shared.drain(shared);
+    while (ring.tail != ring.cursor) shared.drain(shared);
   }
-  if (ring.tail != self.cursor) return false;
-  if (ring.capacity != shared.ring_capacity) resize_ring(shared, ring);
-  rewind_ring(self, ring);
+  if (ring.tail != ring.cursor) return false;
+  if (ring.slots->capacity != shared.ring_capacity) resize_ring(shared, ring);
+  rewind_ring(ring);
   return true;
+}
+
+/// A ring whose thread is gone, now the calling thread's; null if there is none. One with room for more events is preferred:
+/// short-lived threads then fill it one after the other, and need a drain only when it is full. Under the lock.
+[[nodiscard]] inline event_ring* take_over_ring(registry& shared) noexcept {
+  event_ring* full = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (!ring->owner.take()) continue;
+    // Acquire: what its last thread wrote, of which this flag was the last.
+    (void)ring->doing.load(std::memory_order_acquire);
+    event* const published = ring->slots->published.load(std::memory_order_acquire);
+    const bool has_room = ring->slots->first + ring->slots->capacity - published >= 2;
+    if (has_room || full != nullptr) {
+      if (full != nullptr) full->owner.give_up();
+      return ring;
+    }
+    full = ring;
+  }
+  return full;
 }
 
 /// Gives the thread a ring that no living thread has; false if there is no memory. Under the lock.
-[[nodiscard]] inline bool attach_ring(registry& shared, thread_context& self) noexcept {
-  event_ring* ring = shared.rings.load(std::memory_order_relaxed);
-  while (ring != nullptr && ring->owner != nullptr) ring = ring->next;
-  if (ring != nullptr && ring->tail != ring->head.load(std::memory_order_relaxed)) {
-    // Its last thread left events. Taking them now keeps the number of rings to that of living threads.
-    if (shared.drain != nullptr && !shared.drop_when_full) shared.drain(shared);
-    if (ring->tail != ring->head.load(std::memory_order_relaxed)) ring = nullptr;
+[[nodiscard]] inline bool attach_ring(registry& shared, thread_slot& self) noexcept {
+  event_ring* ring = take_over_ring(shared);
+  if (ring == nullptr) {
+    ring = make_ring(shared);
+    if (ring == nullptr || !ring->owner.take()) return false;
   }
-  if (ring == nullptr) ring = make_ring(shared);
-  if (ring == nullptr) return false;
-  ring->owner = &self;
+  // That thread may have been stopped anywhere, even between two of the stores that publish an event.
+  ring->cursor = ring->slots->published.load(std::memory_order_relaxed);
+  ring->limit.store(nullptr, std::memory_order_relaxed);
+  ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
+  ring->capture = 0;
+  ring->thread = ++shared.thread_count;
+  for (event_ring::early_end& early : ring->early_ends) early = {};
+  ring->doing.store(self.doing_without_ring.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
   self.ring = ring;
-  self.order_word = order_unclaimed;  // a thread new to a ring stamps its first event
-  if (ring->capacity != shared.ring_capacity) resize_ring(shared, *ring);
-  for (auto& cached : ring->label_cache) cached = {};
-  rewind_ring(self, *ring);
   return true;
 }
 
-/// Lets go of the thread's ring; its events stay until they are drained.
-inline void detach_ring(registry& shared, thread_context& self) noexcept {
-  if (self.ring == nullptr) return;
-  const lock_guard guard{shared.lock};
-  self.ring->owner = nullptr;
-  self.ring = nullptr;
-  self.cursor = self.limit = nullptr;
+/// Lets go of the thread's ring before the thread ends; its events stay until they are drained.
+inline void detach_ring(registry& shared, thread_slot& self) noexcept {
+  if (!self.has_ring()) return;
+  const registry_guard guard{shared};
+  event_ring& ring = *self.ring;
+  self.doing_without_ring.store(ring.doing.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  self.ring = &no_ring;
+  ring.doing.store(activity::idle, std::memory_order_release);
+  ring.owner.give_up();
+}
+
+/// What `make_room` did.
+enum class room : std::uint8_t { none, made, made_for_new_thread };
+
+/// Makes room for the thread's next event: gives it a ring, or empties that. Under the lock, unless the thread's ring is full and
+/// the capture drops.
+[[nodiscard]] inline room make_room(registry& shared, thread_slot& self) noexcept {
+  if (registry_guard::is_forking(shared) && shared.forking_process != process_id())
+    return room::none;  // the capture is the parent's
+  if (!self.has_ring() && !attach_ring(shared, self)) return room::none;
+  event_ring& ring = *self.ring;
+  const bool is_announced = ring.capture == shared.capture_count;
+  if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
+  event* const end = ring.slots->first + ring.slots->capacity;
+  const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
+  const bool has_old_slots = ring.slots->capacity != shared.ring_capacity;
+  if ((end - ring.cursor < 2 || has_old_slots) && !empty_ring(shared, ring, may_drain)) return room::none;
+  ring.limit.store(ring.slots->first + ring.slots->capacity, std::memory_order_relaxed);
+  ring.capture = shared.capture_count;
+  return is_announced ? room::made : room::made_for_new_thread;
+}
+
+/// The last fields of an event as the word that they are in memory.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t rest_of(const event& described) noexcept {
+  // By shifts: compilers put fields into a word one after the other, and cannot take the constants out of a loop.
+  return described.label | std::uint64_t{static_cast<std::uint8_t>(described.kind)} << 32 | std::uint64_t{described.space} << 40 |
+         std::uint64_t{described.tag} << 48;
+}
+static_assert(std::endian::native == std::endian::little && offsetof(event, label) == 24 && offsetof(event, kind) == 28 &&
+              offsetof(event, space) == 29 && offsetof(event, tag) == 30);
+
+/// Writes the event behind the ring's last and publishes it.
+template <class Pauses>
+[[gnu::always_inline]] inline void publish(event_ring& ring, event* slot, std::uint64_t stamp, std::uint64_t address,
+                                           std::uint64_t bytes, std::uint64_t rest) noexcept {
+  slot->stamp = stamp;
+  slot->address = address;
+  slot->bytes = bytes;
+  __builtin_memcpy(&slot->label, &rest, sizeof rest);
+  Pauses::reach(path_step::slot_written);
+  ring.cursor = slot + 1;
+  // Release pairs with the acquire load of the head in a drain.
+  ring.slots->published.store(slot + 1, std::memory_order_release);
+  Pauses::reach(path_step::published);
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  // Release pairs with the acquire load in `is_in_flight`.
+  ring.doing.store(activity::idle, std::memory_order_release);
+}
+
+/// Goes on with an event that needs a stamp: several threads record, or this one has not yet shown that it is alone.
+template <class Pauses>
+[[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
+                                      std::uint64_t rest, std::uint64_t word) noexcept {
+  const std::uint64_t stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, ring, word);
+  publish<Pauses>(ring, ring.cursor, stamp, address, bytes, rest);
 }
 
 template <class Pauses>
-void record(registry& shared, thread_context& self, const event& described) noexcept;
+void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t rest) noexcept;
 
-/// Lets the process's threads give their rings back; armed by a thread's first event.
-struct thread_exit_hook {
-  thread_context* context = nullptr;
-  registry* shared = nullptr;
-  thread_exit_hook() = default;
-  thread_exit_hook(const thread_exit_hook&) = delete;
-  thread_exit_hook& operator=(const thread_exit_hook&) = delete;
-  ~thread_exit_hook() {
-    if (context == nullptr) return;
-    const activity_guard guard{*context, activity::draining};
-    detach_ring(*shared, *context);
-    context->has_exited = true;
-  }
-};
-
-/// Records for a thread whose thread-local objects are gone, in the ring that all such threads share.
+/// The first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_after_exit(registry& shared, const event& described) noexcept {
-  const activity_guard guard{abi_1::this_thread, activity::draining};
-  const lock_guard lock{shared.lock};
-  thread_context& stand_in = shared.exited_threads;
-  if (stand_in.ring == nullptr && !attach_ring(shared, stand_in)) {
-    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  if (stand_in.cursor == stand_in.limit && !empty_own_ring(shared, stand_in, !shared.drop_when_full)) {
-    shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-    return;
-  }
-  record<Pauses>(shared, stand_in, described);
-}
-
-/// The first event of a thread, or one that finds its ring full.
-template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_context& self, const event& described) noexcept {
+[[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
+                                                      std::uint64_t bytes, std::uint64_t rest) noexcept {
   const errno_guard kept;  // locks and pages ask the system
-  if (self.has_exited) return record_after_exit<Pauses>(shared, described);
-  bool has_room = false;
-  bool is_first = false;
+  room found = room::none;
+  std::uint32_t thread = 0;
   {
-    const activity_guard guard{self, activity::draining};
-    if (self.ring == nullptr && &self == &abi_1::this_thread) {
-      thread_local thread_exit_hook hook;
-      hook.context = &self;
-      hook.shared = &shared;
-    }
-    is_first = self.ring == nullptr;
+    const activity_guard guard{self, activity::busy};
+    const bool may_wait = !shared.drop_when_full.load(std::memory_order_relaxed) || !self.has_ring() ||
+                          self.ring->limit.load(std::memory_order_relaxed) == nullptr;
     // A thread that asked to drop must not wait, and while the lock is held nobody can say whether its ring was emptied.
-    if (is_first || !shared.drop_when_full) {
-      shared.lock.lock();
-    } else if (!shared.lock.try_lock()) {
-      shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
-      return;
+    if (may_wait) {
+      const registry_guard lock{shared};
+      found = make_room(shared, self);
+    } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
+      const registry_guard lock{shared, adopt_lock{}};
+      found = make_room(shared, self);
     }
-    const lock_guard lock{shared.lock, adopt_lock{}};
-    has_room = is_first ? attach_ring(shared, self) : empty_own_ring(shared, self, !shared.drop_when_full);
+    if (found != room::none) thread = self.ring->thread;
   }
-  if (!has_room) {
+  if (found == room::none) {
     shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
     return;
   }
-  if (is_first) record<Pauses>(shared, self, {0, 0, 0, 0, event_kind::thread_begin, 0, 0});
-  record<Pauses>(shared, self, described);
+  if (found == room::made_for_new_thread) {
+    record_words<Pauses>(shared, self, thread, 0, rest_of({0, 0, 0, 0, event_kind::thread_begin, 0, 0}));
+  }
+  record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// Somebody allocates while this thread is inside the profiler: the profiler itself, the upstream of a tracked resource, or a
@@ -1481,71 +1789,65 @@ template <class Pauses>
 
 /// Whether the calling thread is outside the profiler. If not, it may hold the registry's lock already, and who asks is a signal
 /// handler that interrupted it: it must not wait for that lock.
-[[nodiscard]] inline bool is_outside(const thread_context& self) noexcept {
-  const activity doing = self.doing.load(std::memory_order_relaxed);
+[[nodiscard]] inline bool is_outside(thread_slot& self) noexcept {
+  const activity doing = self.doing().load(std::memory_order_relaxed);
   return doing == activity::idle || doing == activity::nested;
 }
 
-/// An event of a thread that is inside the profiler. A tracked resource below another one speaks for a space of its own.
+/// An event of a thread that has no ring, or is inside the profiler. A tracked resource below another one speaks for a space of
+/// its own.
 template <class Pauses>
-[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_context& self, const event& described) noexcept {
-  const activity doing = self.doing.load(std::memory_order_relaxed);
-  if (doing != activity::nested) return note_reentrant(shared, doing);
+[[gnu::cold, gnu::noinline]] void record_inside(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                                std::uint64_t rest) noexcept {
+  const activity doing = self.doing().load(std::memory_order_relaxed);
+  if (doing != activity::nested && doing != activity::idle) return note_reentrant(shared, doing);
   const activity_guard outside{self, activity::idle};
-  record<Pauses>(shared, self, described);
+  if (!self.has_ring()) return record_without_room<Pauses>(shared, self, address, bytes, rest);
+  record_words<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// A thread that is alone still stamps one event in so many, so that timelines know when things happened.
 inline constexpr std::uintptr_t stamp_interval = 64;
 
-/// Records one event of a thread that is not inside the profiler; its stamp is set here.
+/// Records one event of a thread that is not inside the profiler; its stamp is set here. The arguments stay in registers, and
+/// whatever leaves the usual path is a call in tail position, so that this path saves none and has no stack frame.
 template <class Pauses>
-[[gnu::always_inline]] inline void record_idle(registry& shared, thread_context& self, const event& described) noexcept {
-  // Set before the word is read: `grant_order` relies on it. The store may still wait in this core's buffer when the word is
-  // read; the granting side's process-wide barrier takes care of that, so that nothing here has to.
-  self.doing.store(activity::recording, std::memory_order_relaxed);
+[[gnu::always_inline]] inline void record_idle(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                               std::uint64_t rest) noexcept {
+  event_ring& ring = *self.ring;
+  // Set before the word is read: `is_in_flight` relies on it. The store may still wait in this core's buffer when the word is
+  // read; the asking side's process-wide barrier takes care of that, so that nothing here has to.
+  ring.doing.store(activity::recording, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  event* const slot = self.cursor;
-  if (slot == self.limit) [[unlikely]] {
-    self.doing.store(activity::idle, std::memory_order_relaxed);
-    const event copy = described;  // only here is its address needed: otherwise it never leaves the registers
-    return record_without_room<Pauses>(shared, self, copy);
+  event* const slot = ring.cursor;
+  // Relaxed: the barrier in `start_recording` makes a new limit seen. Below it also if that is null.
+  if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
+    ring.doing.store(activity::idle, std::memory_order_relaxed);
+    return record_without_room<Pauses>(shared, self, address, bytes, rest);
   }
   // Acquire pairs with the exchange in `claim_order`: an event that depends on another thread's stamped one sees `shared`.
   const std::uint64_t word = shared.order_word.load(std::memory_order_acquire);
   Pauses::reach(path_step::word_read);
-  std::uint64_t stamp = 0;
-  if (word != self.order_word) [[unlikely]] {
-    stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, self, word);
-  } else if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) {
-    stamp = shared.stamps.next();
-  }
-  // Field by field: copied as a whole it would be written to the stack first, and waited for.
-  slot->stamp = stamp;
-  slot->address = described.address;
-  slot->bytes = described.bytes;
-  slot->label = described.label;
-  slot->kind = described.kind;
-  slot->space = described.space;
-  slot->tag = described.tag;
-  Pauses::reach(path_step::slot_written);
-  self.cursor = slot + 1;
-  // Release pairs with the acquire load of the head in a drain.
-  self.ring->head.store(slot + 1, std::memory_order_release);
-  Pauses::reach(path_step::published);
-  std::atomic_signal_fence(std::memory_order_seq_cst);
-  // Release pairs with the acquire load in `grant_order`.
-  self.doing.store(activity::idle, std::memory_order_release);
+  if (word != ring.order_word) [[unlikely]]
+    return record_stamped<Pauses>(shared, ring, address, bytes, rest, word);
+  if (reinterpret_cast<std::uintptr_t>(slot) % (stamp_interval * sizeof(event)) == 0) [[unlikely]]
+    return record_stamped<Pauses>(shared, ring, address, bytes, rest, order_shared);
+  publish<Pauses>(ring, slot, 0, address, bytes, rest);
+}
+
+/// Records one event; its stamp is set here.
+template <class Pauses>
+[[gnu::always_inline]] inline void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes,
+                                                std::uint64_t rest) noexcept {
+  if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
+    return record_inside<Pauses>(shared, self, address, bytes, rest);
+  record_idle<Pauses>(shared, self, address, bytes, rest);
 }
 
 /// Records one event; its stamp is set here. For the process, call `memprof::detail::record_event`.
 template <class Pauses>
-[[gnu::always_inline]] inline void record(registry& shared, thread_context& self, const event& described) noexcept {
-  if (self.doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]] {
-    const event copy = described;
-    return record_inside<Pauses>(shared, self, copy);
-  }
-  record_idle<Pauses>(shared, self, described);
+[[gnu::always_inline]] inline void record(registry& shared, thread_slot& self, const event& described) noexcept {
+  record_words<Pauses>(shared, self, described.address, described.bytes, rest_of(described));
 }
 
 /// Records one event of the calling thread if a capture is active.
@@ -1559,50 +1861,7 @@ template <class Pauses>
 
 }  // namespace memprof::detail
 
-// ---- <memprof/detail/error.hpp>
-#include <cstdio>
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
-
-namespace memprof {
-
-/// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
-struct error : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-namespace detail {
-
-// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
-// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
-#if defined(__cpp_exceptions)
-
-inline namespace with_exceptions {
-
-/// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
-
-}  // namespace with_exceptions
-
-#else
-
-inline namespace without_exceptions {
-
-/// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
-[[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
-  std::fprintf(stderr, "memprof: %s\n", text.c_str());
-  std::abort();
-}
-
-}  // namespace without_exceptions
-
-#endif
-
-}  // namespace detail
-}  // namespace memprof
-
-// ---- <memprof/core/memory_space.hpp>
+// ---- <memprof/record/memory_space.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -1611,19 +1870,21 @@ namespace memprof {
 
 namespace detail {
 
-/// The id of the memory space of that name, a new one if there is none. Under the registry's lock. Throws `memprof::error` at
-/// the 256th different name.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) {
+/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
+/// memory. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
   const label wanted = abi_1::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
-  if (wanted == 0 || shared.space_count == registry::max_spaces) {
-    raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
-          " memory spaces; give blocks of the same kind the same space");
-  }
+  if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
   shared.space_names[shared.space_count] = wanted;
   return static_cast<std::uint8_t>(shared.space_count++);
+}
+
+[[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
+  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
+        " memory spaces; give blocks of the same kind the same space");
 }
 
 }  // namespace detail
@@ -1633,10 +1894,11 @@ class memory_space {
  public:
   /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
   explicit memory_space(std::string_view name) {
-    registry& shared = abi_1::process_registry;
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    const detail::lock_guard lock{shared.lock};
-    id_ = detail::id_of_space(shared, name);
+    {
+      const detail::control_guard control;
+      id_ = detail::id_of_space(abi_1::process_registry, name);
+    }
+    if (id_ == any_space) detail::raise_too_many_spaces(name);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
@@ -1648,16 +1910,13 @@ class memory_space {
 
 }  // namespace memprof
 
-// ---- <memprof/core/stream_pool.hpp>
+// ---- <memprof/record/stream_and_pool.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <string_view>
 
 namespace memprof {
-
-/// Stands between the stream and the pool in the name of a `stream_pool`.
-inline constexpr char stream_pool_separator = '\x1f';
 
 /// A stream of a device and the pool from which an allocator serves it: blocks are told with one so that the profile says which
 /// stream and which pool held how much (`space_profile::streams`). By default it is none.
@@ -1670,10 +1929,9 @@ class stream_pool {
     constexpr std::size_t longest = 62;
     std::array<char, 2 * longest + 1> text{};
     char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
-    *end++ = stream_pool_separator;
+    *end++ = name_separator;
     end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    const detail::lock_guard lock{abi_1::process_registry.lock};
+    const detail::control_guard control;
     name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
   }
 
@@ -1687,7 +1945,120 @@ class stream_pool {
 
 }  // namespace memprof
 
-// ---- <memprof/core/event_sink.hpp>
+// ---- <memprof/trace/category.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// What a block holds, in the words of the field.
+enum class category : std::uint8_t {
+  other,
+  parameter,
+  gradient,
+  optimizer_state,
+  activation,
+  temporary,
+  input,
+  kv_cache,
+};
+
+/// The names of `category`, in the order of its values.
+inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
+                                                                "activation", "temporary", "input",    "kv_cache"};
+
+/// The name of a category as reports and files spell it.
+[[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
+  const auto index = static_cast<std::size_t>(value);
+  return index < category_names.size() ? category_names[index] : category_names[0];
+}
+
+/// A category or none: as much of `std::optional<category>` as is needed, for a tenth of what that costs every unit to compile.
+class optional_category {
+ public:
+  constexpr optional_category() noexcept = default;
+  /// Implicit, so that a category can be passed where one may be left out.
+  constexpr optional_category(category told) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(told) + 1U)) {}
+
+  [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
+  [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
+    return tag_ == 0 ? fallback : static_cast<category>(tag_ - 1U);
+  }
+  /// As events carry it: 0, or the category's value plus one.
+  [[nodiscard]] constexpr std::uint16_t tag() const noexcept { return tag_; }
+
+  bool operator==(const optional_category&) const = default;
+
+ private:
+  std::uint16_t tag_ = 0;
+};
+
+/// The category of that name, or none.
+[[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
+  for (std::size_t index = 0; index < category_names.size(); ++index) {
+    if (category_names[index] == name) return static_cast<category>(index);
+  }
+  return {};
+}
+
+}  // namespace memprof
+
+// ---- <memprof/trace/core_range.hpp>
+#include <cstdint>
+
+/// @file
+/// Words for memory that every core of a device has of its own.
+
+namespace memprof {
+
+/// What a block on the cores of a device is for. Circular buffers pass data between the kernels of one program and go with it.
+enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
+
+/// A rectangle of a device's cores; both corners belong to it.
+struct core_range {
+  std::uint8_t x0;
+  std::uint8_t y0;
+  std::uint8_t x1;  ///< at least `x0`
+  std::uint8_t y1;  ///< at least `y0`
+
+  [[nodiscard]] constexpr bool is_valid() const noexcept { return x0 <= x1 && y0 <= y1; }
+  /// How many cores it has, from 1 to 65,536.
+  [[nodiscard]] constexpr std::uint32_t count() const noexcept { return (x1 - x0 + 1U) * (y1 - y0 + 1U); }
+  [[nodiscard]] constexpr bool overlaps(const core_range& other) const noexcept {
+    return x0 <= other.x1 && other.x0 <= x1 && y0 <= other.y1 && other.y0 <= y1;
+  }
+
+  /// As an event carries it in `label`.
+  [[nodiscard]] constexpr std::uint32_t packed() const noexcept {
+    return std::uint32_t{x0} | std::uint32_t{y0} << 8 | std::uint32_t{x1} << 16 | std::uint32_t{y1} << 24;
+  }
+  /// The inverse of `packed`; not valid if an event said so.
+  [[nodiscard]] static constexpr core_range unpacked(std::uint32_t word) noexcept {
+    return {static_cast<std::uint8_t>(word), static_cast<std::uint8_t>(word >> 8), static_cast<std::uint8_t>(word >> 16),
+            static_cast<std::uint8_t>(word >> 24)};
+  }
+
+  bool operator==(const core_range&) const = default;
+};
+
+/// All cores that any device can have: for frees, where it means "wherever they are".
+inline constexpr core_range any_core{0, 0, 255, 255};
+
+/// The address by which blocks on cores are told apart: the upper 16 bits also hold, inverted, the first core.
+///
+/// Each core has its own memory, so that blocks on disjoint cores share addresses, and programs that split their work do just
+/// that. Inverted, because then it is no address of an ordinary block: one that is freed by the wrong function is counted as
+/// unmatched instead of being missing on the whole device and live on its cores. Its own inverse.
+[[nodiscard]] constexpr std::uint64_t address_on_cores(std::uint64_t address, const core_range& cores) noexcept {
+  const std::uint64_t first_core = std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8;
+  return address ^ (~first_core << 48);
+}
+
+}  // namespace memprof
+
+// ---- <memprof/record/event_sink.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -1714,15 +2085,17 @@ namespace detail {
 
 /// Where a backend reports to. Every call may be made from any thread and records nothing while no capture is active.
 ///
-/// In a signal handler a call is safe, except as the first of its thread, which may allocate. A handler that interrupts the
-/// recording of another event is counted in the profile (`reentrant_events`) and not recorded; one that interrupts another
-/// function of memprof (`begin_capture`, `snapshot`, the making of a space) is taken for that function's own work and is not seen
-/// at all. No call changes errno.
+/// A call is safe in a signal handler, except as the first of its thread. A handler that interrupts the recording of another
+/// event, or a short control call (`snapshot`, `annotate`, the making of a space), is counted in the profile (`reentrant_events`)
+/// and not recorded; longer ones (`begin_capture`, the making of a profile) hold signals back until they are done. No call
+/// changes errno.
 ///
-/// The order of calls is the contract that makes peaks exact: tell an allocation after it happened, a deallocation before.
+/// The order of calls is the contract that makes peaks exact: report an allocation after it happened, a deallocation before. An
+/// allocation at a null address has failed, and is only counted.
 class event_sink {
  public:
-  /// Cost: that of one event. `told` overrides the category of the operation that is open on this thread.
+  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
+  /// overrides the category of the operation that is open on this thread.
   void allocate(memory_space space, const void* address, std::size_t bytes, optional_category told = {}) const noexcept {
     detail::record_allocation(space.id(), address, bytes, told.tag());
   }
@@ -1987,7 +2360,7 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 
 }  // namespace memprof
 
-// ---- <memprof/core/requires_grad.hpp>
+// ---- <memprof/trace/requires_grad.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -2015,175 +2388,7 @@ inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", 
 
 }  // namespace memprof
 
-// ---- <memprof/capture/annotate.hpp>
-#include <string_view>
-
-#if MEMPROF_ENABLED
-
-#include <cstdint>
-#include <string>
-#endif
-
-namespace memprof {
-
-/// What a block is, for reports. Every field may be left out.
-struct annotation {
-  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
-  std::string_view shape{};  ///< "[768, 2304]"
-  std::string_view dtype{};  ///< "float32"
-  optional_category category{};
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-};
-
-#if MEMPROF_ENABLED
-inline namespace enabled {
-
-/// Tells what the live block at `pointer` is, in whatever memory space it lives. A category that is told replaces the block's.
-///
-/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
-/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
-inline void annotate(const void* pointer, const annotation& told) {
-  registry& shared = abi_1::process_registry;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
-  if (!detail::is_outside(abi_1::this_thread)) {
-    return detail::note_reentrant(shared, abi_1::this_thread.doing.load(std::memory_order_relaxed));
-  }
-  label description = 0;
-  const bool is_graded = told.requires_grad != requires_grad::unknown;
-  if (!told.name.empty() || !told.shape.empty() || !told.dtype.empty() || is_graded) {
-    const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-    std::string text{told.name};
-    text.append(1, '\x1f').append(told.shape).append(1, '\x1f').append(told.dtype);
-    if (is_graded) text.append(1, '\x1f').append(to_string(told.requires_grad));
-    const detail::lock_guard lock{shared.lock};
-    description = abi_1::intern(shared, text);
-  }
-  detail::record_event(
-      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, description, event_kind::annotate, any_space, told.category.tag()});
-}
-
-}  // namespace enabled
-
-#else
-inline namespace disabled {
-
-inline void annotate(const void*, const annotation&) noexcept {}
-
-}  // namespace disabled
-#endif
-
-}  // namespace memprof
-
-// ---- <memprof/core/short_name.hpp>
-#include <cstddef>
-#include <cstring>
-#include <string>
-#include <string_view>
-
-namespace memprof {
-
-/// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
-class short_name {
- public:
-  static constexpr std::size_t max_size = 31;
-
-  constexpr short_name() = default;
-  /// Implicit, so that a literal can be assigned. Throws `memprof::error` if the text is longer than `max_size`.
-  short_name(std::string_view text) : size_(static_cast<unsigned char>(text.size())) {
-    if (text.size() > max_size) {
-      detail::raise("the name '" + std::string{text} + "' has " + std::to_string(text.size()) + " bytes; use at most " +
-                    std::to_string(max_size));
-    }
-    if (!text.empty()) std::memcpy(text_, text.data(), text.size());
-  }
-  short_name(const char* text) : short_name(std::string_view{text}) {}
-
-  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text_, std::size_t{size_}}; }
-  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
-
-  bool operator==(const short_name&) const = default;
-
- private:
-  char text_[max_size] = {};
-  unsigned char size_ = 0;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/core/device_description.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof {
-
-/// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
-enum class tensor_layout : std::uint8_t { row_major, tile };
-
-/// The names of `tensor_layout`, in the order of its values.
-inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
-
-/// One kind of memory of a device.
-struct device_space {
-  short_name name;                 ///< that of the `memory_space` whose blocks live in it
-  std::int64_t capacity = 0;       ///< bytes; those of each core if `is_per_core`; 0: not limited
-  std::int64_t alignment = 1;      ///< bytes: pages in a bank begin at multiples of it; a power of two
-  std::int64_t size_multiple = 1;  ///< bytes: what an allocation is rounded up to; a power of two
-  std::int64_t banks = 1;          ///< over which the pages of a buffer are spread in turn
-  bool is_per_core = false;        ///< every core has its own: sizes are bytes a core
-  bool circular_buffers = false;   ///< whether it holds circular buffers beside buffers
-
-  bool operator==(const device_space&) const = default;
-};
-
-/// What limits the memory of a device, real or imagined, and how large a tensor is on it. Plain bytes: copy it freely.
-struct device_description {
-  static constexpr std::size_t max_spaces = 8;
-
-  short_name name;  ///< empty: no device is described
-  tensor_layout layout = tensor_layout::row_major;
-  std::uint8_t core_columns = 0;  ///< grid of the cores, for spaces that are `is_per_core`
-  std::uint8_t core_rows = 0;
-  std::uint8_t space_count = 0;
-  std::array<device_space, max_spaces> spaces{};  ///< the first holds the tensors
-
-  [[nodiscard]] bool empty() const noexcept { return name.empty(); }
-
-  /// Throws `memprof::error` if there are `max_spaces` already or the name is taken.
-  device_description& add(const device_space& space) {
-    if (space_count == max_spaces) {
-      detail::raise("device '" + std::string{name.view()} + "': a device has at most " + std::to_string(max_spaces) +
-                    " memory spaces; leave '" + std::string{space.name.view()} + "' out");
-    }
-    if (find_space(space.name.view()) != nullptr) {
-      detail::raise("device '" + std::string{name.view()} + "' has two memory spaces '" + std::string{space.name.view()} +
-                    "'; rename one");
-    }
-    spaces[space_count++] = space;
-    return *this;
-  }
-
-  /// The space of that name, or a null pointer.
-  [[nodiscard]] const device_space* find_space(std::string_view wanted) const noexcept {
-    for (std::size_t index = 0; index < space_count; ++index) {
-      const std::string_view known = spaces[index].name.view();
-      if (known.size() == wanted.size() && known.compare(wanted) == 0) return &spaces[index];
-    }
-    return nullptr;
-  }
-
-  /// The space that holds tensors. Throws `memprof::error` if no space was added.
-  [[nodiscard]] const device_space& tensor_space() const {
-    if (space_count == 0) detail::raise("device '" + std::string{name.view()} + "' has no memory space; add one");
-    return spaces[0];
-  }
-};
-
-}  // namespace memprof
-
-// ---- <memprof/core/run_mode.hpp>
+// ---- <memprof/trace/run_mode.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -2205,37 +2410,6 @@ inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_di
 
 }  // namespace memprof
 
-// ---- <memprof/capture/options.hpp>
-#include <cstdint>
-#include <string_view>
-
-namespace memprof {
-
-/// What a thread does whose ring is full.
-enum class overflow : std::uint8_t {
-  drain,  ///< empties all rings into the ledger itself: nothing is lost
-  drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
-};
-
-/// The name of the segment that ends with the capture, unless another is told.
-inline constexpr std::string_view end_segment_name = "END_TRACE";
-
-class event_log;
-
-/// How a capture records. The defaults lose nothing.
-struct capture_options {
-  run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
-  device_description device = {};              ///< what limits the memory spaces of its names; empty: nothing does
-  std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
-  overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
-  std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
-  std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
-  std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  event_log* log = nullptr;                    ///< gets every event too, for replays; must live until the capture has ended
-};
-
-}  // namespace memprof
-
 // ---- <memprof/profile/profile.hpp>
 #include <array>
 #include <cstddef>
@@ -2252,7 +2426,8 @@ struct capture_options {
 
 namespace memprof {
 
-/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
 struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
@@ -2375,6 +2550,10 @@ struct space_anomalies {
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
+  event_tally null_allocations;       ///< at a null address: they have failed and count for nothing else
+  /// Blocks, live at the end, that begin within another live one; bytes: what they share. A pool's slab and its pieces, for
+  /// example, when both were recorded in one space: then that memory is counted twice.
+  event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
 };
@@ -2506,7 +2685,7 @@ struct operation_usage {
   bool operator==(const operation_usage&) const = default;
 };
 
-/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
 struct operation_profile {
   std::string path;
   std::string name;
@@ -2557,7 +2736,8 @@ struct event_anomalies {
   std::int64_t dropped_events = 0;     ///< by `overflow::drop`
   std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
   std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
-  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
+  std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
+  std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -2566,8 +2746,10 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
-  std::string device;              ///< the name of `capture_options::device`; empty: none was described
-  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  std::string device;  ///< the name of `capture_options::device`; empty: none was described
+  /// False if events were dropped, reentrant or untracked. Totals may then be too small, and live bytes too large as well: the
+  /// frees of live blocks may be among the missing.
+  bool exact = true;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::int64_t duration_ns = 0;
@@ -2614,73 +2796,251 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
 
 }  // namespace memprof
 
-// ---- <memprof/capture/capture.hpp>
+// ---- <memprof/record/annotate.hpp>
 #include <string_view>
 
 #if MEMPROF_ENABLED
-// ---- <memprof/capture/session.hpp>
-// ---- <memprof/capture/capture_state.hpp>
-// ---- <memprof/core/event_log.hpp>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
+#endif
 
 namespace memprof {
 
-/// The events of a capture in the order in which its ledger saw them, for whoever wants to replay them: another ledger, a model
-/// of an allocator. `capture_options::log` has a capture fill one; read it when the capture has ended.
-///
-/// Takes 32 bytes for each event and 16 for each change of thread, in pages that the hooks do not see; they are not part of the
-/// memory that a profile says the profiler took. Not synchronised.
-class event_log {
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+};
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// The text of an annotation as labels keep it: `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known. Takes
+/// nothing from `operator new`.
+class annotation_text {
  public:
-  explicit event_log(std::size_t max_events = std::numeric_limits<std::size_t>::max()) noexcept : max_events_(max_events) {}
-
-  /// Adds events [first, last) of one thread. Once they are too many, or the system has no memory, they and all later ones are
-  /// only counted, so that what is kept is a beginning without gaps.
-  void append(const event* first, const event* last, std::uint32_t thread) noexcept {
-    const auto count = static_cast<std::size_t>(last - first);
-    if (left_out_ != 0 || count > max_events_ - events_.size() || !keep(first, count, thread)) left_out_ += count;
+  [[nodiscard]] static bool is_empty(const annotation& description) noexcept {
+    return description.name.empty() && description.shape.empty() && description.dtype.empty() && !is_graded(description);
   }
 
-  /// Calls `fold.apply(first, last, thread)` for every run of events of one thread, in order.
-  template <class Fold>
-  void replay(Fold& fold) const {
-    for (std::size_t index = 0; index < runs_.size(); ++index) {
-      const std::size_t end = index + 1 == runs_.size() ? events_.size() : runs_[index + 1].first;
-      fold.apply(events_.data() + runs_[index].first, events_.data() + end, runs_[index].thread);
-    }
+  explicit annotation_text(const annotation& description) noexcept {
+    const std::size_t longest = description.name.size() + description.shape.size() + description.dtype.size() + 64;
+    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
+    append(description.name, false);
+    append(description.shape, true);
+    append(description.dtype, true);
+    if (is_graded(description)) append(to_string(description.requires_grad), true);
   }
 
-  /// Events that are kept.
-  [[nodiscard]] std::size_t size() const noexcept { return events_.size(); }
-  /// Events that came after those that are kept.
-  [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return events_.bytes() + runs_.bytes(); }
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
  private:
-  struct run {
-    std::size_t first;
-    std::uint32_t thread;
-  };
-
-  [[nodiscard]] bool keep(const event* first, std::size_t count, std::uint32_t thread) noexcept {
-    const std::size_t begin = events_.size();
-    if (!events_.reserve(begin + count)) return false;
-    if ((runs_.empty() || runs_.back().thread != thread) && !runs_.push_back({begin, thread})) return false;
-    for (std::size_t index = 0; index < count; ++index) (void)events_.push_back(first[index]);
-    return true;
+  [[nodiscard]] static bool is_graded(const annotation& description) noexcept {
+    return description.requires_grad != requires_grad::unknown;
   }
 
-  std::size_t max_events_;
-  std::size_t left_out_ = 0;
-  detail::page_array<event> events_;
-  detail::page_array<run> runs_;
+  /// Cuts what does not fit: the system had no pages for it.
+  void append(std::string_view part, bool is_separated) noexcept {
+    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
+    if (is_separated && room != 0) text_[size_++] = '\x1f';
+    const std::size_t count = std::min(part.size(), room - (is_separated && room != 0 ? 1 : 0));
+    std::copy_n(part.data(), count, text_ + size_);
+    size_ += count;
+  }
+
+  char near_[512];
+  page_array<char> far_;
+  char* text_ = near_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Says what the live block at `pointer` is, in whatever memory space it lives. A category replaces the block's.
+///
+/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
+/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
+inline void annotate(const void* pointer, const annotation& description) noexcept {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return;
+  if (!detail::is_outside(abi_1::this_thread)) {
+    return detail::note_reentrant(shared, abi_1::this_thread.doing().load(std::memory_order_relaxed));
+  }
+  label text = 0;
+  if (!detail::annotation_text::is_empty(description)) {
+    const detail::control_guard control;
+    const detail::annotation_text joined{description};
+    text = abi_1::intern(shared, joined.view());
+  }
+  detail::record_event(
+      {0, reinterpret_cast<std::uintptr_t>(pointer), 0, text, event_kind::annotate, any_space, description.category.tag()});
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate(const void*, const annotation&) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof
+
+// ---- <memprof/detail/short_name.hpp>
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
+class short_name {
+ public:
+  static constexpr std::size_t max_size = 31;
+
+  constexpr short_name() = default;
+  /// Implicit, so that a literal can be assigned. Throws `memprof::error` if the text is longer than `max_size`.
+  short_name(std::string_view text) : size_(static_cast<unsigned char>(text.size())) {
+    if (text.size() > max_size) {
+      detail::raise("the name '" + std::string{text} + "' has " + std::to_string(text.size()) + " bytes; use at most " +
+                    std::to_string(max_size));
+    }
+    if (!text.empty()) std::memcpy(text_, text.data(), text.size());
+  }
+  short_name(const char* text) : short_name(std::string_view{text}) {}
+
+  [[nodiscard]] constexpr std::string_view view() const noexcept { return {text_, std::size_t{size_}}; }
+  [[nodiscard]] constexpr bool empty() const noexcept { return size_ == 0; }
+
+  bool operator==(const short_name&) const = default;
+
+ private:
+  char text_[max_size] = {};
+  unsigned char size_ = 0;
 };
 
 }  // namespace memprof
 
+// ---- <memprof/trace/device_description.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
+enum class tensor_layout : std::uint8_t { row_major, tile };
+
+/// The names of `tensor_layout`, in the order of its values.
+inline constexpr std::array<std::string_view, 2> tensor_layout_names{"row_major", "tile"};
+
+/// One kind of memory of a device.
+struct device_space {
+  short_name name;                 ///< that of the `memory_space` whose blocks live in it
+  std::int64_t capacity = 0;       ///< bytes; those of each core if `is_per_core`; 0: not limited
+  std::int64_t alignment = 1;      ///< bytes: pages in a bank begin at multiples of it; a power of two
+  std::int64_t size_multiple = 1;  ///< bytes: what an allocation is rounded up to; a power of two
+  std::int64_t banks = 1;          ///< over which the pages of a buffer are spread in turn
+  bool is_per_core = false;        ///< every core has its own: sizes are bytes a core
+  bool circular_buffers = false;   ///< whether it holds circular buffers beside buffers
+
+  bool operator==(const device_space&) const = default;
+};
+
+/// What limits the memory of a device, real or imagined, and how large a tensor is on it. Plain bytes: copy it freely.
+struct device_description {
+  static constexpr std::size_t max_spaces = 8;
+
+  short_name name;  ///< empty: no device is described
+  tensor_layout layout = tensor_layout::row_major;
+  std::uint8_t core_columns = 0;  ///< grid of the cores, for spaces that are `is_per_core`
+  std::uint8_t core_rows = 0;
+  std::uint8_t space_count = 0;
+  std::array<device_space, max_spaces> spaces{};  ///< the first holds the tensors
+
+  [[nodiscard]] bool empty() const noexcept { return name.empty(); }
+
+  /// Throws `memprof::error` if there are `max_spaces` already or the name is taken.
+  device_description& add(const device_space& space) {
+    if (space_count == max_spaces) {
+      detail::raise("device '" + std::string{name.view()} + "': a device has at most " + std::to_string(max_spaces) +
+                    " memory spaces; leave '" + std::string{space.name.view()} + "' out");
+    }
+    if (find_space(space.name.view()) != nullptr) {
+      detail::raise("device '" + std::string{name.view()} + "' has two memory spaces '" + std::string{space.name.view()} +
+                    "'; rename one");
+    }
+    spaces[space_count++] = space;
+    return *this;
+  }
+
+  /// The space of that name, or a null pointer.
+  [[nodiscard]] const device_space* find_space(std::string_view wanted) const noexcept {
+    for (std::size_t index = 0; index < space_count; ++index) {
+      const std::string_view known = spaces[index].name.view();
+      if (known.size() == wanted.size() && known.compare(wanted) == 0) return &spaces[index];
+    }
+    return nullptr;
+  }
+
+  /// The space that holds tensors. Throws `memprof::error` if no space was added.
+  [[nodiscard]] const device_space& tensor_space() const {
+    if (space_count == 0) detail::raise("device '" + std::string{name.view()} + "' has no memory space; add one");
+    return spaces[0];
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/options.hpp>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// What a thread does whose ring is full.
+enum class overflow : std::uint8_t {
+  drain,  ///< empties all rings into the ledger itself: nothing is lost
+  drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
+};
+
+/// The name of the segment that ends with the capture, unless another is told.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
+
+class event_log;
+
+/// How a capture records. The defaults lose nothing.
+struct capture_options {
+  run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
+  device_description device = {};              ///< what limits the memory spaces of its names; empty: nothing does
+  std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
+  overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
+  std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
+  std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
+  std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
+  event_log* log = nullptr;                    ///< gets every event too, for replays; must live until the capture has ended
+};
+
+}  // namespace memprof
+
+// ---- <memprof/record/capture.hpp>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/record/session.hpp>
+// ---- <memprof/record/capture_state.hpp>
 // ---- <memprof/ledger/ledger.hpp>
 // ---- <memprof/ledger/event_of_allocator.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
@@ -4107,6 +4467,7 @@ class space_ledger {
   tally cross_thread_frees;
   tally unknown_annotations;
   tally untracked_allocations;
+  tally null_allocations;
 
  private:
   void start_segment(std::uint64_t stamp) noexcept {
@@ -4230,8 +4591,8 @@ namespace memprof {
 struct open_scope {
   std::uint32_t operation;
   label name;
-  std::uint32_t depth;
-  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
+  std::uint32_t number;  ///< as its thread counts them
+  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
 };
 
 /// What happened in one memory space while one scope was open on its thread.
@@ -4262,6 +4623,8 @@ using space_scopes = detail::page_array<scope_usage>;
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  static constexpr std::size_t max_depth = 256;
 
   scope_stack() = default;
   scope_stack(const scope_stack&) = delete;
@@ -4278,6 +4641,8 @@ class scope_stack {
   [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
   [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
   [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
@@ -4293,9 +4658,43 @@ class scope_stack {
     return true;
   }
 
-  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
+  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost is the one that ends next, nearly always.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(space, usage)` for each space this thread touched, where `usage` counts the
+  /// scopes within that have ended. Those within that are still open go on in the one around it.
   template <class Finish>
-  void pop(Finish&& finish) noexcept {
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = *by_space_[used_[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(used_[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes& scopes = *by_space_[used_[index]];
       const scope_usage ended = scopes.back();
@@ -4368,8 +4767,9 @@ struct thread_state {
   /// False if the event must be rejected: the totals have no room for so many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    if (!account.has_room_for(told.bytes)) [[unlikely]]
-      return false;
+    // One test for both, since neither ever happens.
+    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
+      return reject(told);
     live_blocks::insertion made = account.insert(told.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
@@ -4393,7 +4793,7 @@ struct thread_state {
     space_ledger& account = *space;
     const live_blocks::place entry = account.find(told.address);
     if (!entry) [[unlikely]] {
-      account.unmatched_frees.add(told.bytes);
+      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
@@ -4414,7 +4814,7 @@ struct thread_state {
     return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
   }
 
-  std::uint32_t thread;
+  std::uint32_t thread;  ///< its number; before its first `thread_begin` that of its ring
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
   std::uint64_t moves = 0;
@@ -4423,8 +4823,16 @@ struct thread_state {
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
   scope_stack scopes;
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
 
  private:
+  /// An allocation that is none: at a null address it has failed, and that is all there is to it.
+  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
+    if (told.address != 0) return false;
+    space->null_allocations.add(told.bytes);
+    return true;
+  }
+
   [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     space->remove(entry);
@@ -4460,11 +4868,11 @@ namespace detail {
 
 [[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
   const std::int64_t replaced = live_bytes_at(*run.space, told.address);
-  const std::int64_t untracked = run.space->untracked_allocations.count;
+  const std::uint64_t count = run.space->allocation_count();
   if (!run.allocate(told, stamp)) return false;
   stream_ledger& streams = run.space->streams();
   streams.deallocate(told.label, replaced);
-  if (run.space->untracked_allocations.count == untracked) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  if (run.space->allocation_count() != count) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
   return true;
 }
 
@@ -4525,7 +4933,7 @@ class event_on_cores {
   [[nodiscard]] bool is_possible() const noexcept {
     switch (part_.kind) {
       case event_kind::allocate_on_cores:
-        return is_possible_ && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
       case event_kind::deallocate_on_cores: return is_possible_;
       case event_kind::deallocate_circular_buffers: return cores_.is_valid();
       default: return false;
@@ -4697,9 +5105,10 @@ class ledger {
     return true;
   }
 
-  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_state* const state = find_thread(thread);
+  /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
+  /// `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
+    thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
@@ -4715,7 +5124,8 @@ class ledger {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
         run.space->prefetch(told[prefetch_distance].address);
       }
-      if (told->stamp != 0) stamp_ = told->stamp;
+      // An event that was published late takes effect when it is applied, so no time runs backwards.
+      if (told->stamp > stamp_) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
           if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
@@ -4723,7 +5133,15 @@ class ledger {
         case event_kind::deallocate:
           if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
-        default: apply_control(run, *told); break;
+        default:
+          if (told->kind == event_kind::scope_begin) {
+            begin_scope(run, *told);
+          } else if (told->kind == event_kind::scope_end) {
+            end_scope(run, *told);
+          } else {
+            apply_control(run, *told);
+          }
+          break;
       }
     }
   }
@@ -4731,13 +5149,13 @@ class ledger {
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp})) {
+    if (!segments_.push_back({name, segment_begin_, stamp_})) {
       ++rejected_events_;
       return;
     }
-    segment_begin_ = stamp;
+    segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
     }
   }
 
@@ -4766,6 +5184,7 @@ class ledger {
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return too_deep_scopes_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
@@ -4820,11 +5239,7 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::scope_begin: begin_scope(run, told); break;
-      case event_kind::scope_end: end_scope(run, told); break;
-      case event_kind::thread_begin:
-        while (!run.scopes.empty()) close_innermost(run);
-        break;
+      case event_kind::thread_begin: begin_thread(run, told.address); break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
@@ -4842,45 +5257,84 @@ class ledger {
     }
   }
 
-  void begin_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
-    close_from(run, depth);
+    const auto number = static_cast<std::uint32_t>(told.address);
+    const auto outer = static_cast<std::uint32_t>(told.address >> 32);
+    if (number == 0 || outer != run.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) {
+        ++rejected_events_;
+        return;
+      }
+      close_lost_scopes(run, outer);
+    }
+    if (run.scopes.depth() >= scope_stack::max_depth) {
+      ++run.unfollowed_scopes;
+      ++too_deep_scopes_;
+      return;
+    }
     const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
     const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
     operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
+    if (!run.scopes.push({operation, told.label, number, tag})) ++rejected_events_;
   }
 
-  void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
+  /// An operation may end after the one around it, and on another thread than it began on, as those of coroutines do.
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+    if (told.address == run.scopes.innermost_number() && !run.scopes.empty() && run.scopes.innermost().name == told.label)
+        [[likely]]
+      return close_innermost(run);
+    const auto thread = static_cast<std::uint32_t>(told.address >> 32);
+    thread_state* const owner = thread == 0 ? &run : thread_of_number(thread);
+    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(told.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == told.label) {
+      close_scope(*owner, index);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
       ++unbalanced_scopes_;
-      return;
     }
-    close_innermost(run);
   }
 
-  /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_state& run, std::uint64_t depth) noexcept {
-    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
-      ++unbalanced_scopes_;
-      close_innermost(run);
-    }
+  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  [[gnu::cold, gnu::noinline]] void close_lost_scopes(thread_state& run, std::uint32_t outer) noexcept {
+    std::size_t kept = outer == 0 ? 0 : run.scopes.find(outer) + 1;
+    for (; kept < run.scopes.depth(); ++unbalanced_scopes_) close_innermost(run);
   }
 
   void close_innermost(thread_state& run) noexcept {
     run.space_id = thread_state::no_space;
     const std::uint32_t operation = run.scopes.operation();
     operations_.count_finished(operation);
-    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
-      operation_stats& stats = spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
-    });
+    run.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  [[gnu::noinline]] void close_scope(thread_state& run, std::size_t index) noexcept {
+    run.space_id = thread_state::no_space;
+    const std::uint32_t operation = run.scopes[index].operation;
+    operations_.count_finished(operation);
+    run.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { note_finished(operation, space, usage); });
+  }
+
+  void note_finished(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) noexcept {
+    operation_stats& stats = spaces_[space]->operation(operation);
+    if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+    note_peak(stats, usage.max_net, usage.self_max);
+  }
+
+  void begin_thread(thread_state& run, std::uint64_t number) noexcept {
+    while (!run.scopes.empty()) close_innermost(run);
+    run.unfollowed_scopes = 0;
+    // Threads beyond the last number are taken for one: a program has a million before.
+    run.thread = number < block::max_thread ? static_cast<std::uint32_t>(number) : block::max_thread;
+  }
+
+  [[nodiscard]] thread_state* thread_of_number(std::uint32_t number) noexcept {
+    for (thread_state* thread : threads_) {
+      if (thread != nullptr && thread->thread == number) return thread;
+    }
+    return nullptr;
   }
 
   static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
@@ -4888,11 +5342,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
-    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
-      return threads_[thread];
-    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<thread_state>(thread);
+  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
+      return threads_[ring];
+    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
@@ -4937,11 +5391,12 @@ class ledger {
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
   std::uint64_t unbalanced_scopes_ = 0;
+  std::uint64_t too_deep_scopes_ = 0;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_tree operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<thread_state*> threads_;
-  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
+  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof
@@ -5022,6 +5477,23 @@ template <class Cores>
 }  // namespace memprof::detail
 
 // ---- <memprof/profile/device_events.hpp>
+// ---- <memprof/trace/time_scale.hpp>
+#include <cstdint>
+
+namespace memprof {
+
+/// A straight line from stamps to nanoseconds since a capture began.
+struct time_scale {
+  std::uint64_t first_stamp = 0;
+  double ns_per_stamp = 1.0;
+
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    return stamp <= first_stamp ? 0 : static_cast<std::int64_t>(static_cast<double>(stamp - first_stamp) * ns_per_stamp);
+  }
+};
+
+}  // namespace memprof
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -5033,7 +5505,7 @@ namespace memprof::detail {
 /// The names of a row, as `stream_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && text[end] != stream_pool_separator) ++end;
+  while (end < text.size() && text[end] != name_separator) ++end;
   row.stream = text.substr(0, end);
   if (end < text.size()) row.pool = text.substr(end + 1);
 }
@@ -5152,9 +5624,6 @@ template <class Space>
 #include <vector>
 
 namespace memprof::detail {
-
-/// How reports name what was allocated outside any operation.
-inline constexpr std::string_view no_operation = "(no operation)";
 
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
@@ -5299,6 +5768,27 @@ class live_set_builder {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/profile/operation_path.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
+///
+/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
+/// for no operation.
+inline void append_operation(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '/';
+  if (name.empty()) path += "\\-";
+  for (const char character : name) {
+    if (character == '/' || character == '\\') path += '\\';
+    path += character;
+  }
+}
+
+}  // namespace memprof
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -5323,10 +5813,9 @@ namespace detail {
 template <class Tree>
 [[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
   std::vector<std::string> paths(tree.size());
-  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
-    paths[node].append(labels.text(tree[node].name));
+    paths[node] = paths[tree[node].parent];
+    append_operation(paths[node], labels.text(tree[node].name));
   }
   return paths;
 }
@@ -5444,6 +5933,31 @@ template <class Reserved>
   return result;
 }
 
+/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+template <class Blocks>
+[[nodiscard]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return to_event_tally(found);
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -5471,7 +5985,8 @@ class space_builder {
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
+                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     result_.streams = build_streams(space_.streams(), names_.labels);
@@ -5563,9 +6078,71 @@ template <class Ledger>
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
   if (events.rejected_events() != 0) result.exact = false;
   return result;
 }
+
+}  // namespace memprof
+
+// ---- <memprof/trace/event_log.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// The events of a capture in the order in which its ledger saw them, for whoever wants to replay them: another ledger, a model
+/// of an allocator. `capture_options::log` has a capture fill one; read it when the capture has ended.
+///
+/// Takes 32 bytes for each event and 16 for each change of thread, in pages that the hooks do not see; they are not part of the
+/// memory that a profile says the profiler took. Not synchronised.
+class event_log {
+ public:
+  explicit event_log(std::size_t max_events = std::numeric_limits<std::size_t>::max()) noexcept : max_events_(max_events) {}
+
+  /// Adds events [first, last) of one thread. Once they are too many, or the system has no memory, they and all later ones are
+  /// only counted, so that what is kept is a beginning without gaps.
+  void append(const event* first, const event* last, std::uint32_t thread) noexcept {
+    const auto count = static_cast<std::size_t>(last - first);
+    if (left_out_ != 0 || count > max_events_ - events_.size() || !keep(first, count, thread)) left_out_ += count;
+  }
+
+  /// Calls `fold.apply(first, last, thread)` for every run of events of one thread, in order.
+  template <class Fold>
+  void replay(Fold& fold) const {
+    for (std::size_t index = 0; index < runs_.size(); ++index) {
+      const std::size_t end = index + 1 == runs_.size() ? events_.size() : runs_[index + 1].first;
+      fold.apply(events_.data() + runs_[index].first, events_.data() + end, runs_[index].thread);
+    }
+  }
+
+  /// Events that are kept.
+  [[nodiscard]] std::size_t size() const noexcept { return events_.size(); }
+  /// Events that came after those that are kept.
+  [[nodiscard]] std::size_t left_out() const noexcept { return left_out_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return events_.bytes() + runs_.bytes(); }
+
+ private:
+  struct run {
+    std::size_t first;
+    std::uint32_t thread;
+  };
+
+  [[nodiscard]] bool keep(const event* first, std::size_t count, std::uint32_t thread) noexcept {
+    const std::size_t begin = events_.size();
+    if (!events_.reserve(begin + count)) return false;
+    if ((runs_.empty() || runs_.back().thread != thread) && !runs_.push_back({begin, thread})) return false;
+    for (std::size_t index = 0; index < count; ++index) (void)events_.push_back(first[index]);
+    return true;
+  }
+
+  std::size_t max_events_;
+  std::size_t left_out_ = 0;
+  detail::page_array<event> events_;
+  detail::page_array<run> runs_;
+};
 
 }  // namespace memprof
 
@@ -5664,7 +6241,9 @@ inline constexpr std::uint64_t million = 1'000'000;
 [[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
   const std::uint64_t labels = shared.labels == nullptr ? 0 : shared.labels->bytes();
   const reserved_addresses* const reserved = shared.reserved.load(std::memory_order_relaxed);
-  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) + shared.ring_bytes +
+  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
+  return sizeof(registry) + (reserved == nullptr ? 0 : sizeof(reserved_addresses) + reserved->bytes()) +
+         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + labels + (sizeof(capture_state) - sizeof(ledger)) +
          state.events.bytes();
 }
@@ -5717,19 +6296,20 @@ template <class State>
 /// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
 [[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
   constexpr std::uint32_t events_per_round = 256;
-  event* const slots = static_cast<event*>(map_pages(events_per_round * sizeof(event)));
+  ring_slots* const slots = make_slots(1, events_per_round);
   if (slots == nullptr) return 0;
   event_ring ring;
-  thread_context context;
+  ring.slots = slots;
+  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
+  ring.order_word = 1;
+  thread_slot context;
   context.ring = &ring;
   registry scratch;
   scratch.order_word.store(1, std::memory_order_relaxed);
   scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
-  context.order_word = 1;
   double best = 0;
   for (int round = 0; round < 8; ++round) {
-    context.cursor = slots;
-    context.limit = slots + events_per_round;
+    ring.cursor = slots->first;
     const std::int64_t before = monotonic_ns();
     for (std::uint32_t count = 0; count < events_per_round; ++count) {
       record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
@@ -5737,13 +6317,87 @@ template <class State>
     const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
     if (round == 0 || cost < best) best = cost;
   }
-  unmap_pages(slots, events_per_round * sizeof(event));
+  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
   return best;
 }
 
 }  // namespace memprof::detail
 
-// ---- <memprof/capture/no_dispatch_fault.hpp>
+// ---- <memprof/record/duplicate_registries.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <link.h>
+#endif
+
+/// @file
+/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
+/// their own (record/registry.hpp says how that comes about).
+
+namespace memprof::detail {
+
+#if defined(__linux__)
+
+/// Asks for the path of the loaded object of that number.
+struct module_query {
+  std::uint32_t number;
+  char path[4096];
+};
+
+/// Copies the path of the module that `query` asks for; false if there are not so many.
+[[nodiscard]] inline bool find_module(module_query& query) noexcept {
+  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
+    auto& wanted = *static_cast<module_query*>(asked);
+    if (wanted.number-- != 0) return 0;
+    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
+    return 1;
+  };
+  return ::dl_iterate_phdr(visit, &query) != 0;
+}
+
+/// Whether a loaded library records in a registry of its own.
+[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
+  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
+  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
+  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
+  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
+                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  ::dlclose(handle);
+  return is_in_use;
+}
+
+/// Counts the loaded libraries that record in another registry than this code, and warns of each on stderr. The executable cannot
+/// be looked into. Not under the lock: a library's constructor may wait for it while the loader waits for the constructor.
+inline std::uint32_t count_other_registries() noexcept {
+  std::uint32_t count = 0;
+  module_query query{};
+  for (std::uint32_t number = 0;; ++number) {
+    query.number = number;
+    if (!find_module(query)) return count;
+    if (query.path[0] == '\0') continue;  // the executable
+    if (!has_other_registry(query.path)) continue;
+    ++count;
+    std::fprintf(stderr,
+                 "memprof: what %s allocates is missing in this profile: it has a registry of its own; link the executable with "
+                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 query.path);
+  }
+}
+
+#else
+
+inline std::uint32_t count_other_registries() noexcept { return 0; }
+
+#endif
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
 #include <new>
 #include <string_view>
@@ -5809,81 +6463,7 @@ inline void install_fault_handler() noexcept {}
 
 }  // namespace memprof::detail
 
-// ---- <memprof/capture/other_registries.hpp>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-
-#if defined(__linux__)
-#include <dlfcn.h>
-#include <link.h>
-#endif
-
-/// @file
-/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
-/// their own (core/registry.hpp says how that comes about).
-
-namespace memprof::detail {
-
-#if defined(__linux__)
-
-/// Asks for the path of the loaded object of that number.
-struct module_query {
-  std::uint32_t number;
-  char path[4096];
-};
-
-/// Copies the path of the module that `query` asks for; false if there are not so many.
-[[nodiscard]] inline bool find_module(module_query& query) noexcept {
-  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
-    auto& wanted = *static_cast<module_query*>(asked);
-    if (wanted.number-- != 0) return 0;
-    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
-    return 1;
-  };
-  return ::dl_iterate_phdr(visit, &query) != 0;
-}
-
-/// Whether a loaded library records in a registry of its own.
-[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
-  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
-  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return false;
-  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
-  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
-  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
-                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
-  ::dlclose(handle);
-  return is_in_use;
-}
-
-/// Counts the loaded libraries that record in another registry than this code, and warns of each on stderr. The executable cannot
-/// be looked into. Not under the lock: a library's constructor may wait for it while the loader waits for the constructor.
-inline std::uint32_t count_other_registries() noexcept {
-  std::uint32_t count = 0;
-  module_query query{};
-  for (std::uint32_t number = 0;; ++number) {
-    query.number = number;
-    if (!find_module(query)) return count;
-    if (query.path[0] == '\0') continue;  // the executable
-    if (!has_other_registry(query.path)) continue;
-    ++count;
-    std::fprintf(stderr,
-                 "memprof: what %s allocates is missing in this profile: it has a registry of its own; link the executable with "
-                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
-                 query.path);
-  }
-}
-
-#else
-
-inline std::uint32_t count_other_registries() noexcept { return 0; }
-
-#endif
-
-}  // namespace memprof::detail
-
-// ---- <memprof/capture/process_life.hpp>
+// ---- <memprof/record/process_life.hpp>
 #include <atomic>
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -5896,23 +6476,38 @@ inline std::uint32_t count_other_registries() noexcept { return 0; }
 
 namespace memprof::detail {
 
-/// Holds the lock over `fork`, so that the child never sees a half-done drain.
-inline void before_fork() noexcept { abi_1::process_registry.lock.lock(); }
-inline void after_fork_in_parent() noexcept { abi_1::process_registry.lock.unlock(); }
+/// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
+/// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
+inline void before_fork() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.lock();
+  shared.forking_process = process_id();
+  shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+}
+
+inline void after_fork_in_parent() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
+  shared.lock.unlock();
+}
 
 /// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
 inline void after_fork_in_child() noexcept {
   registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   if (auto* const reserved = shared.reserved.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
   shared.drain = nullptr;
   shared.capture = nullptr;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_relaxed);
+    ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->doing.store(activity::idle, std::memory_order_relaxed);
     // Only the thread that forked lives on.
-    if (ring->owner != &abi_1::this_thread && ring->owner != &shared.exited_threads) ring->owner = nullptr;
+    ring->owner.reset();
+    if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
 }
 
@@ -5937,7 +6532,42 @@ inline void watch_forks(registry& shared) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/record/start_recording.hpp>
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A drain's consumer for events that belong to no capture.
+struct discarded_events {
+  void apply(const event*, const event*, std::uint32_t) const noexcept {}
+};
+
+/// Lets all threads record for capture `shared.capture_count`, and discards what the rings hold from before. Under the lock,
+/// while no capture is active.
+///
+/// A thread may still be recording for an earlier capture: it saw that one active and was then stopped. So there must be one
+/// instant after which everything is recorded, and before which nothing is kept. Recording is switched on first; then what rings
+/// hold is cut off where a drain would cut it, which no cause and its effect can straddle the wrong way. An allocation that is
+/// kept returns after the cut, so its free finds recording switched on.
+template <class Pauses>
+void start_recording(registry& shared) noexcept {
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->limit.store(nullptr, std::memory_order_relaxed);  // each thread announces itself to the new capture
+  }
+  shared.active_capture.store(shared.capture_count, std::memory_order_relaxed);
+  Pauses::reach(path_step::recording_on);
+  // Every thread sees the stores above, and what it published before is seen below. Without the system's help a thread could
+  // publish an event, be missed below, and yet find no capture active at its next: within the time that a store takes to be seen.
+  if (!process_barrier()) std::atomic_thread_fence(std::memory_order_seq_cst);
+  discarded_events nobody;
+  drain_rings<Pauses>(shared, nobody);
+}
+
+}  // namespace memprof::detail
+
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -5951,16 +6581,6 @@ inline void watch_forks(registry& shared) noexcept {
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
 namespace memprof::detail {
-
-/// The calling thread works for the profiler: it holds the lock, and its own allocations are not recorded.
-class [[nodiscard]] control_guard {
- public:
-  control_guard() noexcept : hidden_(abi_1::this_thread, activity::internal), lock_(abi_1::process_registry.lock) {}
-
- private:
-  activity_guard hidden_;
-  lock_guard<spin_lock> lock_;
-};
 
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
 
@@ -5987,7 +6607,10 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
 [[nodiscard]] inline device_space_ids ids_of_limited_spaces(registry& shared, const device_description& device) {
   device_space_ids ids{};
   for (std::size_t index = 0; index < device.space_count; ++index) {
-    if (device.spaces[index].capacity != 0) ids[index] = id_of_space(shared, device.spaces[index].name.view());
+    const device_space& space = device.spaces[index];
+    if (space.capacity == 0) continue;
+    ids[index] = id_of_space(shared, space.name.view());
+    if (ids[index] == any_space) raise_too_many_spaces(space.name.view());
   }
   return ids;
 }
@@ -5999,16 +6622,6 @@ using device_space_ids = std::array<std::uint8_t, device_description::max_spaces
     if (space.capacity != 0 && !events.limit(ids[index], space.capacity, space.is_per_core)) return false;
   }
   return true;
-}
-
-/// Forgets what rings still hold from before the capture, and gives this thread's ring the size that is asked for.
-inline void discard_old_events(registry& shared) noexcept {
-  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
-    ring->tail = ring->head.load(std::memory_order_acquire);  // pairs with the release in `record`
-  }
-  if (abi_1::this_thread.ring != nullptr) empty_own_ring(shared, abi_1::this_thread, false);
-  shared.dropped_events.store(0, std::memory_order_relaxed);
-  shared.reentrant_events.store(0, std::memory_order_relaxed);
 }
 
 /// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
@@ -6034,7 +6647,8 @@ inline constinit void* reachable_backends = nullptr;
   registry& shared = abi_1::process_registry;
   pin_module();
   kept_backends of_last_capture;  // destroyed when the lock is free again
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -6053,8 +6667,7 @@ inline constinit void* reachable_backends = nullptr;
   watch_forks(shared);
   prepare_order(shared);
   shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full = options.overflow_policy == overflow::drop;
-  discard_old_events(shared);
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
   // In pages of its own: `operator new` is what may be watched.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
@@ -6065,11 +6678,13 @@ inline constinit void* reachable_backends = nullptr;
     raise("begin_capture: the system has no memory for the capacities of the device");
   }
   state->record_ns = measure_record_cost(shared);
-  shared.drain = drain_into_capture;
   if (++shared.capture_count == 0) ++shared.capture_count;
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
-  // Release pairs with nothing that must be ordered: a call that overlaps this one may or may not be recorded.
-  shared.active_capture.store(shared.capture_count, std::memory_order_release);
+  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
+  start_recording<no_pauses>(shared);
+  shared.drain = drain_into_capture;
   return shared.capture_count;
 }
 
@@ -6077,16 +6692,31 @@ inline constinit void* reachable_backends = nullptr;
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
-/// Ends the present segment. Throws `memprof::error` if no capture is active.
-inline void end_segment(std::string_view name) {
+/// Whether the caller is a signal handler that interrupted the profiler, whose lock this thread may hold.
+[[nodiscard]] inline bool interrupts_the_profiler() noexcept { return !is_outside(abi_1::this_thread); }
+
+/// Ends the present segment of capture `number`, or of whichever is active for 0. False if that is not active.
+inline bool end_segment(std::uint32_t number, std::string_view name) noexcept {
+  if (interrupts_the_profiler()) {
+    note_reentrant(abi_1::process_registry, activity::busy);
+    return true;
+  }
   registry& shared = abi_1::process_registry;
   const control_guard control;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) {
-    raise("snapshot: no capture is active, so there is no segment '" + std::string{name} +
-          "' to end; hold the guard of begin_capture() while the program runs");
-  }
+  const std::uint32_t active = active_session();
+  if (active == 0 || (number != 0 && active != number)) return false;
   shared.drain(shared);
   state_of(shared)->events.end_segment(abi_1::intern(shared, name), shared.stamps.next());
+  return true;
+}
+
+/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
+               static_cast<int>(name.size()), name.data());
 }
 
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
@@ -6151,7 +6781,8 @@ inline void clear_session() noexcept {
 template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
-  const control_guard control;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) shared.drain(shared);
@@ -6260,14 +6891,14 @@ class kept_profile {
   kept_profile& operator=(kept_profile&&) = delete;
   ~kept_profile() {
     if (kept_ == nullptr) return;
-    const activity_guard hidden{abi_1::this_thread, activity::internal};  // another capture may have begun
+    const internal_guard hidden;  // another capture may have begun
     delete_kept_(kept_);
   }
 
   template <class Profile = profile>
   [[nodiscard]] Profile& make() {
     if (kept_ == nullptr) {
-      const activity_guard hidden{abi_1::this_thread, activity::internal};
+      const internal_guard hidden;
       kept_ = new Profile;
       delete_kept_ = [](profile* kept) { delete static_cast<Profile*>(kept); };
     }
@@ -6283,12 +6914,15 @@ class kept_profile {
 
 inline namespace enabled {
 
-/// Ends the present segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
 /// equal names are kept as segments of their own.
 ///
-/// Throws `memprof::error` if no capture is active. Cost: emptying the rings and a pass over the operations; it never walks the
-/// live blocks. Thread-safe, as are all control calls.
-inline void snapshot(std::string_view name) { detail::end_segment(name); }
+/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
+/// once. Cost: emptying the rings and a pass over the operations; it never walks the live blocks. Thread-safe, as are all control
+/// calls.
+inline void snapshot(std::string_view name) noexcept {
+  if (!detail::end_segment(0, name)) detail::warn_of_late_snapshot(name);
+}
 
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
@@ -6319,13 +6953,9 @@ class [[nodiscard]] capture_guard {
   capture_guard& operator=(capture_guard&&) = delete;
   ~capture_guard() { detail::end_session(number_, end_segment_name); }
 
-  /// As the free function. Throws `memprof::error` if this guard's capture is not the active one.
-  void snapshot(std::string_view name) {
-    if (number_ == 0 || detail::active_session() != number_) {
-      detail::raise("capture_guard::snapshot: this guard's capture has ended or was released, so there is no segment '" +
-                    std::string{name} + "' to end");
-    }
-    detail::end_segment(name);
+  /// As the free function, for this guard's capture.
+  void snapshot(std::string_view name) noexcept {
+    if (number_ == 0 || !detail::end_segment(number_, name)) detail::warn_of_late_snapshot(name);
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
@@ -6403,7 +7033,7 @@ template <backend... Backends>
 
 }  // namespace memprof
 
-// ---- <memprof/core/fixed_string.hpp>
+// ---- <memprof/detail/fixed_string.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
@@ -6423,10 +7053,75 @@ struct fixed_string {
 
 }  // namespace memprof
 
-// ---- <memprof/capture/track_operation.hpp>
+// ---- <memprof/record/track_operation.hpp>
 #include <string_view>
 
 #if MEMPROF_ENABLED
+// ---- <memprof/record/open_operation.hpp>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// An operation that was begun and not ended: what its end needs, perhaps on another thread.
+struct open_operation {
+  std::uint32_t number = 0;  ///< counts the operations of its thread, from 1
+  std::uint32_t thread = 0;  ///< number of that thread; 0 if it could not record
+  std::uint32_t outer = 0;   ///< number of the operation around it
+  label name = 0;
+  label outer_name = 0;  ///< what was `thread_slot::innermost_name`
+};
+
+/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
+                                                   std::uint16_t tag) noexcept {
+  begun.number = ++self.last_scope;
+  begun.outer = self.innermost_scope;
+  begun.name = name;
+  begun.outer_name = self.innermost_name;
+  self.innermost_scope = begun.number;
+  record<no_pauses>(abi_1::process_registry, self,
+                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+  begun.thread = self.ring->thread;
+}
+
+/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
+/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
+[[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
+  ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
+}
+
+/// Makes the operation around `ended` the thread's innermost, or the next one outward that has not ended.
+inline void leave_innermost(thread_slot& self, const open_operation& ended) noexcept {
+  self.innermost_scope = ended.outer;
+  self.innermost_name = ended.outer_name;
+  while (self.innermost_scope != 0) {
+    event_ring::early_end& early = self.ring->early_ends[self.innermost_scope % event_ring::max_early_ends];
+    if (early.number != self.innermost_scope) [[likely]]
+      return;
+    self.innermost_scope = early.outer;
+    self.innermost_name = early.outer_name;
+    early = {};
+  }
+}
+
+/// Ends it, on whatever thread.
+[[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
+  thread_slot& self = abi_1::this_thread;
+  std::uint64_t address = ended.number;
+  if (self.ring->thread != ended.thread) [[unlikely]] {
+    address = scope_address(ended.number, ended.thread);
+  } else if (self.innermost_scope == ended.number) [[likely]] {
+    leave_innermost(self, ended);
+  } else if (self.has_ring()) {
+    note_early_end(*self.ring, ended);
+  }
+  if (is_recorded) {
+    record<no_pauses>(abi_1::process_registry, self, {0, address, 0, ended.name, event_kind::scope_end, any_space, 0});
+  }
+}
+
+}  // namespace memprof::detail
+
 
 #include <atomic>
 #include <cstdint>
@@ -6437,22 +7132,28 @@ namespace memprof {
 #if MEMPROF_ENABLED
 namespace detail {
 
-/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
-[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+/// The id of a name that this thread's cache does not hold. Takes the registry's lock.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
-  event_ring* const ring = abi_1::this_thread.ring;
-  const std::uint32_t hash = label_table::hash_of(name);
-  event_ring::cached_label* const cached = ring == nullptr ? nullptr : &ring->label_cache[hash % event_ring::cached_labels];
-  if (cached != nullptr && cached->id != 0 && label_table::is_text(cached->text, cached->size, name)) [[likely]]
-    return cached->id;
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
-  const lock_guard lock{shared.lock};
+  thread_slot& self = abi_1::this_thread;
+  const control_guard control;
   const label id = abi_1::intern(shared, name);
-  if (cached != nullptr && id != 0) {
+  if (self.has_ring() && id != 0) {
     const std::string_view kept = shared.labels->text(id);
-    *cached = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
+    self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
   }
   return id;
+}
+
+/// The id of a name, through this thread's cache of names. A miss takes the registry's lock.
+[[nodiscard]] inline label find_label(std::string_view name) noexcept {
+  const thread_slot& self = abi_1::this_thread;
+  const std::uint32_t hash = label_table::hash_of(name);
+  // Where the thread has no ring yet, nothing is found.
+  const event_ring::cached_label& cached = self.ring->label_cache[hash % event_ring::cached_labels];
+  if (cached.id != 0 && label_table::is_text(cached.text, cached.size, name)) [[likely]]
+    return cached.id;
+  return find_uncached_label(name, hash);
 }
 
 /// The id of a name known at compile time: one load after the first call.
@@ -6470,7 +7171,7 @@ template <fixed_string Name>
 
 /// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
 /// there is none.
-[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_scope; }
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
 
 }  // namespace detail
 
@@ -6485,40 +7186,29 @@ class [[nodiscard]] operation_scope {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     if (capture_ == 0) [[likely]]
       return;
-    thread_context& self = abi_1::this_thread;
-    if (!detail::is_outside(self)) [[unlikely]] {
+    thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
       // In a signal handler that interrupted the profiler. Neither end is recorded.
-      detail::note_reentrant(abi_1::process_registry, self.doing.load(std::memory_order_relaxed));
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
       return;
     }
-    name_ = find_name();
-    depth_ = ++abi_1::this_thread.scope_depth;
-    outer_name_ = abi_1::this_thread.innermost_scope;
-    abi_1::this_thread.innermost_scope = name_;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_begin, any_space, tag});
+    const label name = find_name();
+    detail::begin_operation(open_, self, name, tag);
+    self.innermost_name = name;
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
   ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
-    if (depth_ <= abi_1::this_thread.scope_depth) {  // else an outer one that ended before has ended this one too
-      abi_1::this_thread.scope_depth = depth_ - 1;
-      abi_1::this_thread.innermost_scope = outer_name_;
-    }
     // A scope that outlives its capture must not close one of the next.
-    if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != capture_) return;
-    detail::record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                              {0, depth_, 0, name_, event_kind::scope_end, any_space, 0});
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
  private:
   std::uint32_t capture_;
-  label name_ = 0;
-  std::uint32_t depth_ = 0;
-  label outer_name_ = 0;
+  detail::open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
@@ -6557,7 +7247,7 @@ template <fixed_string Name>
 
 }  // namespace memprof
 
-// ---- <memprof/report/text_format.hpp>
+// ---- <memprof/report/text/text_format.hpp>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -6614,7 +7304,7 @@ namespace memprof::detail {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/anomaly_lines.hpp>
+// ---- <memprof/report/text/anomaly_lines.hpp>
 #include <string>
 
 /// @file
@@ -6674,10 +7364,18 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
         " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
     add(space.reserved.replaced_reservations, "reservation", "reservations",
         " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
+    add(found.null_allocations, "allocation", "allocations",
+        " at a null address" + of(found.null_allocations) + ": failed, not counted");
+    add(found.overlapping_blocks, "live block", "live blocks",
+        " within another live block" + of(found.overlapping_blocks) + ": counted twice");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
   }
   if (source.anomalies.unbalanced_scopes != 0) {
-    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " ended out of order");
+    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " without a begin or an end");
+  }
+  if (source.anomalies.too_deep_scopes != 0) {
+    append_line(lines, counted(source.anomalies.too_deep_scopes, "operation", "operations") +
+                           " within 256 others: counted as part of the 256th");
   }
   return lines;
 }
@@ -6687,7 +7385,7 @@ void append_warning(auto& text, const auto& source) {
   for (const std::string& missing : source.not_captured) text += "WARNING: NOT CAPTURED: " + on_one_line(missing) + '\n';
   if (source.exact) return;
   const std::string reasons = losses(source);
-  text += "WARNING: NOT EXACT, totals and peaks may be too small\n";
+  text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";
   text += reasons.empty() ? "  the profile does not say why\n" : reasons;
 }
 
@@ -6698,7 +7396,7 @@ void append_oddities(auto& text, const auto& source) {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/core_lines.hpp>
+// ---- <memprof/report/text/core_lines.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -6751,7 +7449,7 @@ void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/segment_text.hpp>
+// ---- <memprof/report/text/segment_text.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -6780,7 +7478,7 @@ namespace memprof::detail {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/text_options.hpp>
+// ---- <memprof/report/text/text_options.hpp>
 #include <cstddef>
 #include <string_view>
 
@@ -6802,7 +7500,7 @@ struct text_options {
 
 }  // namespace memprof
 
-// ---- <memprof/report/device_lines.hpp>
+// ---- <memprof/report/text/device_lines.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -6855,7 +7553,7 @@ void append_out_of_memory(auto& text, const auto& source, const auto& space, con
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/reserved_lines.hpp>
+// ---- <memprof/report/text/reserved_lines.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -6876,7 +7574,7 @@ void append_reserved(auto& text, const auto& space) {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/peak_lines.hpp>
+// ---- <memprof/report/text/peak_lines.hpp>
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -6975,7 +7673,7 @@ void append_peak(auto& text, const auto& source, const auto& space, const text_o
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/capacity_lines.hpp>
+// ---- <memprof/report/text/capacity_lines.hpp>
 #include <cstdint>
 #include <string>
 
@@ -7036,7 +7734,7 @@ void append_capacity(auto& text, const auto& source, const auto& space, const te
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/segment_lines.hpp>
+// ---- <memprof/report/text/segment_lines.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <string>
@@ -7115,7 +7813,7 @@ void append_segments(auto& text, const auto& source, const space_profile* primar
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/torch_lines.hpp>
+// ---- <memprof/report/text/torch_lines.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -7249,7 +7947,7 @@ inline namespace enabled {
 /// Prints the text summary of the active capture up to now, or of the last one, on stdout.
 template <class State = detail::capture_state>
 void print_memory_usage() {
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};  // the text must not show in what it tells
+  const detail::internal_guard hidden;  // the text must not show in what it reports
   std::fputs(to_text(current_profile<State>()).c_str(), stdout);
 }
 

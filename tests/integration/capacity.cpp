@@ -3,8 +3,8 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
-#include <memprof/core/device_presets.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <cstddef>
 #include <cstdint>

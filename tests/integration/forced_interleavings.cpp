@@ -1,7 +1,9 @@
-// The interleavings on which the order argument (core/event_order.hpp) stands, one by one. What is expected follows from the
+// The interleavings on which the order argument (record/event_order.hpp) stands, one by one. What is expected follows from the
 // argument; that the order is a possible one at all is checked by call spans (stepped_event_path.hpp).
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
+
+#include <memprof/record/start_recording.hpp>
 
 #include <integration/stepped_event_path.hpp>
 
@@ -23,7 +25,7 @@ struct cast {
   std::uint64_t b_records() { return path.record_at_once(b, in_b); }
   void drain() { d.run(path.snapshot(in_d)); }
   [[nodiscard]] std::uint64_t word() const { return path.shared.order_word.load(); }
-  [[nodiscard]] bool is_owned_by(const memprof::thread_context& context) const { return order_owner(word()) == context.ring->id; }
+  [[nodiscard]] bool is_owned_by(const memprof::thread_slot& context) const { return order_owner(word()) == context.ring->id; }
 
   /// Both have recorded and stamp every event.
   void share() {
@@ -42,9 +44,9 @@ struct cast {
 
   stepped::event_path path;
   stepped::thread a, b, d;
-  memprof::thread_context& in_a = path.new_context();
-  memprof::thread_context& in_b = path.new_context();
-  memprof::thread_context& in_d = path.new_context();
+  memprof::thread_slot& in_a = path.new_context();
+  memprof::thread_slot& in_b = path.new_context();
+  memprof::thread_slot& in_d = path.new_context();
 };
 
 bool has_stamp(const stepped::event_path& path, std::uint64_t call) {
@@ -277,10 +279,9 @@ TEST_CASE("order: a new thread in the ring of one that exited stamps first, alth
   REQUIRE(on.is_owned_by(on.in_a));
   const std::uint32_t ring = on.in_a.ring->id;
   on.a.run(on.path.exit_thread(on.in_a));
-  memprof::thread_context& in_new = on.path.new_context();
+  memprof::thread_slot& in_new = on.path.new_context();
   const std::uint64_t first_of_new = on.path.record_at_once(on.b, in_new);
   CHECK(in_new.ring->id == ring);
-  CHECK(on.path.place_of(last_of_old) < on.path.told.events.size());  // taken before its ring was given away
   const std::uint64_t free = on.path.record_at_once(on.d, in_new);
   on.drain();
   CHECK_FALSE(has_stamp(on.path, last_of_old));
@@ -288,7 +289,7 @@ TEST_CASE("order: a new thread in the ring of one that exited stamps first, alth
   CHECK(on.path.is_told_in_a_possible_order());
 }
 
-TEST_CASE("order: threads that record after their thread-local objects are gone share a ring and keep their order") {
+TEST_CASE("order: threads that let go of their rings and record again keep their order") {
   cast on{4};
   on.a_records();
   on.b_records();
@@ -317,4 +318,31 @@ TEST_CASE("order: a signal handler that interrupts an event at any step is count
   on.drain();
   CHECK(on.path.shared.reentrant_events.load() == 1);
   CHECK(on.path.is_told_in_a_possible_order());
+}
+
+TEST_CASE("order: of an allocation in flight while a capture begins, the capture has its free as well, or neither") {
+  cast on;
+  on.path.shared.active_capture = 0;
+  const path_step in_flight_at = GENERATE(path_step::word_read, path_step::slot_written);
+  const path_step published_at =
+      GENERATE(path_step::recording_on, path_step::clock_read, path_step::head_read, path_step::heads_read);
+  on.a_records();
+  on.b_records();
+  const std::uint64_t allocation = on.path.begin_call();
+  REQUIRE(on.a.start_until(in_flight_at, on.path.record(on.in_a, allocation)));  // it saw an earlier capture
+  ++on.path.shared.capture_count;
+  REQUIRE(on.d.start_until(published_at, [&on] {
+    const memprof::detail::activity_guard hidden{on.in_d, memprof::activity::busy};
+    const memprof::detail::lock_guard lock{on.path.shared.lock};
+    memprof::detail::start_recording<stepped::pauses>(on.path.shared);
+  }));
+  on.a.finish();
+  on.path.end_call(allocation);
+  const bool is_recording = on.path.shared.active_capture != 0;
+  on.d.finish();
+  if (is_recording) on.a_records();  // the free
+  on.drain();
+  const bool has_allocation = on.path.place_of(allocation) != on.path.told.events.size();
+  CHECK((!has_allocation || is_recording));
+  CHECK(on.path.told.events.size() == (has_allocation ? 2U : 1U));
 }

@@ -3,11 +3,11 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
-#include <memprof/core/drain.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <integration/hand_over.hpp>
 
@@ -42,6 +42,7 @@ class delayed_path {
  public:
   explicit delayed_path(std::uint32_t ring_capacity) {
     shared_.ring_capacity = ring_capacity;
+    shared_.capture_count = 1;
     shared_.capture = &consumer_;
     shared_.drain = [](memprof::registry& shared) noexcept {
       memprof::detail::drain_rings<random_delays>(shared, *static_cast<ledger_consumer*>(shared.capture));
@@ -54,7 +55,7 @@ class delayed_path {
     memprof::event_ring* ring = shared_.rings.load();
     while (ring != nullptr) {
       memprof::event_ring* const next = ring->next;
-      memprof::detail::unmap_pages(ring->first, ring->capacity * sizeof(memprof::event));
+      memprof::detail::unmap_pages(ring->slots, memprof::ring_slots::bytes_for(ring->slots->capacity));
       memprof::detail::unmap_pages(ring, sizeof(memprof::event_ring));
       ring = next;
     }
@@ -68,7 +69,7 @@ class delayed_path {
     sink(const sink&) = delete;
     sink& operator=(const sink&) = delete;
     ~sink() {
-      const memprof::detail::activity_guard leaving{context_, memprof::activity::draining};
+      const memprof::detail::activity_guard leaving{context_, memprof::activity::busy};
       memprof::detail::detach_ring(shared_, context_);
     }
     void allocate(std::uint64_t address, std::uint64_t bytes) { record(address, bytes, memprof::event_kind::allocate); }
@@ -79,7 +80,7 @@ class delayed_path {
       memprof::detail::record<random_delays>(shared_, context_, {0, address, bytes, 0, kind, 0, 0});
     }
     memprof::registry& shared_;
-    memprof::thread_context context_;
+    memprof::thread_slot context_;
   };
 
   [[nodiscard]] auto sink_maker() {

@@ -1,9 +1,9 @@
 // From a program's allocations through a capture's events to the answer whether they would fit on a GPU.
 #include <memprof/analysis/cuda_alloc_conf.hpp>
 #include <memprof/analysis/memory_fit.hpp>
-#include <memprof/core/event_log.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/report/memory_fit_text.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -30,14 +30,14 @@ void train(memprof::memory_resource& memory) {
 }  // namespace
 
 TEST_CASE("memory fit: a capture without dispatch tells at which operation its program would run out of memory") {
-  memprof::event_log log;
-  auto capture = memprof::begin_capture({.mode = memprof::run_mode::no_dispatch, .log = &log});
+  memprof::trace recorded;
+  auto capture = memprof::begin_capture({.mode = memprof::run_mode::no_dispatch, .trace = &recorded});
   memprof::memory_resource memory{"cuda:0"};
   train(memory);
   capture.end();
 
-  memprof::allocation_sequence sequence{memprof::memory_space{"cuda:0"}.id()};
-  log.replay(sequence);
+  memprof::allocation_sequence sequence{"cuda:0"};
+  recorded.visit(sequence);
   REQUIRE(sequence.steps().size() == 4);
 
   memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf("max_split_size_mb:64");

@@ -35,11 +35,12 @@ memprof::space_profile recorded_in(Work work) {
 struct allocating_backend {
   static constexpr std::string_view name = "allocating";
 
-  void attach(memprof::event_sink& sink) {
+  void attach(memprof::event_sink& sink, const memprof::capture_options&) {
     buffer = std::make_unique<char[]>(5000);
     sink.allocate(memprof::memory_space{"told by a backend"}, buffer.get(), 77);
   }
-  void detach() noexcept { buffer.reset(); }
+  void detach(memprof::event_sink&) noexcept { buffer.reset(); }
+  void report_facts(memprof::event_sink&) { const std::string note(1000, 'x'); }
 
   std::unique_ptr<char[]> buffer;
   char own_state[3000] = {};
@@ -93,6 +94,33 @@ TEST_CASE("own allocations: a guard of an earlier capture that goes away in a la
   });
   CHECK(space.allocations == 10);
   CHECK(space.anomalies.unmatched_frees.count == 0);
+}
+
+TEST_CASE("own allocations: a profile that the program was given and destroys frees nothing of the program's") {
+  const memprof::space_profile cpu = recorded_in([](memprof::capture_guard&) {
+    for (int round = 0; round < 20; ++round) {
+      const auto scope = memprof::track_operation<"an operation whose name a small string does not hold">();
+      ::operator delete(::operator new(10));
+      const memprof::profile given = memprof::current_profile();
+      const memprof::profile moved = memprof::current_profile();
+    }
+  });
+  CHECK(cpu.allocations == 200);
+  CHECK(cpu.allocation_count == 20);
+  CHECK(cpu.deallocation_count == 20);
+  CHECK(cpu.anomalies.unmatched_frees.count == 0);
+}
+
+TEST_CASE("own allocations: an error that the program catches frees nothing of the program's") {
+  const memprof::space_profile cpu = recorded_in([](memprof::capture_guard&) {
+    try {
+      (void)memprof::begin_capture();
+    } catch (const memprof::error&) {
+    }
+    ::operator delete(::operator new(10));
+  });
+  CHECK(cpu.allocations == 10);
+  CHECK(cpu.anomalies.unmatched_frees.count == 0);
 }
 
 TEST_CASE("own allocations: a summary printed under capture is not part of what it tells") {

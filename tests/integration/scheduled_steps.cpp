@@ -17,7 +17,7 @@ namespace {
 /// One thread of a schedule and what it is doing.
 struct producer {
   stepped::thread worker;
-  memprof::thread_context* context = nullptr;
+  memprof::thread_slot* context = nullptr;
   bool is_recording = false;
   bool is_in_call = false;
   std::uint64_t call = 0;
@@ -34,7 +34,9 @@ struct temper {
 
 class schedule {
  public:
-  schedule(std::uint64_t seed, const temper& told) : random_(seed), temper_(told), path(told.ring_capacity) {
+  stepped::event_path path;  // outlives the threads, which hold claims in its rings
+
+  schedule(std::uint64_t seed, const temper& told) : path(told.ring_capacity), random_(seed), temper_(told) {
     for (unsigned count = 0; count < told.threads; ++count) {
       producers_.push_back(std::make_unique<producer>());
       producers_.back()->context = &path.new_context();
@@ -63,7 +65,7 @@ class schedule {
     switch (each.worker.at()) {
       case path_step::word_read:
       case path_step::slot_written:
-      case path_step::published: return each.context->has_exited;
+      case path_step::published: return false;
       default: return true;
     }
   }
@@ -83,13 +85,13 @@ class schedule {
     }
     const bool takes_snapshot = chance(temper_.snapshot_percent);
     const bool exits = !takes_snapshot && chance(temper_.exit_percent);
-    const bool needs_lock = takes_snapshot || exits || self.context->cursor == self.context->limit;
+    const memprof::event_ring& ring = *self.context->ring;
+    const bool needs_lock = takes_snapshot || exits || !self.context->has_ring() || ring.cursor >= ring.limit;
     if (needs_lock && is_locked()) return false;
     if (takes_snapshot) {
       self.worker.start(path.snapshot(*self.context));
     } else if (exits) {
-      // Half of the exits are followed by what the thread's last destructors do; the others by a new thread.
-      if (!self.context->has_exited) self.worker.run(path.exit_thread(*self.context));
+      self.worker.run(path.exit_thread(*self.context));
       if (chance(50)) self.context = &path.new_context();
       return true;
     } else {
@@ -119,9 +121,6 @@ class schedule {
   std::mt19937_64 random_;
   temper temper_;
   std::vector<std::unique_ptr<producer>> producers_;
-
- public:
-  stepped::event_path path;
 };
 
 struct totals {

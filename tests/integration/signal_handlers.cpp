@@ -11,6 +11,7 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <string>
 #include <thread>
 
 namespace {
@@ -134,6 +135,41 @@ TEST_CASE("signals: a storm from another thread that records as well is recorded
   storm.join();
   capture.end();
   CHECK(capture.profile().space("storm").cumulative_peak == 7);
+  check(capture.profile(), events);
+}
+
+TEST_CASE("signals: a handler that interrupts control calls is recorded or counted") {
+  const memprof::memory_space space{"handler"};
+  const memprof::memory_space interrupted{"interrupted"};
+  handled_space = &space;
+  handled = 0;
+  const signal_guard handler{SIGUSR1};
+  auto capture = memprof::begin_capture();
+  // A thread's first event is not for a handler (`event_sink`).
+  const std::int64_t events = record_pairs_until(interrupted, [] { return true; });
+  const memprof::memory_space annotated{"annotated"};
+  memprof::event_sink{}.allocate(annotated, pointer(48), 1);
+
+  const pthread_t interrupted_thread = ::pthread_self();
+  std::atomic<bool> is_over{false};
+  std::thread storm{[&] {
+    while (!is_over) {
+      const std::int64_t before = handled;
+      ::pthread_kill(interrupted_thread, SIGUSR1);
+      while (handled == before) std::this_thread::yield();
+    }
+  }};
+  for (int round = 0; handled < 2 * wanted_signals; ++round) {
+    (void)memprof::current_profile();
+    memprof::snapshot("SEGMENT");
+    memprof::annotate(pointer(48), {.name = std::to_string(round % 64)});
+    const auto scope = memprof::track_operation(std::to_string(round % 64));
+    (void)memprof::memory_space{std::to_string(round % 64)};
+    (void)capture.profile();
+  }
+  is_over = true;
+  storm.join();
+  capture.end();
   check(capture.profile(), events);
 }
 

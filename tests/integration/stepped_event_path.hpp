@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/core/drain.hpp>
-#include <memprof/core/event_order.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/event_order.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <condition_variable>
 #include <cstddef>
@@ -141,6 +141,7 @@ class event_path {
  public:
   explicit event_path(std::uint32_t ring_capacity) {
     shared.ring_capacity = ring_capacity;
+    shared.capture_count = 1;
     shared.capture = &told;
     shared.drain = drain;
     memprof::detail::prepare_order(shared);
@@ -151,7 +152,7 @@ class event_path {
     memprof::event_ring* ring = shared.rings.load();
     while (ring != nullptr) {
       memprof::event_ring* const next = ring->next;
-      memprof::detail::unmap_pages(ring->first, ring->capacity * sizeof(memprof::event));
+      memprof::detail::unmap_pages(ring->slots, memprof::ring_slots::bytes_for(ring->slots->capacity));
       memprof::detail::unmap_pages(ring, sizeof(memprof::event_ring));
       ring = next;
     }
@@ -159,7 +160,7 @@ class event_path {
   }
 
   /// A context for a thread that has not recorded yet.
-  memprof::thread_context& new_context() { return contexts_.emplace_back(); }
+  memprof::thread_slot& new_context() { return contexts_.emplace_back(); }
 
   /// The number of a call that begins now.
   std::uint64_t begin_call() {
@@ -169,31 +170,30 @@ class event_path {
   void end_call(std::uint64_t call) { calls[call].end = ++time; }
 
   /// A call that records one event.
-  [[nodiscard]] std::function<void()> record(memprof::thread_context& context, std::uint64_t call,
+  [[nodiscard]] std::function<void()> record(memprof::thread_slot& context, std::uint64_t call,
                                              memprof::event_kind kind = memprof::event_kind::allocate, std::uint64_t bytes = 1) {
     return [this, &context, call, kind, bytes] {
       memprof::detail::record<pauses>(shared, context, {0, call, bytes, 0, kind, 0, 0});
     };
   }
   /// What a snapshot does to the event path.
-  [[nodiscard]] std::function<void()> snapshot(memprof::thread_context& context) {
+  [[nodiscard]] std::function<void()> snapshot(memprof::thread_slot& context) {
     return [this, &context] {
-      const memprof::detail::activity_guard hidden{context, memprof::activity::internal};
+      const memprof::detail::activity_guard hidden{context, memprof::activity::busy};
       const memprof::detail::lock_guard lock{shared.lock};
       shared.drain(shared);
     };
   }
   /// What the end of a thread does to it.
-  [[nodiscard]] std::function<void()> exit_thread(memprof::thread_context& context) {
+  [[nodiscard]] std::function<void()> exit_thread(memprof::thread_slot& context) {
     return [this, &context] {
-      const memprof::detail::activity_guard hidden{context, memprof::activity::draining};
+      const memprof::detail::activity_guard hidden{context, memprof::activity::busy};
       memprof::detail::detach_ring(shared, context);
-      context.has_exited = true;
     };
   }
 
   /// Records one event from begin to end with nobody in between.
-  std::uint64_t record_at_once(thread& worker, memprof::thread_context& context) {
+  std::uint64_t record_at_once(thread& worker, memprof::thread_slot& context) {
     const std::uint64_t call = begin_call();
     worker.run(record(context, call));
     end_call(call);
@@ -232,7 +232,7 @@ class event_path {
     memprof::detail::drain_rings<pauses>(shared, *static_cast<told_order*>(shared.capture));
   }
 
-  std::deque<memprof::thread_context> contexts_;
+  std::deque<memprof::thread_slot> contexts_;
 };
 
 }  // namespace stepped

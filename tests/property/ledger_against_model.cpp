@@ -57,11 +57,14 @@ class name_tables {
     for (const std::string_view text : space_texts) model.labels.emplace_back(text);
     model.first_stamp = first_stamp;
     model.ns_per_stamp = ns_per_stamp;
+    clock_.add(first_stamp, 0);
+    constexpr std::uint64_t far = std::uint64_t{1} << 40;
+    clock_.add(first_stamp + far, static_cast<std::int64_t>(ns_per_stamp * static_cast<double>(far)));
   }
 
   [[nodiscard]] bool in_order() const { return in_order_; }
   [[nodiscard]] ledger_names ledger(bool is_complete) const {
-    return {labels_, space_labels_.data(), {first_stamp, ns_per_stamp}, is_complete};
+    return {labels_, space_labels_.data(), clock_, is_complete};
   }
 
   model_names model;
@@ -69,6 +72,7 @@ class name_tables {
  private:
   label_table labels_;
   std::array<label, memprof::ledger::max_spaces> space_labels_{};
+  clock_readings clock_;
   bool in_order_ = true;
 };
 
@@ -204,16 +208,17 @@ TEST_CASE("property: it does not matter how events are cut into runs, or whether
 }
 
 TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
-  std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0;
+  std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0, too_deep = 0;
   std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
   std::int64_t corrected = 0, room_left = 0;
   std::int64_t overruns_on_cores = 0, beside_others = 0, on_other_cores = 0;
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
-  for (std::uint64_t index = 0; index < 1000; ++index) {
+  for (std::uint64_t index = 0; index < 1500; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
     rejected += made.anomalies.rejected_events;
     unbalanced += made.anomalies.unbalanced_scopes;
+    too_deep += made.anomalies.too_deep_scopes;
     many_segments += made.segments.size() >= 100;
     for (const space_profile& space : made.spaces) {
       unmatched += space.anomalies.unmatched_frees.count;
@@ -263,7 +268,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      late_spaces,    negative,          many_segments,     above_32_bits, overruns,
                                      later_overruns, one_remedy,        several_remedies,  no_remedy,     own_remedy,
                                      corrected,      room_left,         segments_on_cores, peaks_apart,   elsewhere,
-                                     stale,          overruns_on_cores, on_other_cores,    beside_others}) {
+                                     stale,          overruns_on_cores, on_other_cores,    beside_others, too_deep}) {
     CHECK(reached > 10);
   }
 }

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 #include <property/core_model.hpp>
 #include <property/reserved_model.hpp>
 #include <property/stream_model.hpp>
@@ -40,14 +40,15 @@ class ledger_model {
       ++rejected_;
       return;
     }
-    if (told.stamp != 0) stamp_ = told.stamp;
+    threads_.try_emplace(thread, thread);
+    stamp_ = std::max(stamp_, told.stamp);
     switch (told.kind) {
       case event_kind::allocate: allocate(thread, told); break;
       case event_kind::deallocate: deallocate(thread, told); break;
       case event_kind::annotate: annotate(told); break;
       case event_kind::scope_begin: begin_scope(thread, told); break;
       case event_kind::scope_end: end_scope(thread, told); break;
-      case event_kind::thread_begin: close_deeper_than(thread, -1); break;
+      case event_kind::thread_begin: begin_thread(thread, told.address); break;
       case event_kind::allocate_on_cores: allocate_on_cores(thread, told); break;
       case event_kind::deallocate_on_cores: deallocate_on_cores(thread, told); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, told); break;
@@ -62,11 +63,11 @@ class ledger_model {
 
   void end_segment(std::uint32_t name, std::uint64_t stamp) {
     stamp_ = std::max(stamp_, stamp);
-    marks_.push_back({name, segment_begin_, stamp});
-    segment_begin_ = stamp;
+    marks_.push_back({name, segment_begin_, stamp_});
+    segment_begin_ = stamp_;
     for (auto& [id, space] : spaces_) {
       space.segments.back().categories = categories_of(space, space.segments.back());
-      space.segments.push_back(starting(space, stamp));
+      space.segments.push_back(starting(space, stamp_));
       space.cores.end_segment();
       space.reserved.end_segment();
     }
@@ -137,7 +138,7 @@ class ledger_model {
   struct invocation {
     std::size_t operation;
     std::uint32_t name;
-    std::uint32_t depth;
+    std::uint32_t number;
     unsigned tag;
     bool has_ended = false;
     std::map<unsigned, flow> flows;
@@ -164,6 +165,10 @@ class ledger_model {
       return;
     }
     space_state& space = space_of(told.space);
+    if (told.address == 0) {
+      count(space.anomalies.null_allocations, told.bytes);
+      return;
+    }
     if (told.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - space.allocated)) {
       ++rejected_;
       return;
@@ -175,7 +180,7 @@ class ledger_model {
     const auto bytes = static_cast<std::int64_t>(told.bytes);
     const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
     space.live[told.address] = space.blocks.size();
-    space.blocks.push_back({told.address, bytes, thread, operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
+    space.blocks.push_back({told.address, bytes, threads_.at(thread), operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
     note_overrun(space);
     space.allocated += bytes;
     space.live_bytes += bytes;
@@ -249,14 +254,14 @@ class ledger_model {
     }
     space_state& space = space_of(told.space);
     if (const auto found = space.live.find(told.address); found == space.live.end()) {
-      count(space.anomalies.unmatched_frees, told.bytes);
+      if (told.address != 0) count(space.anomalies.unmatched_frees, told.bytes);
     } else {
       const block& freed = space.blocks[found->second];
       const auto bytes = static_cast<std::uint64_t>(freed.bytes);
       if (told.bytes != 0 && told.bytes != bytes) {
         count(space.anomalies.mismatched_sizes, std::max(told.bytes, bytes) - std::min(told.bytes, bytes));
       }
-      if (freed.thread != thread) count(space.anomalies.cross_thread_frees, bytes);
+      if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, bytes);
       release(thread, told.space, told.address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
@@ -274,7 +279,7 @@ class ledger_model {
     event whole = told;
     whole.bytes = told.bytes * core_rectangle{told.label}.size();
     whole.tag = told.tag % 256U;
-    if (kind > 1 || !is_possible(told)) {
+    if (kind > 1 || told.address == 0 || !is_possible(told)) {
       ++rejected_;
       return;
     }
@@ -307,7 +312,7 @@ class ledger_model {
       const auto found = space.live.find(address);
       if (found == space.live.end()) continue;
       const block& freed = space.blocks[found->second];
-      if (freed.thread != thread) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
+      if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
       release(thread, told.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
@@ -337,7 +342,7 @@ class ledger_model {
     const std::int64_t rejected_before = rejected_;
     const std::int64_t replaced = told.space == any_space ? 0 : live_bytes_at(space_of(told.space), told.address);
     allocate(thread, told);
-    if (rejected_ != rejected_before) return;
+    if (rejected_ != rejected_before || told.address == 0) return;
     space_of(told.space).streams.deallocate(told.label, replaced);
     space_of(told.space).streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
   }
@@ -404,37 +409,61 @@ class ledger_model {
     return spaces_.empty() ? &space_of(0) : &spaces_.begin()->second;
   }
 
-  void begin_scope(std::uint32_t thread, const event& told) {
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    unbalanced_ += close_deeper_than(thread, std::int64_t{depth} - 1);
-    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
-    const std::size_t called = child(operation_of(thread), told.label);
-    operations_[called].invocations.push_back(invocations_.size());
-    open_[thread].push_back(invocations_.size());
-    invocations_.push_back({called, told.label, depth, tag, false, {}});
-  }
-
-  void end_scope(std::uint32_t thread, const event& told) {
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    unbalanced_ += close_deeper_than(thread, depth);
-    std::vector<std::size_t>& open = open_[thread];
-    if (open.empty() || invocations_[open.back()].depth != depth || invocations_[open.back()].name != told.label) {
-      ++unbalanced_;
+  void begin_scope(std::uint32_t ring, const event& told) {
+    const auto number = static_cast<std::uint32_t>(told.address & 0xFFFFFFFFU);
+    const auto outer = static_cast<std::uint32_t>(told.address >> 32U);
+    if (number == 0) {
+      ++rejected_;
       return;
     }
-    invocations_[open.back()].has_ended = true;
-    open.pop_back();
+    std::vector<std::size_t>& open = open_[ring];
+    // What is still open within the one that the thread takes for its innermost has ended unseen.
+    const auto is_outer = [&](std::size_t index) { return invocations_[index].number == outer; };
+    if (outer == 0 || std::any_of(open.begin(), open.end(), is_outer)) {
+      for (; !open.empty() && (outer == 0 || !is_outer(open.back())); ++unbalanced_) close_innermost(ring);
+    }
+    if (open.size() == 256) {
+      ++unfollowed_[ring];
+      ++too_deep_;
+      return;
+    }
+    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(ring);
+    const std::size_t called = child(operation_of(ring), told.label);
+    operations_[called].invocations.push_back(invocations_.size());
+    open.push_back(invocations_.size());
+    invocations_.push_back({called, told.label, number, tag, false, {}});
   }
 
-  /// How many scopes of the thread that closed.
-  std::int64_t close_deeper_than(std::uint32_t thread, std::int64_t depth) {
-    std::vector<std::size_t>& open = open_[thread];
-    std::int64_t closed = 0;
-    for (; !open.empty() && invocations_[open.back()].depth > depth; ++closed) {
-      invocations_[open.back()].has_ended = true;
-      open.pop_back();
+  void end_scope(std::uint32_t ring, const event& told) {
+    const auto number = static_cast<std::uint32_t>(told.address & 0xFFFFFFFFU);
+    const auto thread = static_cast<std::uint32_t>(told.address >> 32U);
+    if (thread != 0) {
+      const auto owner = std::find_if(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second == thread; });
+      if (owner == threads_.end()) return;
+      ring = owner->first;
     }
-    return closed;
+    std::vector<std::size_t>& open = open_[ring];
+    const auto found =
+        std::find_if(open.rbegin(), open.rend(), [&](std::size_t index) { return invocations_[index].number == number; });
+    if (found != open.rend() && invocations_[*found].name == told.label) {
+      invocations_[*found].has_ended = true;
+      open.erase(std::next(found).base());
+    } else if (unfollowed_[ring] != 0) {
+      --unfollowed_[ring];
+    } else {
+      ++unbalanced_;
+    }
+  }
+
+  void close_innermost(std::uint32_t ring) {
+    invocations_[open_[ring].back()].has_ended = true;
+    open_[ring].pop_back();
+  }
+
+  void begin_thread(std::uint32_t ring, std::uint64_t number) {
+    while (!open_[ring].empty()) close_innermost(ring);
+    unfollowed_[ring] = 0;
+    threads_[ring] = static_cast<std::uint32_t>(std::min<std::uint64_t>(number, (1U << 20) - 1));
   }
 
   /// Every open scope of the thread sees the bytes, the innermost also as its own.
@@ -483,6 +512,23 @@ class ledger_model {
     return categories;
   }
 
+  /// Every live block against every other one; those on cores have other upper bits.
+  [[nodiscard]] static event_tally overlapping_blocks_of(const space_state& space) {
+    event_tally found;
+    for (const auto& [begin, ordinal] : space.live) {
+      const std::uint64_t end = begin + static_cast<std::uint64_t>(space.blocks[ordinal].bytes);
+      std::uint64_t shared = 0;
+      for (const auto& [other_begin, other] : space.live) {
+        const std::uint64_t other_end = other_begin + static_cast<std::uint64_t>(space.blocks[other].bytes);
+        if (begin >> 48 == 0 && other_begin >> 48 == 0 && other_begin < begin && begin < other_end && begin != end) {
+          shared = std::max(shared, std::min(end, other_end) - begin);
+        }
+      }
+      if (shared != 0) count(found, shared);
+    }
+    return found;
+  }
+
   [[nodiscard]] unsigned tag_of(std::uint32_t thread) {
     return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].tag;
   }
@@ -518,7 +564,7 @@ class ledger_model {
   }
   [[nodiscard]] std::string path_of(const model_names& names, std::size_t index) const;
   [[nodiscard]] std::string owner_of(const model_names& names, std::size_t index) const {
-    return index == 0 ? "(no operation)" : path_of(names, index);
+    return index == 0 ? "" : path_of(names, index);
   }
   [[nodiscard]] live_set live_set_at_peak(const model_names& names, const space_state& space, const segment_state& now,
                                           bool has_all_owners) const;
@@ -542,9 +588,11 @@ class ledger_model {
   std::map<unsigned, space_state> spaces_;
   std::vector<operation> operations_{{0, 0, {}, {}}};  // 0 is "no operation"
   std::vector<invocation> invocations_;
-  std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by thread: its open invocations
+  std::map<std::uint32_t, std::uint32_t> threads_;          // by ring: number of the thread
+  std::map<std::uint32_t, std::int64_t> unfollowed_;        // by ring: open, but too deep
+  std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by ring: its open invocations
   std::int64_t rejected_ = 0;
-  std::int64_t unbalanced_ = 0;
+  std::int64_t unbalanced_ = 0, too_deep_ = 0;
 };
 
 }  // namespace memprof::property

@@ -5,9 +5,14 @@
 namespace memprof::property {
 
 inline std::string ledger_model::path_of(const model_names& names, std::size_t index) const {
-  std::string path = text_of(names, operations_[index].name);
+  const auto escaped = [&](std::size_t one) {
+    std::string name = text_of(names, operations_[one].name);
+    for (std::size_t at = 0; (at = name.find_first_of("/\\", at)) != std::string::npos; at += 2) name.insert(at, 1, '\\');
+    return name.empty() ? std::string{"\\-"} : name;
+  };
+  std::string path = escaped(index);
   for (std::size_t outer = operations_[index].parent; outer != 0; outer = operations_[outer].parent) {
-    path = text_of(names, operations_[outer].name) + "/" + path;
+    path = escaped(outer) + "/" + path;
   }
   return path;
 }
@@ -181,6 +186,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.first_shortfall = shortfall_of(names, space, segments.size());
   result.timeline = timeline_of(names, space);
   result.anomalies = space.anomalies;
+  result.anomalies.overlapping_blocks = overlapping_blocks_of(space);
   result.cores = space.cores.build(space.first_segment, segments.size());
   result.reserved = space.reserved.build(space.first_segment, segments.size());
   result.streams = space.streams.build([&](std::uint32_t name) { return text_of(names, name); });
@@ -266,6 +272,7 @@ inline profile ledger_model::build(const model_names& names, bool is_complete, c
   result.operations = operations_of(names);
   result.anomalies.rejected_events = rejected_;
   result.anomalies.unbalanced_scopes = unbalanced_;
+  result.anomalies.too_deep_scopes = too_deep_;
   return result;
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <array>
 #include <cstddef>
@@ -72,9 +72,10 @@ struct personality {
   std::uint64_t columns = 0;  ///< of a grid of cores; as many rows
   unsigned reservations = 1;  ///< of what is neither a scope nor an annotation
   unsigned on_streams = 2;    ///< of the allocations, frees and reservations
+  unsigned begins = 50;       ///< of the scopes' events while one is open
 };
 
-inline constexpr std::array<personality, 14> personalities{{
+inline constexpr std::array<personality, 15> personalities{{
     {"training", 60, 300, 1, 1, 0, personality::size_range::training, true, 3, 25, 5, 0, 300, 4},
     {"random", 20, 200, 3, 2, 64, personality::size_range::training, false, 3, 15, 5, 1, 20, 3},
     {"collisions", 20, 150, 2, 3, 5, personality::size_range::few, false, 5, 15, 10, 2, 5, 3},
@@ -89,6 +90,7 @@ inline constexpr std::array<personality, 14> personalities{{
     {"caching", 40, 200, 2, 2, 24, personality::size_range::few, false, 8, 10, 3, 2, 10, 2, 0, 0, 70},
     {"streams", 40, 250, 2, 3, 40, personality::size_range::training, true, 5, 15, 3, 0, 10, 2, 0, 0, 20, 90},
     {"hostile streams", 20, 200, 3, 2, 8, personality::size_range::hostile, false, 6, 10, 3, 15, 5, 2, 0, 0, 30, 80},
+    {"deep", 700, 900, 1, 1, 16, personality::size_range::few, true, 1, 80, 3, 0, 50, 1000, 0, 0, 1, 2, 96},
 }};
 
 inline constexpr std::uint32_t label_count = 12;      ///< labels 1 .. label_count have a text; the last 4 are annotations
@@ -126,6 +128,18 @@ class sequence_generator {
   }
 
  private:
+  /// What a thread knows of its operations.
+  struct open_operation {
+    std::uint32_t name, number, outer;
+  };
+  struct open_operations {
+    std::uint32_t thread = 0;  ///< its number, once there was another before it in its ring
+    bool is_announced = false;
+    std::uint32_t last = 0;
+    std::uint32_t innermost = 0;
+    std::vector<open_operation> open{};
+  };
+
   [[nodiscard]] step next_step() {
     if (random_.chance(60)) stamp_ += 1 + random_.below(50);
     if (random_.chance(kind_.segment_ends)) {
@@ -133,8 +147,13 @@ class sequence_generator {
     }
     event told{random_.chance(60) ? stamp_ : 0, 0, 0, 0, event_kind::allocate, 0, 0};
     told.space = static_cast<std::uint8_t>(random_.below(spaces_));
+    std::uint32_t thread = thread_;
+    if (open_[thread_].thread != 0 && !open_[thread_].is_announced) {
+      open_[thread_].is_announced = true;
+      return {false, thread, {told.stamp, open_[thread_].thread, 0, 0, event_kind::thread_begin, 0, 0}};
+    }
     if (random_.chance(kind_.scopes)) {
-      make_scope(told);
+      make_scope(told, thread);
     } else if (random_.chance(kind_.annotations)) {
       make_annotation(told);
     } else if (random_.chance(kind_.reservations)) {
@@ -147,7 +166,6 @@ class sequence_generator {
       make_allocation(told);
     }
     if (random_.chance(kind_.on_streams)) make_on_stream(told);
-    std::uint32_t thread = thread_;
     if (random_.chance(kind_.strange)) make_strange(told, thread);
     return {false, thread, told};
   }
@@ -237,20 +255,32 @@ class sequence_generator {
     if (random_.chance(50)) told.space = any_space;
   }
 
-  void make_scope(event& told) {
-    auto& open = open_[thread_];
-    if (!open.empty() && (open.size() >= kind_.depth || random_.chance(50))) {
+  /// One in six ends out of order, and one in twelve on another thread, as those of coroutines do.
+  void make_scope(event& told, std::uint32_t& thread) {
+    open_operations& at = open_[thread_];
+    if (!at.open.empty() && (at.open.size() >= kind_.depth || !random_.chance(kind_.begins))) {
+      const std::size_t index = random_.chance(17) ? random_.below(at.open.size()) : at.open.size() - 1;
+      const open_operation ended = at.open[index];
+      at.open.erase(at.open.begin() + static_cast<std::ptrdiff_t>(index));
       told.kind = event_kind::scope_end;
-      told.address = open.size();
-      told.label = open.back();
-      open.pop_back();
+      told.label = ended.name;
+      told.address = scope_address(ended.number, 0);
+      if (random_.chance(8)) {
+        told.address = scope_address(ended.number, at.thread == 0 ? thread_ : at.thread);
+        thread = static_cast<std::uint32_t>(random_.below(kind_.threads));
+      } else if (at.innermost == ended.number) {
+        at.innermost = ended.outer;
+      }
       return;
     }
     told.kind = event_kind::scope_begin;
     told.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
     told.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
-    open.push_back(told.label);
-    told.address = open.size();
+    told.address = scope_address(++at.last, at.innermost);
+    at.open.push_back({told.label, at.last, at.innermost});
+    at.innermost = at.last;
+    if (kind_.depth < 100 && random_.chance(2))
+      at = {.thread = 1 + static_cast<std::uint32_t>(random_.below(2000))};  // the thread ends here
   }
 
   /// What no honest source sends, or what is left when others' events were dropped.
@@ -318,7 +348,7 @@ class sequence_generator {
   std::uint32_t thread_ = 0;
   std::uint64_t spaces_ = 1;
   std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, space_count> live_;  // address and size
-  std::map<std::uint32_t, std::vector<std::uint32_t>> open_;                            // labels by thread
+  std::map<std::uint32_t, open_operations> open_;                                       // by ring
 };
 
 }  // namespace memprof::property

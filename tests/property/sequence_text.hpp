@@ -115,8 +115,9 @@ class profile_lines {
       line(where + " point time, peak, current", point.time_ns, point.peak, point.current);
     }
     const space_anomalies& odd = space.anomalies;
-    for (const event_tally* tally : {&odd.unmatched_frees, &odd.replaced_allocations, &odd.mismatched_sizes,
-                                     &odd.cross_thread_frees, &odd.unknown_annotations, &odd.untracked_allocations}) {
+    for (const event_tally* tally :
+         {&odd.unmatched_frees, &odd.replaced_allocations, &odd.mismatched_sizes, &odd.cross_thread_frees,
+          &odd.unknown_annotations, &odd.untracked_allocations, &odd.null_allocations, &odd.overlapping_blocks}) {
       line(where + " anomaly", tally->count, tally->bytes);
     }
     write(where + " cores", space.cores.peaks);
@@ -161,7 +162,8 @@ class profile_lines {
     for (const segment& each : shown.segments) line("segment name, begin, end", each.name, each.begin_ns, each.end_ns);
     for (const space_profile& space : shown.spaces) write("space " + space.name, space);
     for (const operation_profile& operation : shown.operations) write("operation " + operation.path, operation);
-    line("rejected, unbalanced", shown.anomalies.rejected_events, shown.anomalies.unbalanced_scopes);
+    line("rejected, unbalanced, too deep", shown.anomalies.rejected_events, shown.anomalies.unbalanced_scopes,
+         shown.anomalies.too_deep_scopes);
   }
 
   std::vector<std::string> lines_;

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
 
 #include <vector>
 
@@ -14,7 +17,9 @@
 /// `memprof::begin_capture<memprof::torch_no_dispatch>`
 [[nodiscard]] memprof::capture_guard begin_no_dispatch(const memprof::capture_options& options = {});
 
-/// What was estimated of memory, without values that were read and not known.
+/// What was estimated.
 [[nodiscard]] std::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile);
 /// Values that were read and not known.
-[[nodiscard]] std::vector<memprof::approximated_operation> reads_of(const memprof::profile& profile);
+[[nodiscard]] std::vector<memprof::unknown_read> reads_of(const memprof::profile& profile);
+/// What `track_pytorch_ops` counted.
+[[nodiscard]] std::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile);

@@ -64,7 +64,7 @@ class with_device {
 };
 
 const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name) {
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (row.name == name) return &row;
   }
   return nullptr;
@@ -108,7 +108,7 @@ TEST_CASE("pytorch operations: times that the device refuses are counted as miss
   const memprof::pytorch_operation* const untimed = find(profile, "(calls above without a device time)");
   REQUIRE(untimed != nullptr);
   std::int64_t calls = 0;
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (&row != untimed) calls += row.count;
   }
   CHECK(untimed->count == calls);
@@ -124,7 +124,7 @@ TEST_CASE("pytorch operations: times that an earlier capture did not ask for are
   }
   memprof::clear();
   auto capture = begin_torch();
-  CHECK(capture.profile().pytorch_operations.empty());
+  CHECK(operators_of(capture.profile()).empty());
 }
 
 TEST_CASE("pytorch operations: a CUDA build without a device has no times, and goes on") {

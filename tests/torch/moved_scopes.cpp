@@ -1,4 +1,5 @@
 #include "captures.hpp"
+#include "invocations.hpp"
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
@@ -49,7 +50,7 @@ std::int64_t self_allocated(const memprof::profile& profile, std::string_view pa
 void check_nothing_is_open() {
   CHECK(memprof::detail::this_torch_thread()->open_count == 0);
   CHECK(memprof::detail::innermost_scope() == 0);
-  CHECK(memprof::abi_1::this_thread.scope_depth == 0);
+  CHECK(memprof::abi_1::this_thread.innermost_scope == 0);
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ TEST_CASE("torch moved scopes: one that ends on another thread is closed by the 
   check_nothing_is_open();
   CHECK(self_allocated(capture.profile(), "waiting/aten::empty") == 200 * 10);
   CHECK(self_allocated(capture.profile(), "aten::empty") == 20);
-  CHECK(capture.profile().find_operation("waiting")->invocations == 200);
+  CHECK(invocations_of(capture.profile(), "waiting") == 200);
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
 

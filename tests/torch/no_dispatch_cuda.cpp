@@ -1,7 +1,7 @@
 #include "captures.hpp"
 #include "models.hpp"
 
-#include <memprof/core/device_presets.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <torch/torch.h>
 

@@ -56,7 +56,7 @@ TEST_CASE("torch no_dispatch: the kernel of an unknown operator runs, and what i
   CHECK(made.sizes() == a.sizes());
   CHECK(parts_op.call(a).size() == 2);
   const memprof::profile profile = capture.profile();
-  CHECK(profile.approximations.empty());
+  CHECK(estimates_of(profile).empty());
   CHECK(profile.space("cpu").cumulative_current == 2 * 4 * (1 << 20));
   CHECK(profile.space("cpu").cumulative_peak == 4 * 4 * (1 << 20));  // a, made, and both parts
 }
@@ -72,10 +72,10 @@ TEST_CASE("torch no_dispatch: an operator without a kernel that could run is est
                ContainsSubstring("memprof_tests::parts_elsewhere") &&
                    ContainsSubstring("memprof::register_torch_rule(\"memprof_tests::parts_elsewhere\""));
     const memprof::profile profile = capture.profile();
-    REQUIRE(profile.approximations.size() == 1);
-    CHECK(profile.approximations[0].name == "memprof_tests::elsewhere");
-    CHECK(profile.approximations[0].count == 3);
-    CHECK(profile.approximations[0].bytes == 3 * 400);
+    REQUIRE(estimates_of(profile).size() == 1);
+    CHECK(estimates_of(profile)[0].name == "memprof_tests::elsewhere");
+    CHECK(estimates_of(profile)[0].count == 3);
+    CHECK(estimates_of(profile)[0].bytes == 3 * 400);
   }
   memprof::register_torch_rule("memprof_tests::elsewhere", [](memprof::torch_call& call) {
     call.returns(call.empty({2, call.tensor(0).numel()}, call.tensor(0), torch::kDouble));
@@ -84,6 +84,6 @@ TEST_CASE("torch no_dispatch: an operator without a kernel that could run is est
   const auto made = op.call(torch::ones({100}));
   CHECK(made.sizes() == std::vector<std::int64_t>{2, 100});
   CHECK(made.scalar_type() == torch::kDouble);
-  CHECK(capture.profile().approximations.empty());
+  CHECK(estimates_of(capture.profile()).empty());
   CHECK(capture.profile().space("cpu").cumulative_current == 1600);
 }

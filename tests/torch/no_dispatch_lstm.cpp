@@ -90,7 +90,7 @@ both_runs run_both(Run run) {
   recorded::capture_events events{"cpu"};
   run();
   result.simulated = recorded::without_scalars(events.so_far());
-  result.approximations = capture.profile().approximations;
+  result.approximations = estimates_of(capture.profile());
   return result;
 }
 

@@ -69,7 +69,7 @@ std::vector<comparison> compare_all() {
     recorded::capture_events events{"cpu"};
     chosen.train();
     const auto simulated = recorded::totals_of(recorded::without_scalars(events.so_far()));
-    all.push_back({chosen.name, real, simulated, capture.profile().approximations, chosen.greatest_error});
+    all.push_back({chosen.name, real, simulated, estimates_of(capture.profile()), chosen.greatest_error});
   }
   return all;
 }

@@ -42,7 +42,7 @@ outcome run_simulated(const op_case& chosen, bool has_backward) {
   auto capture = begin_no_dispatch();
   recorded::capture_events events{"cpu"};
   outcome result = run_case(chosen, has_backward, [&] { return events.so_far(); });
-  for (const auto& row : capture.profile().approximations) {
+  for (const auto& row : estimates_of(capture.profile())) {
     result.approximated += (result.approximated.empty() ? "" : ", ") + row.name;
   }
   return result;

@@ -19,7 +19,7 @@ namespace {
 memprof::capture_guard begin() { return begin_torch(); }
 
 const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (row.name == name && row.input_shapes == shapes) return &row;
   }
   return nullptr;
@@ -79,7 +79,7 @@ TEST_CASE("pytorch operations: bytes are those of the operator itself, times inc
   CHECK(outer->cpu_memory == 0);
   CHECK(inner->cpu_memory == 2 * 4 * 4);
   CHECK(outer->cpu_time_ns >= inner->cpu_time_ns);
-  CHECK(&profile.pytorch_operations.front() == inner);  // the one that allocated most comes first
+  CHECK(&operators_of(profile).front() == inner);  // the one that allocated most comes first
 }
 
 TEST_CASE("pytorch operations: what an operator frees counts with the size that it had, also if it is older than the guard") {
@@ -121,7 +121,7 @@ TEST_CASE("pytorch operations: beyond 4096 rows the calls are summed in one that
     for (std::int64_t size = 1; size <= 5000; ++size) at::alias(at::empty({size}));
   }
   capture.end();
-  const auto& rows = capture.profile().pytorch_operations;
+  const auto& rows = operators_of(capture.profile());
   REQUIRE(rows.size() == 4097);
   CHECK(rows.back().name == "(beyond the first 4096 operators and shapes)");
   std::int64_t count = 0;
@@ -134,12 +134,12 @@ TEST_CASE("pytorch operations: a later capture begins without those of an earlie
   {
     auto first = begin();
     (void)at::empty({3});
-    CHECK(first.profile().pytorch_operations.size() == 1);
+    CHECK(operators_of(first.profile()).size() == 1);
   }
   auto second = begin();
-  CHECK(second.profile().pytorch_operations.empty());
+  CHECK(operators_of(second.profile()).empty());
   (void)at::ones({3});
-  CHECK_FALSE(second.profile().pytorch_operations.empty());
+  CHECK_FALSE(operators_of(second.profile()).empty());
 }
 
 TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes, and leaves nothing behind on its thread") {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/core/drain.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <c10/core/Allocator.h>
 #include <c10/core/Storage.h>

@@ -97,7 +97,7 @@ TEST_CASE("torch training: the self bytes of PyTorch's operators and of the oper
   }
   capture.end();
   std::int64_t of_table = 0;
-  for (const memprof::pytorch_operation& row : capture.profile().pytorch_operations) of_table += row.cpu_memory;
+  for (const memprof::pytorch_operation& row : operators_of(capture.profile())) of_table += row.cpu_memory;
   std::int64_t of_operators = 0;
   for (const memprof::operation_profile& operation : capture.profile().operations) {
     // Frees outside of operators belong to the engine's wrappers and to the program's own scope: the table has the former as

@@ -4,17 +4,17 @@
 #include "gnuplot.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
+#include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/detail/whole_file.hpp>
-#include <memprof/import/byte_size.hpp>
-#include <memprof/import/profile_summary.hpp>
-#include <memprof/import/tracker_log.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/profile_summary.hpp>
+#include <memprof/format/tracker_log.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/report/breakdown_json.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/peak_picture.hpp>
-#include <memprof/report/segment_lines.hpp>
-#include <memprof/report/text_options.hpp>
+#include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_options.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

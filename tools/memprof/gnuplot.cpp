@@ -1,7 +1,7 @@
 #include "gnuplot.hpp"
 
 #include <memprof/detail/error.hpp>
-#include <memprof/detail/whole_file.hpp>
+#include <memprof/detail/file_io.hpp>
 
 #include <spawn.h>
 #include <sys/wait.h>

@@ -1,14 +1,19 @@
 #pragma once
 
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <unordered_map>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
 namespace memprof {
@@ -22,32 +27,47 @@ struct allocation_step {
 };
 
 /// The allocations and frees of one memory space in their order, without addresses: what a model of an allocator can replay as
-/// often as it likes. A fold over events like the ledger, with the same view of what is unusual.
+/// often as it likes. A fold over a trace like the ledger, with the same view of what is unusual.
 ///
 /// Takes 24 bytes of the heap for each step. Not synchronised.
 class allocation_sequence {
  public:
+  /// Of the space of that number in the trace, or of that name.
   explicit allocation_sequence(std::uint8_t space) : space_(space) {}
+  explicit allocation_sequence(std::string_view space) : space_name_(space), space_(any_space) {}
   allocation_sequence(const allocation_sequence&) = delete;
   allocation_sequence& operator=(const allocation_sequence&) = delete;
 
-  /// Adds events [first, last) of one thread, in order; those of other memory spaces are only counted. Raises an error if the
-  /// system has no memory for the table of live blocks.
-  void apply(const event* first, const event* last, std::uint32_t thread = 0) {
-    std::vector<open_operation>& open = open_[thread];
-    for (const event* told = first; told != last; ++told, ++events_) {
-      switch (told->kind) {
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info&) noexcept {}
+  void name(label id, std::string_view text) noexcept {
+    if (id == names_.size() + 1) names_.append(text);
+  }
+  void space(const space_definition& space) noexcept {
+    if (!space_name_.empty() && names_.text(space.name) == space_name_) space_ = space.id;
+  }
+  void facts(const fact_table&, bool) noexcept {}
+
+  /// Adds events [first, last) of one thread, for which `ring` stands, in order; those of other memory spaces are only counted.
+  /// Raises an error if the system has no memory for the table of live blocks.
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    followed_thread& on = thread_in(ring);
+    for (const event* next = first; next != last; ++next, ++events_) {
+      switch (next->kind) {
         case event_kind::allocate:
         case event_kind::allocate_on_stream:
-          if (told->space == space_) allocate(*told, open);
+          if (next->space == space_) allocate(*next, on);
           break;
         case event_kind::deallocate:
         case event_kind::deallocate_on_stream:
-          if (told->space == space_) deallocate(told->address, open);
+          if (next->space == space_) deallocate(next->address, on);
           break;
-        case event_kind::scope_begin: begin_operation(*told, open); break;
-        case event_kind::scope_end: end_operation(*told, open); break;
-        case event_kind::thread_begin: open.clear(); break;
+        case event_kind::scope_begin: (void)follower_.begin(on, *next, no_usage); break;
+        case event_kind::scope_end:
+          follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
+          break;
+        case event_kind::thread_begin: follower_.begin_thread(on, next->address, block::max_thread, no_usage); break;
         default: break;  // what lies on single cores has no caching allocator
       }
     }
@@ -56,7 +76,9 @@ class allocation_sequence {
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
   /// The numbers of blocks are below it: the greatest number that were live at once.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const operation_tree& operations() const noexcept { return follower_.operations(); }
+  /// Those that the trace gave.
+  [[nodiscard]] const label_table& names() const noexcept { return names_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   /// Frees of blocks that no event had allocated; there is no step for them.
   [[nodiscard]] std::uint64_t unmatched_frees() const noexcept { return unmatched_frees_; }
@@ -67,38 +89,46 @@ class allocation_sequence {
   /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  struct open_operation {
-    std::uint32_t operation;
-    label name;
-    std::uint32_t depth;
-  };
+  static constexpr auto no_usage = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
 
-  void allocate(const event& told, const std::vector<open_operation>& open) {
+  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+    return *thread;
+  }
+  [[nodiscard]] followed_thread* thread_of_number(std::uint32_t number) {
+    for (const auto& [ring, thread] : threads_) {
+      if (thread->thread == number) return thread.get();
+    }
+    return nullptr;
+  }
+
+  void allocate(const event& told, const followed_thread& on) {
     const live_blocks::insertion made = live_.insert(told.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
       ++replaced_allocations_;
-      free_block(block, open);
+      free_block(block, on);
     }
     made.entry->bytes = told.bytes;
     block = told.bytes == 0 ? no_block : number_of_new_block();
-    if (block != no_block) add_step(told.bytes, block, open);
+    if (block != no_block) add_step(told.bytes, block, on);
   }
 
-  void deallocate(std::uint64_t address, const std::vector<open_operation>& open) {
+  void deallocate(std::uint64_t address, const followed_thread& on) {
     const live_blocks::place found = live_.find(address);
     if (!found) {
       ++unmatched_frees_;
       return;
     }
-    free_block(found->owner, open);
+    free_block(found->owner, on);
     live_.erase(found);
   }
 
-  void free_block(std::uint64_t block, const std::vector<open_operation>& open) {
+  void free_block(std::uint64_t block, const followed_thread& on) {
     if (block == no_block) return;
-    add_step(0, block, open);
+    add_step(0, block, on);
     unused_.push_back(static_cast<std::uint32_t>(block));
   }
 
@@ -109,31 +139,11 @@ class allocation_sequence {
     return number;
   }
 
-  void add_step(std::uint64_t bytes, std::uint64_t block, const std::vector<open_operation>& open) {
-    steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), innermost(open)});
+  void add_step(std::uint64_t bytes, std::uint64_t block, const followed_thread& on) {
+    steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), on.scopes.operation()});
   }
 
-  [[nodiscard]] static std::uint32_t innermost(const std::vector<open_operation>& open) noexcept {
-    return open.empty() ? 0 : open.back().operation;
-  }
-
-  void begin_operation(const event& told, std::vector<open_operation>& open) {
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    end_from(depth, open);
-    open.push_back({operations_.child(innermost(open), told.label), told.label, depth});
-  }
-
-  static void end_operation(const event& told, std::vector<open_operation>& open) {
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    end_from(std::uint64_t{depth} + 1, open);
-    if (!open.empty() && open.back().depth == depth && open.back().name == told.label) open.pop_back();
-  }
-
-  /// Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
-  static void end_from(std::uint64_t depth, std::vector<open_operation>& open) {
-    while (!open.empty() && open.back().depth >= depth) open.pop_back();
-  }
-
+  std::string space_name_;
   std::uint8_t space_;
   std::uint64_t events_ = 0;
   std::uint64_t unmatched_frees_ = 0;
@@ -142,8 +152,10 @@ class allocation_sequence {
   std::vector<allocation_step> steps_;
   live_blocks live_;                   // `owner` is the block's number
   std::vector<std::uint32_t> unused_;  // numbers of freed blocks
-  operation_tree operations_;
-  std::unordered_map<std::uint32_t, std::vector<open_operation>> open_;  // by thread
+  label_table names_;
+  operation_follower follower_;
+  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
 };
+static_assert(trace_visitor<allocation_sequence>);
 
 }  // namespace memprof

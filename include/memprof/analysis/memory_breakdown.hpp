@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/analysis/phase_name.hpp>
-#include <memprof/core/category.hpp>
 #include <memprof/detail/saturating.hpp>
-#include <memprof/import/memory_summary.hpp>
+#include <memprof/format/memory_summary.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,10 +5,8 @@
 #include <memprof/analysis/caching_allocator.hpp>
 #include <memprof/analysis/caching_allocator_options.hpp>
 #include <memprof/analysis/caching_allocator_stats.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -104,19 +102,9 @@ namespace detail {
   return failure;
 }
 
-/// The path of an operation of the sequence, as in a profile; empty for 0. `labels` are those that the events were told with.
-/// Costs a pass over all operations.
-[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation,
-                                                const label_table& labels) {
-  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), labels)[operation];
-}
-
-/// The same for events that this process recorded. Takes the profiler's lock.
+/// The path of an operation of the sequence, as in a profile; empty for 0. Costs a pass over all operations.
 [[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
-  registry& shared = abi_1::process_registry;
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-  const detail::lock_guard lock{shared.lock};
-  return shared.labels == nullptr ? std::string{} : operation_path(sequence, operation, *shared.labels);
+  return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), sequence.names())[operation];
 }
 
 /// Whether the steps fit into `options.capacity`, all on one stream. Costs a replay, and a second one unless it is certain that a

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/import/log_line.hpp>
+#include <memprof/format/log_line.hpp>
 
 #include <string_view>
 

@@ -12,10 +12,10 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/core/event_sink.hpp>
-#include <memprof/core/memory_space.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 #endif
 
 namespace memprof {

@@ -3,8 +3,8 @@
 #include <memprof/config.hpp>
 
 #if MEMPROF_ENABLED
-#include <memprof/core/registry.hpp>
-#include <memprof/core/reserved_addresses.hpp>
+#include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <cstddef>
 #endif
@@ -22,14 +22,14 @@ namespace detail {
 /// An address that stands for `bytes` bytes which do not exist; null if none are left.
 [[nodiscard]] inline void* take_reserved(std::size_t bytes, std::size_t alignment) noexcept {
   // Acquire pairs with the release in `prepare_no_dispatch`.
-  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
 }
 
 /// Gives a reserved address back; false if `address` is not one and belongs to the upstream. Blocks of a NO_DISPATCH capture may
 /// be freed long after it.
 [[nodiscard]] inline bool give_back_reserved(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-  reserved_addresses* const reserved = abi_1::process_registry.reserved.load(std::memory_order_acquire);
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
   if (reserved == nullptr || !reserved->contains(address)) [[likely]]
     return false;
   reserved->give_back(address, bytes, alignment);

@@ -8,10 +8,11 @@
 #include <memprof/backend/torch/version.hpp>
 
 #include <memprof/backend/torch/simulation/torch_call.hpp>
-#include <memprof/capture/capture.hpp>
 #include <memprof/config.hpp>
-#include <memprof/core/event_sink.hpp>
-#include <memprof/profile/profile.hpp>
+#include <memprof/record/capture.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <string_view>
 
@@ -22,10 +23,15 @@
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/simulation.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/trace/fact_table.hpp>
 
 #include <string>
 #include <utility>
+#include <vector>
 #endif
 
 namespace memprof {
@@ -72,6 +78,7 @@ inline void set_torch_selected_fraction(double fraction) {
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
+  static constexpr run_mode mode = run_mode::no_dispatch;
 
   void attach(event_sink&, const capture_options& options) {
     operators_.begin();
@@ -82,14 +89,15 @@ class torch_no_dispatch {
       throw;
     }
   }
-  void detach() noexcept {
+  void detach(event_sink&) noexcept {
     operators_.end();
     detail::end_simulation();
   }
-  void describe(profile& result) const {
-    result.mode = run_mode::no_dispatch;
-    result.approximations = detail::all_operator_plans().estimates();
-    detail::unknown_reads::instance().append_rows(result.approximations, detail::text_of_known_label);
+  void report_facts(event_sink& writer) const {
+    const std::vector<approximated_operation> estimates = detail::all_operator_plans().estimates();
+    if (!estimates.empty()) writer.add_facts(to_table(estimates));
+    const std::vector<unknown_read> reads = detail::unknown_reads::instance().rows();
+    if (!reads.empty()) writer.add_facts(to_table(reads));
   }
 
  private:
@@ -115,8 +123,9 @@ class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
 
-  void attach(event_sink&) noexcept {}
-  void detach() noexcept {}
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
 };
 
 }  // namespace disabled

@@ -99,6 +99,7 @@ class page_array : public page_storage {
   }
 
   void pop_back() noexcept { --size_; }
+  void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
 };
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/core_range.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/trace/core_range.hpp>
 
 #include <cstddef>
 #include <cstdint>

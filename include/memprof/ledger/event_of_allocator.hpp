@@ -1,12 +1,12 @@
 #pragma once
 
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 #include <limits>
@@ -32,11 +32,11 @@ namespace detail {
 
 [[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
   const std::int64_t replaced = live_bytes_at(*run.space, told.address);
-  const std::int64_t untracked = run.space->untracked_allocations.count;
+  const std::uint64_t count = run.space->allocation_count();
   if (!run.allocate(told, stamp)) return false;
   stream_ledger& streams = run.space->streams();
   streams.deallocate(told.label, replaced);
-  if (run.space->untracked_allocations.count == untracked) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  if (run.space->allocation_count() != count) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
   return true;
 }
 

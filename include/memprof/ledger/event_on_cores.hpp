@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 
@@ -26,7 +26,7 @@ class event_on_cores {
   [[nodiscard]] bool is_possible() const noexcept {
     switch (part_.kind) {
       case event_kind::allocate_on_cores:
-        return is_possible_ && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
       case event_kind::deallocate_on_cores: return is_possible_;
       case event_kind::deallocate_circular_buffers: return cores_.is_valid();
       default: return false;

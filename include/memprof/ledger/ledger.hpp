@@ -1,18 +1,20 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/event_of_allocator.hpp>
 #include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -55,9 +57,10 @@ class ledger {
     return true;
   }
 
-  /// Applies events [first, last) of one thread, in order. Constant time an event but for `scope_end` and growing tables.
-  void apply(const event* first, const event* last, std::uint32_t thread) noexcept {
-    thread_state* const state = find_thread(thread);
+  /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
+  /// `scope_end` and growing tables.
+  void apply(const event* first, const event* last, std::uint32_t ring) noexcept {
+    thread_state* const state = find_thread(ring);
     events_ += static_cast<std::uint64_t>(last - first);
     if (state == nullptr) {
       rejected_events_ += static_cast<std::uint64_t>(last - first);
@@ -73,7 +76,8 @@ class ledger {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
         run.space->prefetch(told[prefetch_distance].address);
       }
-      if (told->stamp != 0) stamp_ = told->stamp;
+      // An event that was published late takes effect when it is applied, so no time runs backwards.
+      if (told->stamp > stamp_) stamp_ = told->stamp;
       switch (told->kind) {
         case event_kind::allocate:
           if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
@@ -81,7 +85,15 @@ class ledger {
         case event_kind::deallocate:
           if (enter(run, told->space)) run.deallocate(*told, stamp_);
           break;
-        default: apply_control(run, *told); break;
+        default:
+          if (told->kind == event_kind::scope_begin) {
+            begin_scope(run, *told);
+          } else if (told->kind == event_kind::scope_end) {
+            end_scope(run, *told);
+          } else {
+            apply_control(run, *told);
+          }
+          break;
       }
     }
   }
@@ -89,13 +101,13 @@ class ledger {
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp})) {
+    if (!segments_.push_back({name, segment_begin_, stamp_})) {
       ++rejected_events_;
       return;
     }
-    segment_begin_ = stamp;
+    segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
     }
   }
 
@@ -114,7 +126,7 @@ class ledger {
     }
   }
 
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
   [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
@@ -123,12 +135,24 @@ class ledger {
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
   [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
-  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return unbalanced_scopes_; }
+  [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return operations_.unbalanced(); }
+  [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
+  /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
+  /// trace lacks.
+  [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
+  [[nodiscard]] std::uint64_t reentrant_events() const noexcept { return reentrant_events_; }
+  [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
+  /// Whether there are others, of which nobody knows how many.
+  [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// What turns stamps into time.
+  [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// Whether the capture's last event has come.
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + threads_.bytes() + limits_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -137,6 +161,17 @@ class ledger {
  private:
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
+
+  /// Counts what an operation did in a space while it was open.
+  struct finish_operation {
+    ledger& owner;
+
+    void operator()(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) const noexcept {
+      operation_stats& stats = owner.spaces_[space]->operation(operation);
+      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
+      note_peak(stats, usage.max_net, usage.self_max);
+    }
+  };
 
   struct space_limit {
     std::int64_t capacity;  ///< 0: none
@@ -178,16 +213,17 @@ class ledger {
           ++rejected_events_;
         }
         break;
-      case event_kind::scope_begin: begin_scope(run, told); break;
-      case event_kind::scope_end: end_scope(run, told); break;
       case event_kind::thread_begin:
-        while (!run.scopes.empty()) close_innermost(run);
+        run.space_id = thread_state::no_space;
+        // Threads beyond the last number are taken for one: a program has a million before.
+        operations_.begin_thread(run, told.address, block::max_thread, finish_operation{*this});
         break;
       default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
       if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
       return;
@@ -200,45 +236,40 @@ class ledger {
     }
   }
 
-  void begin_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    // Depths heal what a dropped event tore: whatever is open at this depth or deeper has ended.
-    close_from(run, depth);
-    const std::uint16_t tag = is_category(told.tag) ? told.tag : run.scopes.tag();
-    const std::uint32_t operation = operations_.child(run.scopes.operation(), told.label);
-    operations_.count_invocation(operation);
-    if (!run.scopes.push({operation, told.label, depth, tag})) ++rejected_events_;
-  }
-
-  void end_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    const auto depth = static_cast<std::uint32_t>(told.address);
-    close_from(run, std::uint64_t{depth} + 1);
-    if (run.scopes.empty() || run.scopes.innermost().depth != depth || run.scopes.innermost().name != told.label) {
-      ++unbalanced_scopes_;
-      return;
-    }
-    close_innermost(run);
-  }
-
-  /// Closes scopes at `depth` and deeper that nobody ended.
-  void close_from(thread_state& run, std::uint64_t depth) noexcept {
-    while (!run.scopes.empty() && run.scopes.innermost().depth >= depth) {
-      ++unbalanced_scopes_;
-      close_innermost(run);
+  /// What the capture itself says, on whatever thread.
+  void apply_to_capture(const event& told) noexcept {
+    switch (told.kind) {
+      case event_kind::segment_end: end_segment(told.label, stamp_); break;
+      case event_kind::clock_reading: clock_.add(told.stamp, static_cast<std::int64_t>(told.address)); break;
+      case event_kind::lost_events:
+        dropped_events_ = told.address;
+        reentrant_events_ = told.bytes;
+        are_more_missing_ = told.tag != 0;
+        break;
+      case event_kind::capture_end: has_ended_ = true; break;
+      case event_kind::gap: missing_events_ += told.bytes; break;
+      default: ++rejected_events_; break;
     }
   }
 
-  void close_innermost(thread_state& run) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    const std::uint32_t operation = run.scopes.operation();
-    operations_.count_finished(operation);
-    run.scopes.pop([&](std::uint8_t space, const scope_usage& usage) {
-      operation_stats& stats = spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
-    });
+    if (!operations_.begin(run, told, finish_operation{*this})) ++rejected_events_;
+  }
+
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+    run.space_id = thread_state::no_space;
+    operations_.end(run, told, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
+  }
+
+  /// The thread of that number, which will look anew at the space that it has turned to.
+  [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+    for (thread_state* thread : threads_) {
+      if (thread == nullptr || thread->thread != number) continue;
+      thread->space_id = thread_state::no_space;
+      return thread;
+    }
+    return nullptr;
   }
 
   static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
@@ -246,11 +277,11 @@ class ledger {
     if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
-  [[nodiscard]] thread_state* find_thread(std::uint32_t thread) noexcept {
-    if (thread < threads_.size() && threads_[thread] != nullptr) [[likely]]
-      return threads_[thread];
-    if (thread > block::max_thread || (thread >= threads_.size() && !threads_.resize(thread + 1))) return nullptr;
-    return threads_[thread] = make<thread_state>(thread);
+  [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
+    if (ring < threads_.size() && threads_[ring] != nullptr) [[likely]]
+      return threads_[ring];
+    if (ring > block::max_thread || (ring >= threads_.size() && !threads_.resize(ring + 1))) return nullptr;
+    return threads_[ring] = make<thread_state>(ring);
   }
 
   /// The space in which a block lives at `address`; else the first space, which will count the miss, and before any had an event
@@ -294,12 +325,17 @@ class ledger {
   std::uint64_t segment_begin_;
   std::uint64_t events_ = 0;
   std::uint64_t rejected_events_ = 0;
-  std::uint64_t unbalanced_scopes_ = 0;
+  std::uint64_t dropped_events_ = 0;
+  std::uint64_t reentrant_events_ = 0;
+  std::uint64_t missing_events_ = 0;
+  bool are_more_missing_ = false;
+  bool has_ended_ = false;
+  clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
-  operation_tree operations_;
+  operation_follower operations_;
   detail::page_array<segment_mark> segments_;
-  detail::page_array<thread_state*> threads_;
-  detail::page_array<space_limit> limits_;  ///< by space. Empty unless `limit` was called
+  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof

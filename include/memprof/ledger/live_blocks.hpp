@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <bit>
 #include <cstddef>

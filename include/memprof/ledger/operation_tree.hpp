@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>

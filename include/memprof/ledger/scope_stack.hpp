@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstdint>
 #include <new>
@@ -13,8 +13,8 @@ namespace memprof {
 struct open_scope {
   std::uint32_t operation;
   label name;
-  std::uint32_t depth;
-  std::uint16_t tag;  ///< category of what is allocated in it, plus one; 0: none was told here or further out
+  std::uint32_t number;  ///< as its thread counts them
+  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
 };
 
 /// What happened in one memory space while one scope was open on its thread.
@@ -45,6 +45,8 @@ using space_scopes = detail::page_array<scope_usage>;
 class scope_stack {
  public:
   static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  static constexpr std::size_t max_depth = 256;
 
   scope_stack() = default;
   scope_stack(const scope_stack&) = delete;
@@ -61,6 +63,8 @@ class scope_stack {
   [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
   [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
   [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
   [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
   [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
 
@@ -76,9 +80,43 @@ class scope_stack {
     return true;
   }
 
-  /// Closes the innermost scope and calls `finish(space, usage)` for each space this thread touched.
+  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost is the one that ends next, nearly always.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(space, usage)` for each space this thread touched, where `usage` counts the
+  /// scopes within that have ended. Those within that are still open go on in the one around it.
   template <class Finish>
-  void pop(Finish&& finish) noexcept {
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = *by_space_[used_[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(used_[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
     for (std::uint32_t index = 0; index < used_count_; ++index) {
       space_scopes& scopes = *by_space_[used_[index]];
       const scope_usage ended = scopes.back();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <array>
 #include <cstddef>

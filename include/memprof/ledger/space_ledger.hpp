@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
@@ -16,6 +14,8 @@
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <algorithm>
 #include <array>
@@ -271,6 +271,7 @@ class space_ledger {
   tally cross_thread_frees;
   tally unknown_annotations;
   tally untracked_allocations;
+  tally null_allocations;
 
  private:
   void start_segment(std::uint64_t stamp) noexcept {

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/saturating.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>

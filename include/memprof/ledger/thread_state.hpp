@@ -1,36 +1,35 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
+#include <memprof/ledger/category_tag.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/space_ledger.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <cstdint>
 
 namespace memprof {
-
-/// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
-[[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
-[[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
 ///
 /// Blocks come and go on behalf of its innermost operation, in the space to which the ledger has turned it. Stamps are taken by
 /// reference, so that they are loaded only where they are needed: a copy costs an instruction at every event.
-struct thread_state {
+struct thread_state : followed_thread {
   /// What a run has turned to before its first event in a space: equal to no event's space, `any_space` included.
   static constexpr std::uint32_t no_space = 256;
 
-  explicit thread_state(std::uint32_t id) noexcept : thread(id) {}
+  using followed_thread::followed_thread;
 
   /// False if the event must be rejected: the totals have no room for so many bytes.
   [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    if (!account.has_room_for(told.bytes)) [[unlikely]]
-      return false;
+    // One test for both, since neither ever happens.
+    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
+      return reject(told);
     live_blocks::insertion made = account.insert(told.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
@@ -54,7 +53,7 @@ struct thread_state {
     space_ledger& account = *space;
     const live_blocks::place entry = account.find(told.address);
     if (!entry) [[unlikely]] {
-      account.unmatched_frees.add(told.bytes);
+      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
@@ -75,7 +74,6 @@ struct thread_state {
     return block::owner_word(static_cast<std::uint32_t>(owner), category_of(tag), 0);
   }
 
-  std::uint32_t thread;
   std::uint32_t space_id = no_space;
   space_ledger* space = nullptr;
   std::uint64_t moves = 0;
@@ -83,9 +81,15 @@ struct thread_state {
   operation_stats* here = nullptr;
   scope_usage* usage = nullptr;
   std::uint64_t owner = 0;  ///< `block::owner_word` of the innermost operation and its category
-  scope_stack scopes;
 
  private:
+  /// An allocation that is none: at a null address it has failed, and that is all there is to it.
+  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
+    if (told.address != 0) return false;
+    space->null_allocations.add(told.bytes);
+    return true;
+  }
+
   [[gnu::always_inline]] void release(const live_blocks::place& entry) noexcept {
     const auto bytes = static_cast<std::int64_t>(entry->bytes);
     space->remove(entry);

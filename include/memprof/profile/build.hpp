@@ -1,13 +1,15 @@
 #pragma once
 
-#include <memprof/core/clock.hpp>
-#include <memprof/core/label.hpp>
+#include <memprof/detail/heap.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/device_events.hpp>
 #include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/live_sets.hpp>
+#include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/clock_readings.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>
@@ -20,9 +22,9 @@ namespace memprof {
 
 /// What a ledger's ids mean, and whether more events may come.
 struct ledger_names {
-  const label_table& labels;
+  name_view labels;
   const label* space_names;  ///< by id of memory space
-  time_scale time;
+  const clock_readings& time;
   bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
 };
 
@@ -32,12 +34,11 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 namespace detail {
 
 template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, const label_table& labels) {
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
   std::vector<std::string> paths(tree.size());
-  paths[0] = no_operation;
   for (std::size_t node = 1; node < tree.size(); ++node) {
-    if (tree[node].parent != 0) paths[node].append(paths[tree[node].parent]).append(1, '/');
-    paths[node].append(labels.text(tree[node].name));
+    paths[node] = paths[tree[node].parent];
+    append_operation(paths[node], labels.text(tree[node].name));
   }
   return paths;
 }
@@ -125,7 +126,7 @@ template <class Ledger>
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
 template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const time_scale& time, std::int64_t live) {
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
   result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
   const auto& finished = line.finished();
@@ -155,6 +156,31 @@ template <class Reserved>
   return result;
 }
 
+/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+template <class Blocks>
+[[nodiscard]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return to_event_tally(found);
+}
+
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
 template <class Space>
 class space_builder {
@@ -182,7 +208,8 @@ class space_builder {
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations)};
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
+                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
     result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
     result_.streams = build_streams(space_.streams(), names_.labels);
@@ -240,8 +267,7 @@ class space_builder {
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What only the capture knows (wall clock, run mode, cost, dropped events) is left at its
-/// default.
+/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 template <class Ledger>
@@ -274,7 +300,32 @@ template <class Ledger>
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
-  if (events.rejected_events() != 0) result.exact = false;
+  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
+  result.anomalies.dropped_events = static_cast<std::int64_t>(events.dropped_events());
+  result.anomalies.reentrant_events = static_cast<std::int64_t>(events.reentrant_events());
+  result.anomalies.missing_events = static_cast<std::int64_t>(events.missing_events());
+  if (events.rejected_events() + events.dropped_events() + events.reentrant_events() + events.missing_events() != 0 ||
+      events.are_more_missing()) {
+    result.exact = false;
+  }
+  return result;
+}
+
+/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  auto& events = fold.events();
+  profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
+  const capture_info info = fold.info();
+  result.library_version = info.library_version;
+  result.mode = info.mode;
+  result.device = info.device;
+  result.begin_unix_ns = info.begin_unix_ns;
+  result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
+  result.process = info.process;
+  result.facts = fold.facts();
   return result;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memprof/core/core_range.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/core_range.hpp>
 
 #include <cstddef>
 #include <cstdint>

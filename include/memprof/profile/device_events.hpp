@@ -1,12 +1,11 @@
 #pragma once
 
-#include <memprof/core/clock.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/stream_pool.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/clock_readings.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace memprof::detail {
 /// The names of a row, as `stream_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
-  while (end < text.size() && text[end] != stream_pool_separator) ++end;
+  while (end < text.size() && text[end] != name_separator) ++end;
   row.stream = text.substr(0, end);
   if (end < text.size()) row.pool = text.substr(end + 1);
 }
@@ -30,7 +29,7 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
 template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, const label_table& labels) {
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
   const std::size_t count = told.rows().size();
   std::vector<std::size_t> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index] = index;
@@ -54,7 +53,7 @@ template <class Streams>
 
 /// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
 template <class Failed>
-[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const time_scale& time,
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
                                                                      const std::vector<std::string>& paths,
                                                                      std::size_t first_segment, std::size_t segment_count) {
   std::vector<out_of_memory_failure> rows(failed.kept().size());

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/device_description.hpp>
-#include <memprof/core/device_presets.hpp>
-#include <memprof/detail/whole_file.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_reader.hpp>
 #include <memprof/profile/reflect.hpp>
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/clock.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -40,7 +40,7 @@ template <class Owners>
 
 /// The first overrun of a space that had one. `held` was live beside it; `segment_count` is that of the profile.
 template <class Space>
-[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const time_scale& time,
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
                                                        const std::vector<std::string>& paths, live_set held,
                                                        std::size_t segment_count) {
   const capacity_overrun& overrun = space.first_overrun();

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/detail/whole_file.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_reader.hpp>
 #include <memprof/profile/json_writer.hpp>

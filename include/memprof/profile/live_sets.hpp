@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -15,9 +15,6 @@
 #include <vector>
 
 namespace memprof::detail {
-
-/// How reports name what was allocated outside any operation.
-inline constexpr std::string_view no_operation = "(no operation)";
 
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
@@ -29,7 +26,7 @@ inline constexpr std::string_view no_operation = "(no operation)";
 template <class Space>
 class live_set_builder {
  public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, const label_table& labels)
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
       : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
     peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
     for (std::size_t index = 0; index < space.segments().size(); ++index)
@@ -155,7 +152,7 @@ class live_set_builder {
 
   const Space& space_;
   const std::vector<std::string>& paths_;
-  const label_table& labels_;
+  name_view labels_;
   std::vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
 };

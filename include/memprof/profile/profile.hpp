@@ -1,9 +1,11 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/requires_grad.hpp>
-#include <memprof/core/run_mode.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/requires_grad.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <array>
 #include <cstddef>
@@ -20,7 +22,8 @@
 
 namespace memprof {
 
-/// Bytes and blocks that belong to one owner: an operation's path, or a category's name.
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
 struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
@@ -143,6 +146,10 @@ struct space_anomalies {
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
+  event_tally null_allocations;       ///< at a null address: they have failed and count for nothing else
+  /// Blocks, live at the end, that begin within another live one; bytes: what they share. A pool's slab and its pieces, for
+  /// example, when both were recorded in one space: then that memory is counted twice.
+  event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
 };
@@ -274,7 +281,7 @@ struct operation_usage {
   bool operator==(const operation_usage&) const = default;
 };
 
-/// One node of the operation tree. `path` joins the names from the outermost operation with '/'.
+/// One node of the operation tree. `path` joins the names from the outermost operation, as `append_operation` does.
 struct operation_profile {
   std::string path;
   std::string name;
@@ -283,29 +290,6 @@ struct operation_profile {
   std::vector<operation_usage> usage;  ///< one for each space in which it did anything
 
   bool operator==(const operation_profile&) const = default;
-};
-
-/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
-struct pytorch_operation {
-  std::string name;                 ///< for example "aten::addmm"
-  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
-  std::int64_t count = 0;           ///< calls
-  std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
-  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
-
-  bool operator==(const pytorch_operation&) const = default;
-};
-
-/// An operation whose memory a simulated run only estimated.
-struct approximated_operation {
-  std::string name;
-  std::string cause;
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;  ///< of the blocks that were allocated on an estimate
-
-  bool operator==(const approximated_operation&) const = default;
 };
 
 /// What the profiler itself cost.
@@ -325,7 +309,9 @@ struct event_anomalies {
   std::int64_t dropped_events = 0;     ///< by `overflow::drop`
   std::int64_t reentrant_events = 0;   ///< from a signal handler that interrupted the recording of another event
   std::int64_t rejected_events = 0;    ///< impossible values (kind, space, size of 2^63 or more), or no memory to keep them
-  std::int64_t unbalanced_scopes = 0;  ///< operations that ended out of order
+  std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
+  std::int64_t missing_events = 0;     ///< that the trace lacks, from which the profile was made
+  std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -334,38 +320,43 @@ struct event_anomalies {
 struct profile {
   std::string library_version;
   run_mode mode = run_mode::normal;
-  std::string device;              ///< the name of `capture_options::device`; empty: none was described
-  bool exact = true;               ///< false if events were dropped, reentrant or untracked: totals may then be too small
+  std::string device;  ///< the name of `capture_options::device`; empty: none was described
+  /// False if events were dropped, reentrant or untracked. Totals may then be too small, and live bytes too large as well: the
+  /// frees of live blocks may be among the missing.
+  bool exact = true;
   bool complete = false;           ///< whether the capture has ended
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
+  process_info process;
   std::int64_t duration_ns = 0;
   std::vector<segment> segments;
   std::vector<space_profile> spaces;
   std::vector<operation_profile> operations;           ///< parents before children
-  std::vector<pytorch_operation> pytorch_operations;   ///< empty unless `track_pytorch_ops` was used
-  std::vector<approximated_operation> approximations;  ///< empty unless a simulated run had to estimate
-  std::vector<std::string> not_captured;               ///< what a backend was to watch and could not, and why
+  std::vector<fact_table> facts;  ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
 
-  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none.
-  [[nodiscard]] const space_profile& space(std::string_view name) const;
-  /// The space of that name, or a null pointer.
-  [[nodiscard]] const space_profile* find_space(std::string_view name) const noexcept;
-  /// The operation of that path, or a null pointer.
-  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const noexcept;
+  /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away at
+  /// once, as `capture.profile().space("cpu")`, it is a copy.
+  [[nodiscard]] const space_profile& space(std::string_view name) const&;
+  [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
+  /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
+  [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
+  const space_profile* find_space(std::string_view name) && = delete;
+  /// The operation of that path, or a null pointer; likewise.
+  [[nodiscard]] const operation_profile* find_operation(std::string_view path) const& noexcept;
+  const operation_profile* find_operation(std::string_view path) && = delete;
 
   bool operator==(const profile&) const = default;
 };
 
-inline const space_profile* profile::find_space(std::string_view name) const noexcept {
+inline const space_profile* profile::find_space(std::string_view name) const& noexcept {
   for (const space_profile& candidate : spaces) {
     if (std::string_view{candidate.name} == name) return &candidate;
   }
   return nullptr;
 }
 
-inline const space_profile& profile::space(std::string_view name) const {
+inline const space_profile& profile::space(std::string_view name) const& {
   if (const space_profile* const found = find_space(name)) return *found;
   std::string text = "the profile has no memory space '" + std::string{name} + "'; it has";
   if (spaces.empty()) text += " none: no allocation was recorded";
@@ -373,7 +364,7 @@ inline const space_profile& profile::space(std::string_view name) const {
   detail::raise(text);
 }
 
-inline const operation_profile* profile::find_operation(std::string_view path) const noexcept {
+inline const operation_profile* profile::find_operation(std::string_view path) const& noexcept {
   for (const operation_profile& candidate : operations) {
     if (std::string_view{candidate.path} == path) return &candidate;
   }

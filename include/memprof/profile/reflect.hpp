@@ -55,6 +55,9 @@ template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
+inline constexpr auto& enumeration_names<fact_type> = fact_type_names;
+
+template <>
 inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
 
 template <>
@@ -91,10 +94,12 @@ inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::strin
     {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
 
 template <>
-inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
-                                                                                      "mismatched_sizes", "cross_thread_frees",
-                                                                                      "unknown_annotations",
-                                                                                      "untracked_allocations"});
+inline constexpr auto field_names<space_anomalies> =
+    std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
+                                     "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
+
+template <>
+inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
 
 template <>
 inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
@@ -163,12 +168,17 @@ inline constexpr auto field_names<operation_profile> = std::to_array<std::string
                                                                                         "usage"});
 
 template <>
-inline constexpr auto field_names<pytorch_operation> = std::to_array<std::string_view>({"name", "input_shapes", "count",
-                                                                                        "cpu_time_ns", "device_time_ns",
-                                                                                        "cpu_memory", "device_memory"});
+inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
+                                                                                   "world_size", "local_rank"});
 
 template <>
-inline constexpr auto field_names<approximated_operation> = std::to_array<std::string_view>({"name", "cause", "count", "bytes"});
+inline constexpr auto field_names<fact_value> = std::to_array<std::string_view>({"integer", "real", "text"});
+
+template <>
+inline constexpr auto field_names<fact_column> = std::to_array<std::string_view>({"name", "type"});
+
+template <>
+inline constexpr auto field_names<fact_table> = std::to_array<std::string_view>({"name", "columns", "rows"});
 
 template <>
 inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_view>({"events", "drains", "memory_bytes",
@@ -177,16 +187,19 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
 
 template <>
 inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
-                                                                                      "rejected_events", "unbalanced_scopes"});
+                                                                                      "rejected_events", "unbalanced_scopes",
+                                                                                      "missing_events", "too_deep_scopes"});
+
+template <>
+inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes"});
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "duration_ns", "segments", "spaces", "operations",
-     "pytorch_operations", "approximations", "not_captured", "anomalies", "cost"});
+    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments", "spaces",
+     "operations", "facts", "anomalies", "cost"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "pytorch_operations", "approximations",
-                                                                               "not_captured"});
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts"});
 
 /// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
 template <class... Types>
@@ -201,8 +214,8 @@ struct type_list {
 using profile_structs =
     type_list<owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline, event_tally,
               capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage, reserved_profile,
-              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, pytorch_operation,
-              approximated_operation, profiler_cost, event_anomalies, profile>;
+              stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile, process_info, fact_value,
+              fact_column, fact_table, profiler_cost, event_anomalies, profile>;
 
 namespace detail {
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/import/memory_summary.hpp>
+#include <memprof/format/memory_summary.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/report/breakdown_text.hpp>
 

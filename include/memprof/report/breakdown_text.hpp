@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/import/memory_summary.hpp>
-#include <memprof/report/text_format.hpp>
+#include <memprof/format/memory_summary.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>
 #include <array>

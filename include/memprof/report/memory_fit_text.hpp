@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/analysis/memory_fit.hpp>
-#include <memprof/report/peak_lines.hpp>
-#include <memprof/report/text_format.hpp>
+#include <memprof/report/text/peak_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <cstdint>
 #include <string>

@@ -3,7 +3,7 @@
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
-#include <memprof/report/text_format.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>
 #include <array>

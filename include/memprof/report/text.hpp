@@ -1,14 +1,14 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/anomaly_lines.hpp>
-#include <memprof/report/capacity_lines.hpp>
-#include <memprof/report/device_lines.hpp>
-#include <memprof/report/peak_lines.hpp>
-#include <memprof/report/segment_lines.hpp>
-#include <memprof/report/text_format.hpp>
-#include <memprof/report/text_options.hpp>
-#include <memprof/report/torch_lines.hpp>
+#include <memprof/report/text/anomaly_lines.hpp>
+#include <memprof/report/text/capacity_lines.hpp>
+#include <memprof/report/text/device_lines.hpp>
+#include <memprof/report/text/peak_lines.hpp>
+#include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
+#include <memprof/report/text/text_options.hpp>
+#include <memprof/report/text/torch_lines.hpp>
 
 #include <concepts>
 #include <string>
@@ -58,7 +58,7 @@ template <std::same_as<profile> Profile = profile>
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
     // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty() && source.not_captured.empty()) return text;
+    if (source.spaces.empty() && source.facts.empty()) return text;
   } else {
     detail::append_segments(text, source, primary, options);
   }
@@ -70,8 +70,9 @@ template <std::same_as<profile> Profile = profile>
     detail::append_peak(text, source, space, options);
     detail::append_capacity(text, source, space, options);
   }
-  detail::append_pytorch_operations(text, source.pytorch_operations, options);
-  detail::append_approximations(text, source.approximations, options);
+  detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
+  detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
+  detail::append_unknown_reads(text, rows_of<unknown_read>(source.facts), options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

@@ -3,7 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/phase_name.hpp>
-#include <memprof/import/memory_summary.hpp>
+#include <memprof/format/memory_summary.hpp>
 
 #include <algorithm>
 #include <array>

@@ -109,14 +109,6 @@ namespace detail {
   return operation == 0 ? std::string{} : detail::operation_paths(sequence.operations(), labels)[operation];
 }
 
-/// The same for events that this process recorded. Takes the profiler's lock.
-[[nodiscard]] inline std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation) {
-  registry& shared = abi_1::process_registry;
-  const detail::activity_guard hidden{abi_1::this_thread, activity::internal};
-  const detail::lock_guard lock{shared.lock};
-  return shared.labels == nullptr ? std::string{} : operation_path(sequence, operation, *shared.labels);
-}
-
 /// Whether the steps fit into `options.capacity`, all on one stream. Costs a replay, and a second one unless it is certain that a
 /// limit made no difference. Raises an error if the options are impossible.
 [[nodiscard]] inline memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {

@@ -2,7 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
-#include <memprof/import/log_line.hpp>
+#include <memprof/format/log_line.hpp>
 
 #include <string_view>
 

@@ -24,17 +24,54 @@
 
 namespace memprof::detail {
 
+/// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
+inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
+  hidden_blocks* const hidden = hidden_blocks_of(shared);
+  if (hidden == nullptr) return;
+  if (kind == event_kind::allocate) {
+    hidden->add(reinterpret_cast<std::uintptr_t>(address));
+  } else {
+    (void)hidden->remove(reinterpret_cast<std::uintptr_t>(address));
+  }
+}
+
+/// Whether the program frees a block that the profiler allocated.
+[[nodiscard, gnu::always_inline]] inline bool is_own_block_freed(registry& shared, event_kind kind,
+                                                                 const void* address) noexcept {
+  if (kind != event_kind::deallocate) return false;
+  // Acquire pairs with the release in `hidden_blocks_of`.
+  hidden_blocks* const hidden = shared.hidden.load(std::memory_order_acquire);
+  return hidden != nullptr && hidden->remove(reinterpret_cast<std::uintptr_t>(address));
+}
+
+/// Records what the C++ heap does on a thread that has no ring yet, or is inside the profiler or a tracked resource.
+[[gnu::cold, gnu::noinline]] inline void record_heap_inside(event_kind kind, const void* address, std::size_t bytes) noexcept {
+  registry& shared = abi_1::process_registry;
+  switch (const activity doing = abi_1::this_thread.doing().load(std::memory_order_relaxed)) {
+    case activity::idle:
+      if (is_own_block_freed(shared, kind, address)) return;
+      return record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
+    case activity::internal: return note_own_block(shared, kind, address);
+    case activity::nested:
+      if (kind == event_kind::deallocate) note_own_block(shared, kind, address);
+      return;
+    default: return note_reentrant(shared, doing);
+  }
+}
+
 /// Records what the C++ heap does, unless this thread is inside the profiler or a tracked resource.
 [[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: as in `record_event`.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
-  thread_context& self = abi_1::this_thread;
-  const activity doing = self.doing.load(std::memory_order_relaxed);
-  if (doing != activity::idle) [[unlikely]]
-    return note_reentrant(shared, doing);
-  record_idle<no_pauses>(shared, self, {0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, kind, cpu_space, 0});
+  thread_slot& self = abi_1::this_thread;
+  if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
+    return record_heap_inside(kind, address, bytes);
+  if (is_own_block_freed(shared, kind, address)) [[unlikely]]
+    return;
+  record_idle<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
+                         rest_of({0, 0, 0, 0, kind, cpu_space, 0}));
 }
 
 /// `malloc` for an alignment and the loop over new-handlers that the standard asks for; null if the last handler gave up.

@@ -2,11 +2,11 @@
 
 #include <memprof/memprof.hpp>
 
-#include <memprof/core/device_presets.hpp>
-#include <memprof/detail/whole_file.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_reader.hpp>
 #include <memprof/profile/reflect.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <algorithm>
 #include <array>

@@ -92,10 +92,12 @@ inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::strin
     {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
 
 template <>
-inline constexpr auto field_names<space_anomalies> = std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations",
-                                                                                      "mismatched_sizes", "cross_thread_frees",
-                                                                                      "unknown_annotations",
-                                                                                      "untracked_allocations"});
+inline constexpr auto field_names<space_anomalies> =
+    std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
+                                     "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
+
+template <>
+inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
 
 template <>
 inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
@@ -178,7 +180,11 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
 
 template <>
 inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
-                                                                                      "rejected_events", "unbalanced_scopes"});
+                                                                                      "rejected_events", "unbalanced_scopes",
+                                                                                      "too_deep_scopes"});
+
+template <>
+inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"too_deep_scopes"});
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(

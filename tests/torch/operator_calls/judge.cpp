@@ -157,7 +157,7 @@ std::optional<verdict> judge::compare(const operator_call& call, knowledge known
   outcome again = simulate();
   if (again.changes != result.simulated.changes || again.results != result.simulated.results) result.simulated = std::move(again);
   result.way = way_of(call.called());
-  for (const auto& row : session_->capture.profile().approximations) {
+  for (const auto& row : session_->estimates_of(capture.profile())) {
     const std::string name = c10::toString(call.called().operator_name());
     result.is_listed |= row.name == name || row.bytes == 0;
   }

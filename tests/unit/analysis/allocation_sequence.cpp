@@ -19,11 +19,14 @@ event allocation(std::uint64_t address, std::uint64_t bytes, std::uint8_t in = s
   return {0, address, bytes, 0, event_kind::allocate, in, 0};
 }
 event deallocation(std::uint64_t address, std::uint8_t in = space) { return {0, address, 0, 0, event_kind::deallocate, in, 0}; }
-event scope_begin(label name, std::uint64_t depth) { return {0, depth, 0, name, event_kind::scope_begin, 0, 0}; }
-event scope_end(label name, std::uint64_t depth) { return {0, depth, 0, name, event_kind::scope_end, 0, 0}; }
+/// Within the operation whose number is one less.
+event scope_begin(label name, std::uint32_t number) {
+  return {0, memprof::scope_address(number, number - 1), 0, name, event_kind::scope_begin, 0, 0};
+}
+event scope_end(label name, std::uint32_t number) { return {0, number, 0, name, event_kind::scope_end, 0, 0}; }
 
 void apply(allocation_sequence& sequence, const std::vector<event>& events, std::uint32_t thread = 0) {
-  sequence.apply(events.data(), events.data() + events.size(), thread);
+  sequence.events(events.data(), events.data() + events.size(), thread);
 }
 
 using bytes_and_block = std::vector<std::tuple<std::uint64_t, std::uint32_t>>;
@@ -102,14 +105,14 @@ TEST_CASE("allocation sequence: a step knows the operation that was open on its 
   CHECK(path_of(sequence, 4).empty());
 }
 
-TEST_CASE("allocation sequence: operations that nobody ended end with those around them, or with their thread") {
+TEST_CASE("allocation sequence: operations end as in the ledger, out of order and with their thread") {
   constexpr label outer = 1, inner = 2;
   allocation_sequence sequence{space};
-  apply(sequence, {scope_begin(outer, 1), scope_begin(inner, 2), scope_end(outer, 1), allocation(0x100, 1), scope_begin(outer, 1),
-                   scope_begin(inner, 1), allocation(0x200, 1), scope_end(outer, 1), allocation(0x300, 1)});
-  CHECK(path_of(sequence, 0).empty());
-  CHECK(path_of(sequence, 1) == std::vector<label>{inner});
-  CHECK(path_of(sequence, 2) == std::vector<label>{inner});  // the end was another one's
+  apply(sequence, {scope_begin(outer, 1), scope_begin(inner, 2), scope_end(outer, 1), allocation(0x100, 1), scope_end(inner, 2),
+                   allocation(0x200, 1), scope_begin(outer, 1), allocation(0x300, 1)});
+  CHECK(path_of(sequence, 0) == std::vector<label>{outer, inner});
+  CHECK(path_of(sequence, 1).empty());
+  CHECK(path_of(sequence, 2) == std::vector<label>{outer});
   apply(sequence, {{0, 0, 0, 0, event_kind::thread_begin, 0, 0}, allocation(0x400, 1)});
   CHECK(path_of(sequence, 3).empty());
 }

@@ -28,19 +28,30 @@ class program {
     return add({0, 0x1000 + block, static_cast<std::uint64_t>(bytes), 0, event_kind::allocate, 0, 0});
   }
   program& deallocate(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::deallocate, 0, 0}); }
-  program& begin(memprof::label name) { return add({0, ++depth_, 0, name, event_kind::scope_begin, 0, 0}); }
-  program& end(memprof::label name) { return add({0, depth_--, 0, name, event_kind::scope_end, 0, 0}); }
+  program& begin(std::string_view name) {
+    const auto id = static_cast<memprof::label>(sequence_.names().size() + 1);
+    sequence_.name(id, name);
+    ++depth_;
+    open_.push_back(id);
+    return add({0, memprof::scope_address(depth_, depth_ - 1), 0, id, event_kind::scope_begin, 0, 0});
+  }
+  program& end() {
+    const memprof::label id = open_.back();
+    open_.pop_back();
+    return add({0, depth_--, 0, id, event_kind::scope_end, 0, 0});
+  }
 
   [[nodiscard]] const allocation_sequence& sequence() const { return sequence_; }
 
  private:
   program& add(const event& told) {
-    sequence_.apply(&told, &told + 1);
+    sequence_.events(&told, &told + 1, 1);
     return *this;
   }
 
   allocation_sequence sequence_{0};
-  std::uint64_t depth_ = 0;
+  std::uint32_t depth_ = 0;
+  std::vector<memprof::label> open_;
 };
 
 }  // namespace
@@ -57,17 +68,16 @@ TEST_CASE("memory fit: without a limit the peaks are those of the model") {
 }
 
 TEST_CASE("memory fit: the first request that fails is told with what was there and the operation that asked") {
-  constexpr memprof::label forward = 1, scores = 2;
   program steps;
   steps.allocate(1, 4 * mib).allocate(2, 30 * mib).deallocate(2);
-  steps.begin(forward).begin(scores).allocate(3, 60 * mib).end(scores);
-  steps.allocate(4, 25 * mib).end(forward);
+  steps.begin("forward").begin("scores").allocate(3, 60 * mib).end();
+  steps.allocate(4, 25 * mib).end();
   // 20 MiB are reserved for the 4. For 60 the cached 30 go, and 25 find 80 of 100 MiB reserved.
   const memory_fit fit = fit_memory(steps.sequence(), {.capacity = 100 * mib});
   REQUIRE_FALSE(fit.fits());
   const failed_allocation& failure = *fit.first_failure;
   CHECK(failure.event == 7);
-  CHECK(steps.sequence().operations()[failure.operation].name == forward);
+  CHECK(memprof::operation_path(steps.sequence(), failure.operation) == "forward");
   CHECK(failure.requested == 25 * mib);
   CHECK(failure.allowed == 100 * mib);
   CHECK(failure.reserved == 80 * mib);
@@ -115,14 +125,11 @@ TEST_CASE("memory fit: what would be needed without a limit does not depend on t
 }
 
 TEST_CASE("memory fit: an operation has the path it has in a profile") {
-  memprof::label_table labels;
-  const memprof::label forward = labels.intern("forward");
-  const memprof::label scores = labels.intern("scores");
   program steps;
-  steps.begin(forward).begin(scores).allocate(1, 4 * mib);
+  steps.begin("forward").begin("scores").allocate(1, 4 * mib);
   const memory_fit fit = fit_memory(steps.sequence(), {.capacity = mib});
-  CHECK(memprof::operation_path(steps.sequence(), fit.first_failure->operation, labels) == "forward/scores");
-  CHECK(memprof::operation_path(steps.sequence(), 0, labels).empty());
+  CHECK(memprof::operation_path(steps.sequence(), fit.first_failure->operation) == "forward/scores");
+  CHECK(memprof::operation_path(steps.sequence(), 0).empty());
 }
 
 TEST_CASE("memory fit: the largest cached block is one that the request could have been given") {

@@ -39,8 +39,9 @@ TEST_CASE("memory_resource: it passes size and alignment to its upstream and rec
   CHECK(upstream.alignment == 64);
   CHECK(upstream.deallocations == 1);
   CHECK(memory.upstream_resource() == &upstream);
-  CHECK(capture.profile().space("probe").cumulative_peak == 100);
-  CHECK(capture.profile().find_space("cpu") == nullptr);
+  const memprof::profile profile = capture.profile();
+  CHECK(profile.space("probe").cumulative_peak == 100);
+  CHECK(profile.find_space("cpu") == nullptr);
 }
 
 TEST_CASE("memory_resource: two of one space count together, and are not equal") {

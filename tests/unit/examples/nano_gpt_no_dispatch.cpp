@@ -2,7 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
-#include <memprof/core/device_presets.hpp>
+#include <memprof/trace/device_presets.hpp>
 
 #include <nano_gpt/corpus.hpp>
 #include <nano_gpt/model.hpp>

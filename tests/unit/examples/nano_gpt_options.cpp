@@ -3,7 +3,7 @@
 #include <nano_gpt/options.hpp>
 #include <nano_gpt/tensor.hpp>
 
-#include <memprof/core/dtype.hpp>
+#include <memprof/trace/dtype.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -220,7 +220,7 @@ TEST_CASE("nano_gpt: parameters are annotated") {
   nano_gpt::random_stream random{1};
   const nano_gpt::gpt<float> model{small_model(corpus), random, &memory};
   capture.end();
-  const memprof::live_block& largest = capture.profile().space("cpu").live_at_peak.largest_blocks.at(0);
+  const memprof::live_block largest = capture.profile().space("cpu").live_at_peak.largest_blocks.at(0);
   REQUIRE(largest.bytes == 4 * 16 * 64);
   REQUIRE((largest.name == "blocks.0.mlp.expand.weight" || largest.name == "blocks.0.mlp.contract.weight" ||
            largest.name == "blocks.1.mlp.expand.weight" || largest.name == "blocks.1.mlp.contract.weight"));

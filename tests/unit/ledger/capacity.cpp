@@ -131,7 +131,7 @@ TEST_CASE("capacity: a block that the asked one replaces held nothing") {
   told.allocate(0x100, 700);
   const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
   CHECK(full.free == 600);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"(no operation)", 400, 1}});
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 400, 1}});
 }
 
 TEST_CASE("capacity: categories and names count as they were known at that moment") {

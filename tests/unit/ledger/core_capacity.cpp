@@ -131,7 +131,7 @@ TEST_CASE("core capacity: what was freed, replaced or ended by the next program 
   const capacity_shortfall full = told.shortfall();
   CHECK(full.requested == 400);
   CHECK(full.free == 300);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"(no operation)", 700, 1}});
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 700, 1}});
 }
 
 TEST_CASE("core capacity: owners are summed up and sorted as those of a whole space, and so is the remedy") {
@@ -199,7 +199,7 @@ TEST_CASE("core capacity: what an ordinary event took out of the space still lie
   told.buffer_of("d", 0x4000, 500);
   const capacity_shortfall full = told.shortfall();
   CHECK(full.free == 400);
-  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"(no operation)", 500, 2}, {"c", 100, 1}});
+  CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 500, 2}, {"c", 100, 1}});
   CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 600, 3}});
 }
 

@@ -314,3 +314,32 @@ TEST_CASE("ledger: its memory does not grow with the number of events") {
   CHECK(events.space(0)->blocks().size() == live);
   CHECK(events.bytes() == after_a_million);
 }
+
+TEST_CASE("ledger: an allocation at a null address has failed, and a free of one does nothing") {
+  told_ledger told;
+  told.allocate(0, 100);
+  told.allocate_on_stream(0, 50, "default\x1f");
+  told.free(0);
+  told.allocate(0x100, 10);
+  const profile made = told.open_profile();
+  const space_profile& cpu = made.space("cpu");
+  CHECK(cpu.anomalies.null_allocations == event_tally{2, 150});
+  CHECK(cpu.anomalies.unmatched_frees.count == 0);
+  CHECK(cpu.allocation_count == 1);
+  CHECK(cpu.cumulative_peak == 10);
+  CHECK(made.exact);
+}
+
+TEST_CASE("ledger: live blocks that begin within another one are counted, with the bytes that they share") {
+  told_ledger told;
+  told.allocate(0x1000, 0x100);  // a slab
+  told.allocate(0x1010, 0x10);   // within it
+  told.allocate(0x10F0, 0x20);   // over its end
+  told.allocate(0x1100, 0x08);   // within that one
+  told.allocate(0x2000, 0x10);
+  told.allocate(0x2010, 0x10);  // touches
+  told.allocate(0x2008, 0);     // nothing
+  told.allocate(0x1020, 0x10);
+  told.free(0x1020);
+  CHECK(told.open_profile().space("cpu").anomalies.overlapping_blocks == event_tally{3, 0x10 + 0x10 + 0x08});
+}

@@ -23,7 +23,7 @@ TEST_CASE("scope stack: the innermost scope gives operation and category") {
   CHECK(stack.depth() == 2);
   CHECK(stack.operation() == 4);
   CHECK(stack.tag() == 6);
-  stack.pop([](std::uint8_t, const scope_usage&) {});
+  stack.close_innermost([](std::uint8_t, const scope_usage&) {});
   CHECK(stack.operation() == 3);
   CHECK(stack.innermost().name == 30);
 }
@@ -38,12 +38,12 @@ TEST_CASE("scope stack: a scope that ends hands its bytes and its peak to the on
   usage.back().deallocate(40);
   scope_usage ended{};
   const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
-  stack.pop(remember);
+  stack.close_innermost(remember);
   CHECK(ended.net() == 10);
   CHECK(ended.max_net == 50);
   usage.back().allocate(5);
   usage.back().deallocate(100);
-  stack.pop(remember);
+  stack.close_innermost(remember);
   CHECK(ended.net() == 15);      // 100 + (50 - 40) + 5 - 100
   CHECK(ended.max_net == 150);   // 100 + 50
   CHECK(ended.self_max == 105);  // 100 + 5
@@ -61,9 +61,9 @@ TEST_CASE("scope stack: a scope whose inner scopes only free has no peak from th
   usage.back().deallocate(30);
   scope_usage ended{};
   const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
-  stack.pop(remember);
+  stack.close_innermost(remember);
   usage.back().allocate(20);
-  stack.pop(remember);
+  stack.close_innermost(remember);
   CHECK(ended.net() == -10);
   CHECK(ended.max_net == 0);
   CHECK(ended.self_max == 20);

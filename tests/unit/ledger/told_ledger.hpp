@@ -1,11 +1,12 @@
 #pragma once
 
-#include <memprof/core/category.hpp>
-#include <memprof/core/core_range.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/label.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <array>
 #include <cstdint>
@@ -63,17 +64,19 @@ class told_ledger {
   void annotate(std::uint64_t address, std::string_view text, category kind, where at = {}) {
     tell({next_stamp(), address, 0, labels_.intern(text), event_kind::annotate, at.space, tag_of(kind)}, at.thread);
   }
-  void begin(std::string_view name, std::uint64_t depth = 1, where at = {}) {
-    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
+  /// By default the one begun before is around it: numbers count down the depth.
+  void begin(std::string_view name, std::uint32_t number = 1, where at = {}, std::int64_t outer = -1) {
+    const std::uint32_t around = outer < 0 ? number - 1 : static_cast<std::uint32_t>(outer);
+    tell({next_stamp(), scope_address(number, around), 0, labels_.intern(name), event_kind::scope_begin, 0, at.tag}, at.thread);
   }
-  void end(std::string_view name, std::uint64_t depth = 1, where at = {}) {
-    tell({next_stamp(), depth, 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
+  void end(std::string_view name, std::uint32_t number = 1, where at = {}, std::uint32_t thread = 0) {
+    tell({next_stamp(), scope_address(number, thread), 0, labels_.intern(name), event_kind::scope_end, 0, 0}, at.thread);
   }
   void snapshot(std::string_view name) { events.end_segment(labels_.intern(name), stamp_); }
   void tell(const event& told, std::uint32_t thread = 0) { events.apply(&told, &told + 1, thread); }
 
-  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), {}, false}); }
-  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), {}, true}); }
+  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, false}); }
+  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, true}); }
   [[nodiscard]] std::uint64_t next_stamp() { return stamp_ += 100; }
   [[nodiscard]] static std::uint16_t tag_of(category kind) { return static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1); }
 
@@ -85,6 +88,7 @@ class told_ledger {
   label_table labels_;
   std::array<label, ledger::max_spaces> spaces_{};
   std::size_t space_count_ = 0;
+  clock_readings clock_;
   std::uint64_t stamp_ = 0;
 };
 

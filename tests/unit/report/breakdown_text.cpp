@@ -1,9 +1,9 @@
 #include <memprof/report/breakdown_text.hpp>
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/import/tracker_log.hpp>
+#include <memprof/format/tracker_log.hpp>
 
-#include <unit/import/tracker_text.hpp>
+#include <unit/format/tracker_text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>

@@ -1,7 +1,7 @@
 #include <memprof/report/peak_picture.hpp>
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/import/memory_summary.hpp>
+#include <memprof/format/memory_summary.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>

@@ -1,3 +1,6 @@
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/report/text.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -174,7 +177,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
   profile.spaces[0].anomalies.untracked_allocations = {1, mib};
   CHECK(contains(explanation(profile),
                  "DRAM stands for the memory space cpu.\n"
-                 "WARNING: NOT EXACT, totals and peaks may be too small\n"
+                 "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n"
                  "  12 events were dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, "
                  "overflow::drain none)\n"
                  "  1 event was lost because a signal handler allocated or freed while another event was recorded\n"
@@ -183,7 +186,7 @@ TEST_CASE("text: a profile that is not exact is called so loudly, before its num
                  "Peak of cpu"));
   memprof::profile unexplained = training_step();
   unexplained.exact = false;
-  CHECK(contains(explanation(unexplained), "too small\n  the profile does not say why\n"));
+  CHECK(contains(explanation(unexplained), "too large\n  the profile does not say why\n"));
   CHECK(!contains(explanation(training_step()), "EXACT"));
 }
 
@@ -204,7 +207,7 @@ TEST_CASE("text: what was unusual is said in words, and only that") {
                  "  1 free in cpu that told another size than was allocated (2.00 MB): the allocated size counts\n"
                  "  7 frees in cpu by another thread than the one that allocated (1.00 MB): usual in pipelines\n"
                  "  1 annotation in cpu of an address that was not live\n"
-                 "  2 operations ended out of order\n"
+                 "  2 operations without a begin or an end\n"
                  "The profiler itself"));
 }
 
@@ -325,18 +328,18 @@ TEST_CASE("text: an allocation that the device had no memory for stands before t
 
 TEST_CASE("text: what could not be captured is a warning") {
   memprof::profile profile = training_step();
-  profile.not_captured = {"CUDA: there is no CUDA device"};
+  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(explanation(profile), "cpu.\nWARNING: NOT CAPTURED: CUDA: there is no CUDA device\nPeak of cpu: "));
   memprof::profile nothing;
-  nothing.not_captured = profile.not_captured;
+  nothing.facts = profile.facts;
   CHECK(contains(memprof::to_text(nothing), "WARNING: NOT CAPTURED: CUDA: there is no CUDA device\n"));
 }
 
 TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
   memprof::profile profile = training_step();
-  profile.pytorch_operations = {{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
-                                {"aten::relu", "", 1, 1'000, 0, -mib, mib}};
-  profile.approximations = {{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}};
+  profile.facts = {memprof::to_table<memprof::pytorch_operation>({{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0},
+                                                                  {"aten::relu", "", 1, 1'000, 0, -mib, mib}}),
+                   memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}})};
   CHECK(contains(explanation(profile),
                  "PyTorch operators:\n"
                  "      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n"

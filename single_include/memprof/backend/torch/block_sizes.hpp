@@ -41,7 +41,7 @@ class block_sizes {
 
  private:
   struct alignas(64) shard {
-    spin_lock lock;
+    futex_lock lock;
     std::unordered_map<const void*, std::size_t> sizes;
   };
 

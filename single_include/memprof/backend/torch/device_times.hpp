@@ -96,7 +96,7 @@ class device_times {
     device_event after;
   };
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::atomic<bool> is_on_{false};
   std::vector<call> waiting_;
   std::int64_t left_out_ = 0;

@@ -154,7 +154,7 @@ class operator_table {
            std::tie(of_left, left.cpu_time_ns, right.name, right.input_shapes);
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;

@@ -75,7 +75,7 @@ namespace detail {
 
 /// The optimizers whose state is awaited.
 struct awaited_optimizers {
-  spin_lock lock;
+  futex_lock lock;
   optimizer_annotation* first = nullptr;
 };
 inline constinit awaited_optimizers process_awaited_optimizers{};

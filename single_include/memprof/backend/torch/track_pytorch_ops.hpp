@@ -171,7 +171,7 @@ class operator_counter {
     });
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t guards_ = 0;
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };

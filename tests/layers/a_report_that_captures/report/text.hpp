@@ -1,3 +1,3 @@
-// expected: report/text.hpp:3: report/ reads profiles and events
+// expected: report/text.hpp:3: report/ reads traces and profiles
 #pragma once
-#include <memprof/capture/snapshot.hpp>
+#include <memprof/record/capture.hpp>

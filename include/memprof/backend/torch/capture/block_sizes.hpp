@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <array>
 #include <cstddef>
@@ -41,7 +41,7 @@ class block_sizes {
 
  private:
   struct alignas(64) shard {
-    spin_lock lock;
+    futex_lock lock;
     std::unordered_map<const void*, std::size_t> sizes;
   };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/core/stream_pool.hpp>
+#include <memprof/record/stream_and_pool.hpp>
 
 #include <array>
 #include <charconv>

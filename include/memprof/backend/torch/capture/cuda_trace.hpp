@@ -4,9 +4,9 @@
 #include <memprof/backend/torch/capture/operator_memory.hpp>
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/core/event_sink.hpp>
-#include <memprof/core/memory_space.hpp>
-#include <memprof/core/stream_pool.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/record/stream_and_pool.hpp>
 
 #include <array>
 #include <cstddef>

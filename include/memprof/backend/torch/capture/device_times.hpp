@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/operator_table.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/detail/futex_lock.hpp>
 
 #include <torch/csrc/profiler/stubs/base.h>
 
@@ -96,7 +96,7 @@ class device_times {
     device_event after;
   };
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::atomic<bool> is_on_{false};
   std::vector<call> waiting_;
   std::int64_t left_out_ = 0;

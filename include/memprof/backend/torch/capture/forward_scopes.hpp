@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -2,8 +2,9 @@
 
 #include <memprof/backend/torch/capture/set_allocator.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <c10/core/Allocator.h>
 
@@ -32,7 +33,6 @@ class forwarding_allocator final : public c10::Allocator {
   /// Starts to report. Throws `memprof::error` if libtorch keeps its own allocator.
   void begin() {
     install();
-    unreported_count.store(0, std::memory_order_relaxed);
     is_reporting.store(true, std::memory_order_relaxed);
   }
 
@@ -41,9 +41,6 @@ class forwarding_allocator final : public c10::Allocator {
     is_reporting.store(false, std::memory_order_relaxed);
     if (c10::GetAllocator(c10::kCPU) == this) is_in_place_ = !set_allocator(c10::kCPU, *upstream());
   }
-
-  /// Blocks since `begin` that could not be reported, because the upstream allocator broke its promise about deleters.
-  [[nodiscard]] std::uint64_t unreported_blocks() const noexcept { return unreported_count.load(std::memory_order_relaxed); }
 
   /// Whether a block is one of this allocator's.
   [[nodiscard]] static bool is_own(const c10::DataPtr& block) noexcept {
@@ -112,10 +109,12 @@ class forwarding_allocator final : public c10::Allocator {
     if (reports) Observer::check(bytes);
     c10::DataPtr block = allocate_upstream(bytes);
     if (block.get() == nullptr) return block;
-    if (!take_over(block)) {
-      unreported_count.fetch_add(1, std::memory_order_relaxed);
-    } else if (reports) {
+    const bool is_taken_over = take_over(block);
+    if (!reports) return block;
+    if (is_taken_over) {
       Observer::allocated(block.get(), bytes);
+    } else {  // the upstream allocator broke its promise about deleters
+      abi_1::process_registry.dropped_events.fetch_add(1, std::memory_order_relaxed);
     }
     return block;
   }
@@ -170,7 +169,6 @@ class forwarding_allocator final : public c10::Allocator {
   inline static constinit std::atomic<c10::DeleterFnPtr> upstream_deleter{nullptr};
   inline static constinit std::atomic<bool> upstream_has_contexts{false};
   inline static constinit std::atomic<bool> is_reporting{false};
-  inline static constinit std::atomic<std::uint64_t> unreported_count{0};
   inline static constinit thread_local std::uint64_t calls_of_this_thread = 0;
   bool is_in_place_ = false;  ///< used by control calls only
 };

@@ -12,11 +12,11 @@
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/tensor_annotation.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <torch/csrc/autograd/function_hook.h>
 #include <torch/csrc/autograd/variable.h>

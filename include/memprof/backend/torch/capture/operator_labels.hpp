@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
+#include <memprof/record/find_label.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -13,18 +13,11 @@
 
 namespace memprof::detail {
 
-/// The text of a label, which stays where it is. Under the registry's lock.
-[[nodiscard]] inline std::string_view text_of_known_label(label id) noexcept {
-  const registry& shared = abi_1::process_registry;
-  return shared.labels == nullptr ? std::string_view{} : shared.labels->text(id);
-}
-
-/// The same without the lock, which it takes.
+/// The text of a label, which stays where it is. Takes the registry's lock.
 [[nodiscard]] inline std::string_view text_of_label(label id) noexcept {
-  registry& shared = abi_1::process_registry;
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
-  const lock_guard lock{shared.lock};
-  return text_of_known_label(id);
+  const control_guard control;
+  const label_table* const labels = abi_1::process_registry.labels;
+  return labels == nullptr ? std::string_view{} : labels->text(id);
 }
 
 /// The label of an operator's name. The names of registered operators stay at one address, so that one comparison finds them.

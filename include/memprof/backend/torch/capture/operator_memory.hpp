@@ -4,7 +4,7 @@
 #include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/backend/torch/capture/shared_by_two_threads.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <atomic>
 #include <cstddef>

@@ -7,11 +7,12 @@
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/recorder.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/operation_events.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <ATen/record_function.h>
 
@@ -28,52 +29,37 @@
 /// the forward pass that made the node. If there was none, it has the node's own name.
 ///
 /// What names a part of the program (RECORD_USER_SCOPE, the profiler's `record_function`) may end on another thread than it began
-/// on, as with a future. Its scope is closed by the thread that opened it, when that begins or ends its next operator and has no
-/// scope open within.
+/// on, as with a future. Its scope is closed by the thread that opened it, when that begins or ends its next operator.
 
 namespace memprof::detail {
 
 /// Called before an operator that autograd does not record, on its thread; null: nobody asks for it.
 inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
 
-inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category told) noexcept {
+inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
   opened.capture = capture;
-  opened.name = name;
-  opened.depth = ++abi_1::this_thread.scope_depth;
-  record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                    {0, opened.depth, 0, name, event_kind::scope_begin, any_space, told.tag()});
+  begin_operation(opened.scope, abi_1::this_thread, name, category.tag());
 }
 
 inline void close_scope(const open_operator& opened) noexcept {
   if (opened.capture == 0) return;
-  abi_1::this_thread.scope_depth = opened.depth - 1;
-  abi_1::this_thread.innermost_scope = opened.outer_scope;
   // A scope that outlives its capture must not close one of the next.
-  if (abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != opened.capture) return;
-  record<no_pauses>(abi_1::process_registry, abi_1::this_thread,
-                    {0, opened.depth, 0, opened.name, event_kind::scope_end, any_space, 0});
-}
-
-/// Whether a scope of the program was closed with one around it, which had a shorter life.
-[[nodiscard]] inline bool is_closed_from_outside(const open_operator& opened) noexcept {
-  const thread_context& thread = abi_1::this_thread;
-  return opened.depth > thread.scope_depth || (opened.depth == thread.scope_depth && opened.name != thread.innermost_scope);
+  end_operation(opened.scope, active_session() == opened.capture);
 }
 
 /// Takes the innermost operator off a thread and closes its scope.
 inline void close_innermost(torch_thread& self) noexcept {
   if (self.graph_operator == self.open_count) decide_category(self);
   const open_operator& ended = self.open[--self.open_count];
-  if (ended.end == nullptr) return close_scope(ended);
-  if (!is_closed_from_outside(ended)) close_scope(ended);
-  ended.end->release();
+  close_scope(ended);
+  if (ended.end != nullptr) ended.end->release();
 }
 
-/// Closes what other threads have ended, unless the program has a scope open within.
+/// Closes what other threads have ended.
 inline void close_ended_elsewhere(torch_thread& self) noexcept {
   while (self.open_count != 0) {
     const open_operator& innermost = self.open[self.open_count - 1];
-    if (innermost.end == nullptr || !innermost.end->is_told() || innermost.depth < abi_1::this_thread.scope_depth) return;
+    if (innermost.end == nullptr || !innermost.end->is_told()) return;
     close_innermost(self);
   }
 }
@@ -124,7 +110,7 @@ class operator_scopes {
     // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
     if (function.isAsync()) return nullptr;
     // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
-    const std::uint32_t capture = abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+    const std::uint32_t capture = active_session();
     torch_thread* const thread = this_torch_thread();
     if (thread == nullptr) return nullptr;
     torch_thread& self = *thread;
@@ -140,7 +126,7 @@ class operator_scopes {
 
   [[nodiscard]] static open_operator& push(torch_thread& self, const at::RecordFunction& function) noexcept {
     open_operator& opened = self.open[self.open_count++];
-    opened = {&function, 0, 0, 0, abi_1::this_thread.innermost_scope, false, nullptr};
+    opened = {&function, 0, {}, false, nullptr};
     return opened;
   }
 
@@ -178,7 +164,7 @@ class operator_scopes {
     open_operator& opened = push(self, function);
     opened.end = &context->end();
     open_scope(opened, capture, name, {});
-    abi_1::this_thread.innermost_scope = name;
+    abi_1::this_thread.innermost_name = name;
     return context;
   }
 

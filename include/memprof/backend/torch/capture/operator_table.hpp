@@ -1,11 +1,11 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
+#include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/saturating.hpp>
-#include <memprof/detail/spin_lock.hpp>
-#include <memprof/profile/profile.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -124,22 +124,21 @@ class operator_table {
     untimed_ += calls;
   }
 
-  /// Adds the rows to a profile, those first that allocated most. Under the registry's lock.
-  void describe(profile& result) {
+  /// The rows, those first that allocated most. Takes the registry's lock.
+  [[nodiscard]] std::vector<pytorch_operation> rows() {
     const lock_guard lock{lock_};
-    const registry& shared = abi_1::process_registry;
+    std::vector<pytorch_operation> result;
     for (const auto& [key, row] : rows_) {
-      const std::string_view name = shared.labels == nullptr ? std::string_view{} : shared.labels->text(key.name);
-      result.pytorch_operations.push_back({std::string{name}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
-                                           row.device_time_ns, row.memory.cpu, row.memory.device});
+      result.push_back({std::string{text_of_label(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+                        row.device_time_ns, row.memory.cpu, row.memory.device});
     }
-    std::sort(result.pytorch_operations.begin(), result.pytorch_operations.end(), allocated_more);
+    std::sort(result.begin(), result.end(), allocated_more);
     if (further_.count != 0) {
-      result.pytorch_operations.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "",
-                                           further_.count, further_.cpu_time_ns, further_.device_time_ns, further_.memory.cpu,
-                                           further_.memory.device});
+      result.push_back({"(beyond the first " + std::to_string(max_rows) + " operators and shapes)", "", further_.count,
+                        further_.cpu_time_ns, further_.device_time_ns, further_.memory.cpu, further_.memory.device});
     }
-    if (untimed_ != 0) result.pytorch_operations.push_back({"(calls above without a device time)", "", untimed_, 0, 0, 0, 0});
+    if (untimed_ != 0) result.push_back({"(calls above without a device time)", "", untimed_, 0, 0, 0, 0});
+    return result;
   }
 
  private:
@@ -158,7 +157,7 @@ class operator_table {
            std::tie(of_left, left.cpu_time_ns, right.name, right.input_shapes);
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t capture_ = 0;
   std::unordered_map<operator_key, totals, operator_key_hash> rows_;
   totals further_;

@@ -10,10 +10,10 @@
 #include <memprof/backend/torch/capture/tensor_annotation.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <c10/util/StringUtil.h>
 #include <torch/optim/adagrad.h>
@@ -78,7 +78,7 @@ namespace detail {
 
 /// The optimizers whose state is awaited.
 struct awaited_optimizers {
-  spin_lock lock;
+  futex_lock lock;
   optimizer_annotation* first = nullptr;
 };
 inline constinit awaited_optimizers process_awaited_optimizers{};

@@ -9,12 +9,12 @@
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/requires_grad.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/requires_grad.hpp>
 
 #include <ATen/SparseTensorImpl.h>
 #include <c10/core/Layout.h>

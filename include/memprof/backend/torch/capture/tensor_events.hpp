@@ -3,9 +3,9 @@
 #include <memprof/backend/torch/capture/operator_memory.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/category.hpp>
-#include <memprof/core/event_sink.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <ATen/SequenceNumber.h>
 

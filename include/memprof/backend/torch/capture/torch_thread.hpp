@@ -1,7 +1,8 @@
 #pragma once
 
-#include <memprof/core/label.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/open_operation.hpp>
+#include <memprof/detail/futex_lock.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -16,9 +17,7 @@ class shared_end;
 struct open_operator {
   const void* function;    ///< its `at::RecordFunction`
   std::uint32_t capture;   ///< in which its scope was recorded; 0: it has none
-  label name;              ///< of the scope
-  std::uint32_t depth;     ///< of the scope
-  label outer_scope;       ///< what was the innermost scope of the program before it
+  open_operation scope;
   bool is_engine_wrapper;  ///< what the autograd engine opens around each node
   shared_end* end;         ///< null: it ends on this thread
 };
@@ -60,7 +59,7 @@ struct torch_thread {
 /// Objects of threads that have ended, for the next ones. They are on the heap because a module that is loaded at run time takes
 /// thread-local storage from a scarce reserve, and they are some KiB.
 struct parked_torch_threads {
-  spin_lock lock;
+  futex_lock lock;
   torch_thread* first = nullptr;
 
   /// All zero; null if the system has no memory.

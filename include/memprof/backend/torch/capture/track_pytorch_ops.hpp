@@ -11,11 +11,11 @@
 #include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/capture/session.hpp>
-#include <memprof/core/clock.hpp>
-#include <memprof/core/event.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/session.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
@@ -170,14 +170,14 @@ class operator_counter {
     const control_guard control;
     if (shared.drain == nullptr) return;
     shared.drain(shared);
-    const space_ledger* const cpu = state_of(shared)->events.space(cpu_space);
+    const space_ledger* const cpu = state_of(shared)->fold.events().space(cpu_space);
     if (cpu == nullptr) return;
     cpu->blocks().for_each([](const block& live) {
       process_block_sizes().insert_if_new(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
     });
   }
 
-  spin_lock lock_;
+  futex_lock lock_;
   std::uint32_t guards_ = 0;
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };

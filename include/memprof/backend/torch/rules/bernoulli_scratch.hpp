@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/Tensor.h>

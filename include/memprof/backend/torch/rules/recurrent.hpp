@@ -2,7 +2,7 @@
 
 #include <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <ATen/Version.h>
 #include <c10/core/GradMode.h>

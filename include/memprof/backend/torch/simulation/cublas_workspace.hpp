@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_block.hpp>
-#include <memprof/core/device_description.hpp>
+#include <memprof/trace/device_description.hpp>
 
 #include <c10/core/Device.h>
 #include <torch/csrc/autograd/graph_task.h>

@@ -3,8 +3,8 @@
 #include <memprof/backend/torch/capture/forwarding_allocator.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/zero_pages.hpp>
-#include <memprof/core/event_sink.hpp>
-#include <memprof/core/memory_space.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/memory_space.hpp>
 
 #include <ATen/Parallel.h>
 #include <c10/core/Allocator.h>

@@ -2,9 +2,9 @@
 
 #include <memprof/backend/torch/simulation/exact_shape_functions.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/core/registry.hpp>
-#include <memprof/profile/profile.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
 
 #include <ATen/core/dispatch/Dispatcher.h>
 

@@ -2,7 +2,7 @@
 
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
-#include <memprof/core/recorder.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <c10/core/Device.h>
 

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/capture/track_operation.hpp>
-#include <memprof/core/label.hpp>
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
-#include <memprof/profile/profile.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
 
 #include <cstdint>
 #include <map>
@@ -42,30 +43,31 @@ class unknown_reads {
     ++counts_[reader];
   }
 
-  /// Appends a row for each reader; `text_of(label)` gives its name.
-  template <class TextOf>
-  void append_rows(std::vector<approximated_operation>& rows, TextOf text_of) const {
+  /// A row for each reader. Takes the registry's lock.
+  [[nodiscard]] std::vector<unknown_read> rows() const {
     const lock_guard guard{lock_};
+    std::vector<unknown_read> result;
     for (const auto& [reader, count] : counts_) {
       const auto& [operation, scope] = reader;
-      std::string cause = "read a value that the simulation does not know; got what zeros give";
-      if (scope != 0) cause.append(" (in ").append(text_of(scope)).append(")");
-      rows.push_back({std::string{operation == 0 ? "a read" : text_of(operation)}, std::move(cause), count, 0});
+      result.push_back({text_of(operation), text_of(scope), count});
     }
+    return result;
   }
 
  private:
+  [[nodiscard]] static std::string text_of(label name) { return name == 0 ? std::string{} : std::string{text_of_label(name)}; }
+
   /// That of libtorch which the program called; 0 if there is none.
   [[nodiscard]] static label outermost_operator() noexcept {
     const torch_thread* const self = this_torch_thread();
     if (self == nullptr) return 0;
     std::uint32_t first = self->open_count;
     while (first != 0 && self->open[first - 1].end == nullptr) --first;  // what has an end of its own is the program's
-    while (first != self->open_count && self->open[first].name == 0) ++first;
-    return first == self->open_count ? 0 : self->open[first].name;
+    while (first != self->open_count && self->open[first].scope.name == 0) ++first;
+    return first == self->open_count ? 0 : self->open[first].scope.name;
   }
 
-  mutable spin_lock lock_;
+  mutable futex_lock lock_;
   std::map<std::pair<label, label>, std::int64_t> counts_;
 };
 

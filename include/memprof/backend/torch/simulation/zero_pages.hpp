@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/core/recorder.hpp>
-#include <memprof/detail/spin_lock.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/detail/futex_lock.hpp>
 
 #include <array>
 #include <bit>
@@ -107,7 +107,7 @@ class zero_pages {
   }
 
  private:
-  spin_lock lock_;
+  futex_lock lock_;
   char* next_ = nullptr;
   char* end_ = nullptr;
   std::array<std::vector<void*>, page_classes::count> free_;

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <csignal>
+
+namespace memprof::detail {
+
+/// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
+/// thread itself raises are let through.
+class [[nodiscard]] signal_guard {
+ public:
+  signal_guard() noexcept {
+    sigset_t held;
+    ::sigfillset(&held);
+    constexpr int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+    for (const int fault : faults) ::sigdelset(&held, fault);
+    ::pthread_sigmask(SIG_BLOCK, &held, &before_);
+  }
+  signal_guard(const signal_guard&) = delete;
+  signal_guard& operator=(const signal_guard&) = delete;
+  ~signal_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace memprof::detail

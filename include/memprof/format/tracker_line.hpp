@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memprof/format/log_line.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// @file
+/// One line of a tracker's log: which of the lines of a memory summary it is.
+
+namespace memprof::detail {
+
+enum class tracker_line_kind {
+  text,          ///< none of the others
+  header,        ///< === Memory Usage Summary ===
+  segment,       ///< --- NAME ---
+  usage,         ///< DRAM: Segment Peak 1.00 MB, Allocations 2.00 MB, Deallocations 1.50 MB, Segment Change +0.50 MB
+  cumulative,    ///< DRAM: Cumulative Peak 1.00 MB, Cumulative Current 0.50 MB
+  totals_title,  ///< === Final Totals ===
+  totals,        ///< Overall DRAM Peak: 1.00 MB, Final DRAM Usage: 0.50 MB
+  l1,            ///< L1: Peak CB 0.29 MB, ...
+  parameters,    ///< Number of parameters: 1134596096, or Total parameters: 1,134,596,096
+  overwritten,   ///< WARNING: Trace 'NAME' already exists, overwriting
+};
+
+inline constexpr std::string_view summary_header = "=== Memory Usage Summary ===";
+
+/// A line without what launchers and loggers put before it.
+struct tracker_line {
+  tracker_line_kind kind = tracker_line_kind::text;
+  std::string_view prefix;   ///< what stands before `content`
+  std::string_view content;  ///< from the words that tell the kind on; for a segment only its name
+};
+
+struct tracker_anchor {
+  std::string_view words;
+  tracker_line_kind kind;
+};
+
+/// In the order in which they are looked for: the words may stand behind any prefix.
+inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
+    {summary_header, tracker_line_kind::header},
+    {"DRAM: Segment Peak", tracker_line_kind::usage},
+    {"DRAM: Cumulative Peak", tracker_line_kind::cumulative},
+    {"Overall DRAM Peak:", tracker_line_kind::totals},
+    {"L1: Peak CB", tracker_line_kind::l1},
+    {"=== Final Totals ===", tracker_line_kind::totals_title},
+    {"Number of parameters:", tracker_line_kind::parameters},
+    {"Total parameters:", tracker_line_kind::parameters},
+    {"WARNING: Trace '", tracker_line_kind::overwritten},
+    {"WARNING: Snapshot '", tracker_line_kind::overwritten},
+}};
+
+[[nodiscard]] inline tracker_line classify(std::string_view text) {
+  for (const tracker_anchor& anchor : tracker_anchors) {
+    const std::size_t begin = text.find(anchor.words);
+    if (begin == std::string_view::npos) continue;
+    if (anchor.kind == tracker_line_kind::overwritten && text.find("already exists", begin) == std::string_view::npos) continue;
+    return {anchor.kind, text.substr(0, begin), trimmed(text.substr(begin))};
+  }
+  constexpr std::string_view opening = "--- ";
+  constexpr std::string_view closing = " ---";
+  const std::string_view line = trimmed(text);
+  const std::size_t begin = line.find(opening);
+  if (begin != std::string_view::npos && line.size() >= begin + opening.size() + closing.size() && line.ends_with(closing)) {
+    const std::string_view inner = line.substr(begin + opening.size());
+    const std::string_view name = trimmed(inner.substr(0, inner.size() - closing.size()));
+    if (!name.empty()) return {tracker_line_kind::segment, line.substr(0, begin), name};
+  }
+  return {tracker_line_kind::text, text.substr(0, 0), line};
+}
+
+/// Reads the fields `labels` in that order into `values`. Returns the label of the first one without a number; empty if all are
+/// there.
+template <std::size_t Count>
+[[nodiscard]] std::string_view read_megabytes(std::string_view content, const std::array<std::string_view, Count>& labels,
+                                              const std::array<std::int64_t*, Count>& values) {
+  std::size_t position = 0;
+  for (std::size_t index = 0; index < Count; ++index) {
+    const std::size_t found = content.find(labels[index], position);
+    if (found == std::string_view::npos) return labels[index];
+    position = found + labels[index].size();
+    const std::optional<std::int64_t> bytes = megabytes_at(content.substr(position));
+    if (!bytes) return labels[index];
+    *values[index] = *bytes;
+  }
+  return {};
+}
+
+}  // namespace memprof::detail

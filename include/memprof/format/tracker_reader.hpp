@@ -1,0 +1,243 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/format/log_line.hpp>
+#include <memprof/format/memory_summary.hpp>
+#include <memprof/format/tracker_line.hpp>
+#include <memprof/format/tracker_totals.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// Reads the lines of a log one by one; see `parse_tracker_log`. Each rank's lines are followed apart from the others'.
+class tracker_reader {
+ public:
+  explicit tracker_reader(std::string_view source) : source_{source} {}
+
+  /// The next line, without control characters.
+  void read(std::string_view text, std::size_t number) {
+    is_empty_ = false;
+    const tracker_line line = classify(text);
+    rank_state& rank = state_of(line, text);
+    switch (line.kind) {
+      case tracker_line_kind::text:
+        if (!line.content.empty() && !line.content.starts_with('#')) rank.last_text = line.content;
+        return;
+      case tracker_line_kind::parameters: return read_parameters(rank, line.content);
+      case tracker_line_kind::header: return begin_summary(rank, number);
+      case tracker_line_kind::segment: return begin_segment(rank, line.content, number);
+      case tracker_line_kind::usage: return read_usage(rank, line.content, number);
+      case tracker_line_kind::cumulative: return read_cumulative(rank, line.content, number);
+      case tracker_line_kind::totals: return read_totals(rank, line.content, number);
+      case tracker_line_kind::overwritten:
+        rank.overwritten = "line " + std::to_string(number) + " warns: " + std::string{line.content};
+        return;
+      case tracker_line_kind::totals_title:
+      case tracker_line_kind::l1: rank.last_text.clear(); return;
+    }
+  }
+
+  /// The summaries. Raises an error if there are none.
+  [[nodiscard]] std::vector<memory_summary> finish() && {
+    for (auto& [name, rank] : ranks_) end_summary(rank);
+    if (done_.empty()) raise("cannot read a memory summary from '" + source_ + "': " + reason());
+    std::sort(done_.begin(), done_.end(), [](const auto& left, const auto& right) { return left.line < right.line; });
+    return std::move(done_);
+  }
+
+ private:
+  /// What is known of one rank's lines so far.
+  struct rank_state {
+    std::string rank;
+    std::string last_text;
+    std::string overwritten;
+    std::optional<std::int64_t> parameters;
+    bool parameters_are_old = false;  ///< an earlier summary had them already
+    std::optional<memory_summary> summary;
+    segment_usage segment;         ///< the one that is being read
+    std::size_t segment_line = 0;  ///< of its "--- NAME ---"; 0 if none is being read
+    bool has_usage = false;
+  };
+
+  /// The state of the rank that wrote the line. A line without a label goes on where the last summary began: some loggers label
+  /// only the first line of a message.
+  rank_state& state_of(const tracker_line& line, std::string_view text) {
+    constexpr std::size_t longest_prefix = 100;
+    const std::string_view prefix = line.kind == tracker_line_kind::text ? text.substr(0, longest_prefix) : line.prefix;
+    std::string_view name = bracketed_rank(prefix);
+    if (name.empty() && line.kind != tracker_line_kind::text) name = spelled_rank(prefix);
+    if (name.empty()) {
+      const std::string_view label = labelled_rank(prefix);
+      if (line.kind == tracker_line_kind::header && !label.empty()) lines_are_labelled_ = true;
+      if (lines_are_labelled_) name = label;
+    }
+    auto found = ranks_.find(name);
+    if (name.empty() && latest_ != nullptr && (found == ranks_.end() || !found->second.summary)) return *latest_;
+    if (found == ranks_.end()) {
+      found = ranks_.emplace(name, rank_state{}).first;
+      found->second.rank = name;
+    }
+    return found->second;
+  }
+
+  void read_parameters(rank_state& rank, std::string_view content) {
+    const std::optional<std::int64_t> count = count_at(content.substr(content.find(':') + 1));
+    if (!count) return;
+    rank.parameters = count;
+    rank.parameters_are_old = false;
+    parameters_ = count;
+  }
+
+  void begin_summary(rank_state& rank, std::size_t number) {
+    end_summary(rank);
+    open_summary(rank, number);
+    // Every rank writes its summary, but perhaps only one tells the number of parameters.
+    latest_ = &rank;
+  }
+
+  void open_summary(rank_state& rank, std::size_t number) {
+    memory_summary& summary = rank.summary.emplace();
+    summary.source = source_;
+    summary.line = number;
+    summary.section = std::exchange(rank.last_text, {});
+    summary.rank = rank.rank;
+    summary.parameters = rank.parameters ? rank.parameters : parameters_;
+    summary.resolution = tracker_resolution;
+    if (std::exchange(rank.parameters_are_old, true) && summary.parameters) {
+      summary.remarks.emplace_back("the number of parameters is the one that the log tells before an earlier summary");
+    }
+    if (!rank.overwritten.empty()) {
+      summary.remarks.push_back(std::exchange(rank.overwritten, {}) +
+                                ": an earlier segment of that name is lost, so totals may be too small");
+    }
+  }
+
+  void begin_segment(rank_state& rank, std::string_view name, std::size_t number) {
+    end_segment(rank);
+    rank.segment = {};
+    rank.segment.segment = name;
+    rank.segment_line = number;
+    rank.has_usage = false;
+  }
+
+  void read_usage(rank_state& rank, std::string_view content, std::size_t number) {
+    if (rank.segment_line == 0 || rank.has_usage) {
+      return note(rank, number, std::string{content.substr(0, content.find(','))}, "has no line \"--- NAME ---\" before it");
+    }
+    segment_usage& segment = rank.segment;
+    const std::string_view missing =
+        read_megabytes<4>(content, {"Segment Peak", "Allocations", "Deallocations", "Segment Change"},
+                          {&segment.segment_peak, &segment.allocations, &segment.deallocations, &segment.segment_change});
+    if (!missing.empty())
+      return drop_segment(rank, "line " + std::to_string(number) + " has no number of MB after \"" + std::string{missing} + '"');
+    rank.has_usage = true;
+    if (!rank.summary) {
+      open_summary(rank, rank.segment_line);
+      rank.summary->remarks.push_back("the line \"" + std::string{summary_header} +
+                                      "\" is missing: the summary may lack its first segments");
+    }
+  }
+
+  void read_cumulative(rank_state& rank, std::string_view content, std::size_t number) {
+    if (rank.segment_line == 0 || !rank.has_usage || !rank.summary) return;
+    segment_usage& segment = rank.segment;
+    const std::string_view missing = read_megabytes<2>(content, {"Cumulative Peak", "Cumulative Current"},
+                                                       {&segment.cumulative_peak, &segment.cumulative_current});
+    if (!missing.empty()) {
+      rank.summary->remarks.push_back("line " + std::to_string(number) + " has no number of MB after \"" + std::string{missing} +
+                                      '"');
+      return;  // end_segment computes them
+    }
+    rank.summary->segments.push_back(std::move(segment));
+    rank.segment_line = 0;
+  }
+
+  void read_totals(rank_state& rank, std::string_view content, std::size_t number) {
+    end_segment(rank);
+    std::int64_t peak = 0;
+    std::int64_t current = 0;
+    const bool has_peak = read_megabytes<1>(content, {"Overall DRAM Peak"}, {&peak}).empty();
+    const bool has_current = read_megabytes<1>(content, {"Final DRAM Usage"}, {&current}).empty();
+    const std::string shown{content.substr(0, content.find(','))};
+    if (!rank.summary) return note(rank, number, shown, "has no summary before it");
+    if (!has_peak) return note(rank, number, shown, "has no number of MB");
+    state_totals(*rank.summary, peak, has_current ? std::optional{current} : std::nullopt);
+    done_.push_back(*std::exchange(rank.summary, std::nullopt));
+    rank.last_text.clear();
+  }
+
+  /// The end of a summary without totals.
+  void end_summary(rank_state& rank) {
+    end_segment(rank);
+    if (!rank.summary) return;
+    memory_summary summary = *std::exchange(rank.summary, std::nullopt);
+    if (summary.segments.empty()) {
+      suspect(summary.line, summary_header, "no segment (\"--- NAME ---\" and \"DRAM: Segment Peak ... MB, ...\") follows it");
+      return;
+    }
+    compute_totals(summary);
+    done_.push_back(std::move(summary));
+  }
+
+  /// Keeps the segment that is being read if its numbers came, though not all of them.
+  void end_segment(rank_state& rank) {
+    if (rank.segment_line == 0) return;
+    if (!rank.has_usage || !rank.summary) {
+      return drop_segment(rank, "no line \"DRAM: Segment Peak ... MB, Allocations ...\" follows it");
+    }
+    compute_cumulative(*rank.summary, rank.segment);
+    rank.summary->remarks.push_back("segment " + rank.segment.segment + " in line " + std::to_string(rank.segment_line) +
+                                    " lacks its cumulative values: computed from the segments before it");
+    rank.summary->segments.push_back(std::move(rank.segment));
+    rank.segment_line = 0;
+  }
+
+  void drop_segment(rank_state& rank, const std::string& missing) {
+    note(rank, rank.segment_line, "--- " + rank.segment.segment + " ---", missing);
+    rank.segment_line = 0;
+  }
+
+  /// A line that cannot be used: part of the open summary, or else perhaps a reason why there is none.
+  void note(rank_state& rank, std::size_t number, const std::string& line, const std::string& missing) {
+    suspect(number, line, missing);
+    if (rank.summary) {
+      rank.summary->remarks.push_back("line " + std::to_string(number) + ", \"" + line + "\", is left out: " + missing);
+    }
+  }
+
+  void suspect(std::size_t number, std::string_view line, std::string_view missing) {
+    if (suspect_line_ != 0 && suspect_line_ <= number) return;
+    suspect_line_ = number;
+    constexpr std::size_t longest = 80;
+    suspect_ = "line " + std::to_string(number) + ", \"" + std::string{line.substr(0, longest)} +
+               "\", looks like part of one, but " + std::string{missing};
+  }
+
+  [[nodiscard]] std::string reason() const {
+    if (suspect_line_ != 0) return suspect_;
+    if (is_empty_) return "it is empty";
+    return "no line looks like part of one: there is neither \"" + std::string{summary_header} + "\" nor \"--- NAME ---\"";
+  }
+
+  std::string source_;
+  std::map<std::string, rank_state, std::less<>> ranks_;
+  rank_state* latest_ = nullptr;  ///< whose summary began last; elements of a map stay where they are
+  std::optional<std::int64_t> parameters_;
+  bool lines_are_labelled_ = false;
+  bool is_empty_ = true;
+  std::vector<memory_summary> done_;
+  std::size_t suspect_line_ = 0;
+  std::string suspect_;
+};
+
+}  // namespace memprof::detail

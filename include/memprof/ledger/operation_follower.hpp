@@ -1,0 +1,112 @@
+#pragma once
+
+#include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/category_tag.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// The thread whose events a ring holds, and its open operations.
+struct followed_thread {
+  explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
+
+  std::uint32_t thread;                 ///< its number; before its first `thread_begin` that of its ring
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but deeper than `scope_stack::max_depth`
+  scope_stack scopes;
+};
+
+/// The rules by which events open and close operations, whoever folds them.
+///
+/// Operations have numbers, because they may end after the one around them, and on another thread than they began on, as those of
+/// coroutines do. `finish(operation, space, usage)` is called for each space that a thread had touched when one of its operations
+/// closes.
+class operation_follower {
+ public:
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  /// Operations whose begin or end is missing.
+  [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
+  /// Operations that began where so many were open already that they are not followed.
+  [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
+
+  /// Applies a `scope_begin`. False if it must be rejected: it has no number, or the system no memory.
+  template <class Finish>
+  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, Finish&& finish) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.address);
+    const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
+    if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) return false;
+      close_lost(on, outer, finish);
+    }
+    if (on.scopes.depth() >= scope_stack::max_depth) {
+      ++on.unfollowed_scopes;
+      ++too_deep_;
+      return true;
+    }
+    const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
+    const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
+    operations_.count_invocation(operation);
+    return on.scopes.push({operation, begun.label, number, tag});
+  }
+
+  /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
+  template <class Finish, class ThreadOf>
+  [[gnu::always_inline]] void end(followed_thread& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
+    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label) [[likely]]
+      return close_innermost(on, finish);
+    const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
+    followed_thread* const owner = thread == 0 ? &on : thread_of(thread);
+    if (owner == nullptr) return;  // the thread has gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
+      close(*owner, index, finish);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
+      ++unbalanced_;
+    }
+  }
+
+  /// Applies a `thread_begin`: what was open on the ring's last thread has gone with it.
+  template <class Finish>
+  void begin_thread(followed_thread& on, std::uint64_t number, std::uint32_t greatest, Finish&& finish) noexcept {
+    while (!on.scopes.empty()) close_innermost(on, finish);
+    on.unfollowed_scopes = 0;
+    on.thread = number < greatest ? static_cast<std::uint32_t>(number) : greatest;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
+
+ private:
+  /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
+  template <class Finish>
+  [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
+    const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
+    for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
+  }
+
+  template <class Finish>
+  [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
+    const std::uint32_t operation = on.scopes.operation();
+    operations_.count_finished(operation);
+    on.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+  }
+
+  template <class Finish>
+  [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
+    const std::uint32_t operation = on.scopes[index].operation;
+    operations_.count_finished(operation);
+    on.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+  }
+
+  operation_tree operations_;
+  std::uint64_t unbalanced_ = 0;
+  std::uint64_t too_deep_ = 0;
+};
+
+}  // namespace memprof

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
+///
+/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
+/// for no operation.
+inline void append_operation(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '/';
+  if (name.empty()) path += "\\-";
+  for (const char character : name) {
+    if (character == '/' || character == '\\') path += '\\';
+    path += character;
+  }
+}
+
+}  // namespace memprof

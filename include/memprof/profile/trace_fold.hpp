@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
+///
+/// A capture feeds one while it records, and a trace that is read, from memory or a file, feeds another in the same way: both give
+/// the same profile. Not synchronised.
+class trace_fold {
+ public:
+  trace_fold() noexcept = default;
+  /// Takes names from `names`, which must outlive it, in place of the trace's own records of them.
+  explicit trace_fold(const label_table& names) noexcept : borrowed_names_(&names) {}
+  trace_fold(const trace_fold&) = delete;
+  trace_fold& operator=(const trace_fold&) = delete;
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) {
+    const std::string encoded = detail::encode_info(info);
+    info_.clear();
+    if (info_.resize(encoded.size())) std::memcpy(info_.data(), encoded.data(), encoded.size());
+    if (!events_) begin(info);
+  }
+  void name(label id, std::string_view text) noexcept {
+    // Ids are 1, 2, 3, ...: a name that comes again, as where a trace goes on after a gap, is known.
+    if (borrowed_names_ == nullptr && id == own_names_.size() + 1) own_names_.append(text);
+  }
+  void space(const space_definition& space) noexcept {
+    space_names_[space.id] = space.name;
+    if (!events_) begin({});
+    if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+  }
+  void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    if (!events_) begin({});
+    events_->apply(first, last, ring);
+  }
+
+  // --- what a profile asks ------------------------------------------------------------------------------------------
+
+  [[nodiscard]] capture_info info() const {
+    capture_info decoded;
+    (void)detail::decode_info({info_.data(), info_.size()}, decoded);
+    return decoded;
+  }
+  [[nodiscard]] name_view names() const noexcept { return borrowed_names_ != nullptr ? *borrowed_names_ : name_view{own_names_}; }
+  /// By id of the space.
+  [[nodiscard]] const label* space_names() const noexcept { return space_names_; }
+  [[nodiscard]] const std::vector<fact_table>& facts() const noexcept { return facts_; }
+  [[nodiscard]] ledger& events() noexcept {
+    if (!events_) begin({});
+    return *events_;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
+  }
+
+ private:
+  void begin(const capture_info& info) noexcept {
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+  }
+
+  const label_table* borrowed_names_ = nullptr;
+  label_table own_names_;
+  detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
+  label space_names_[any_space + 1] = {};
+  std::vector<fact_table> facts_;
+  std::optional<ledger> events_;
+};
+static_assert(trace_visitor<trace_fold>);
+
+}  // namespace memprof

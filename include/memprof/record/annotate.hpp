@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/trace/annotation.hpp>
+
+#if MEMPROF_ENABLED
+#include <memprof/record/event_sink.hpp>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// Says what the live block at `pointer` is, in whatever memory space it lives. A category replaces the block's.
+///
+/// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
+/// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
+inline void annotate(const void* pointer, const annotation& description) noexcept { event_sink{}.annotate(pointer, description); }
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate(const void*, const annotation&) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

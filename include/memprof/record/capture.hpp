@@ -1,0 +1,212 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/trace/run_mode.hpp>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/record/session.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <tuple>
+#include <utility>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Attaches backends one after the other; those that are attached are detached again if a later one throws.
+template <class... Backends>
+class attached_backends {
+ public:
+  explicit attached_backends(const capture_options& options) {
+    std::apply([&](auto&... source) { (this->attach(source, options), ...); }, sources_);
+  }
+  attached_backends(const attached_backends&) = delete;
+  attached_backends& operator=(const attached_backends&) = delete;
+
+  /// As a capture keeps them.
+  [[nodiscard]] static const backend_calls& calls() noexcept {
+    static constexpr backend_calls calls{detach, report_facts, destroy};
+    return calls;
+  }
+
+ private:
+  struct undo {
+    void* source;
+    void (*detach)(void*, event_sink&);
+  };
+
+  template <class Source>
+  void attach(Source& source, const capture_options& options) {
+#if defined(__cpp_exceptions)
+    try {
+      source.attach(writer_, options);
+    } catch (...) {
+      while (attached_ > 0) {
+        const undo& last = undo_[--attached_];
+        last.detach(last.source, writer_);
+      }
+      throw;
+    }
+#else
+    source.attach(writer_, options);
+#endif
+    undo_[attached_++] = {&source, [](void* attached, event_sink& writer) { static_cast<Source*>(attached)->detach(writer); }};
+  }
+
+  static void detach(void* self) noexcept {
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.detach(kept.writer_), ...); }, kept.sources_);
+  }
+
+  static void report_facts(void* self) {
+    auto& kept = *static_cast<attached_backends*>(self);
+    std::apply([&](auto&... source) { (source.report_facts(kept.writer_), ...); }, kept.sources_);
+  }
+
+  static void destroy(void* self) noexcept { delete static_cast<attached_backends*>(self); }
+
+  event_sink writer_;
+  std::tuple<Backends...> sources_;
+  undo undo_[sizeof...(Backends) + 1];
+  std::size_t attached_ = 0;
+};
+
+/// Whether a source says that what it reports was simulated.
+template <class Backend>
+[[nodiscard]] constexpr bool simulates() noexcept {
+  if constexpr (requires { Backend::mode; }) {
+    return Backend::mode == run_mode::no_dispatch;
+  } else {
+    return false;
+  }
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
+/// equal names are kept as segments of their own.
+///
+/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
+/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
+inline void snapshot(std::string_view name) noexcept {
+  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
+}
+
+/// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
+/// stderr if none is active.
+inline void end_capture(std::string_view name = end_segment_name) {
+  if (detail::end_session(detail::active_session(), name)) return;
+  std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
+}
+
+/// Forgets the last capture and its profile, ending it first if it is active.
+inline void clear() { detail::clear_session(); }
+
+/// The profile of the active capture up to now, or of the last one; an empty profile if there is none.
+///
+/// Costs a pass over live blocks, operations and segments, during which threads whose rings are full wait. Its memory is hidden from
+/// the hooks, and so is the freeing of it. A template only so
+/// that units that read no profile do not compile what builds one; call it without arguments.
+template <class State = detail::capture_state>
+[[nodiscard]] profile current_profile() {
+  memprof::profile result;
+  (void)detail::read_session<State>(0, result);
+  return result;
+}
+
+/// Owns a capture: it ends at the end of the scope, and its profile stays readable after that.
+class [[nodiscard]] capture_guard {
+ public:
+  explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
+  capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
+  capture_guard& operator=(capture_guard&&) = delete;
+  ~capture_guard() { detail::end_session(number_, end_segment_name); }
+
+  /// As the free function, for this guard's capture.
+  void snapshot(std::string_view name) noexcept {
+    if (number_ == 0 || !detail::record_segment_end(number_, name)) detail::warn_of_late_snapshot(name);
+  }
+
+  /// Ends the capture with a last segment. Does nothing if it has ended already.
+  void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
+
+  /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
+  /// template for the reason that `current_profile` is one.
+  template <class State = detail::capture_state>
+  [[nodiscard]] memprof::profile profile() const {
+    memprof::profile result;
+    if (number_ == 0 || !detail::read_session<State>(number_, result)) {
+      detail::raise(
+          "capture_guard::profile: this guard's capture is gone (released, cleared, or followed by another); read the "
+          "profile before that, or use current_profile()");
+    }
+    return result;
+  }
+
+  /// Lets go without ending: `end_capture` or the end of the process will.
+  void release() noexcept { number_ = 0; }
+
+ private:
+  std::uint32_t number_;
+};
+
+/// Begins to record what all threads allocate through memprof's resources and hooks, and what the given backends tell.
+///
+/// Throws `memprof::error` if a capture is active or an option is out of range. Make sure to hold the guard: without it the
+/// capture ends at once.
+template <backend... Backends>
+[[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
+  const bool is_simulated = (detail::simulates<Backends>() || ...);
+  const std::uint32_t number = detail::begin_session(options, is_simulated ? run_mode::no_dispatch : options.mode);
+  capture_guard guard{number};
+  if constexpr (sizeof...(Backends) != 0) {
+    using attached = detail::attached_backends<Backends...>;
+    const detail::nested_allocation hidden;
+    // If one of them throws, the guard ends the capture.
+    detail::kept_backends backends{new attached{options}, &attached::calls()};
+    const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
+  }
+  return guard;
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void snapshot(std::string_view) noexcept {}
+inline void end_capture(std::string_view = end_segment_name) noexcept {}
+inline void clear() noexcept {}
+[[nodiscard]] inline profile current_profile() { return {}; }
+
+class [[nodiscard]] capture_guard {
+ public:
+  // Not trivial, so that an unused guard draws no warning; empty, so that no instruction is left.
+  ~capture_guard() {}
+  void snapshot(std::string_view) noexcept {}
+  void end(std::string_view = end_segment_name) noexcept {}
+  [[nodiscard]] memprof::profile profile() const { return {}; }
+  void release() noexcept {}
+};
+
+template <backend... Backends>
+[[nodiscard]] inline capture_guard begin_capture(const capture_options& = {}) noexcept {
+  return {};
+}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

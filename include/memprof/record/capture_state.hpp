@@ -1,0 +1,226 @@
+#pragma once
+
+#include <memprof/profile/build.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_fold.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/drain.hpp>
+#include <memprof/record/kept_backends.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/record/this_process.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/version.hpp>
+
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// One capture: the trace as it comes, folded, and kept if that is asked for. Used under the registry's lock.
+struct capture_state {
+  capture_state(const capture_options& options, registry& shared)
+      : begin_drains(shared.drains), begin_ns(monotonic_ns()), kept(options.trace), fold(*shared.labels) {}
+
+  std::uint64_t begin_drains;
+  std::int64_t begin_ns;              ///< of the monotonic clock
+  std::uint64_t begin_stamp = 0;
+  std::int64_t last_reading_ns = 0;   ///< when the trace last got a clock reading, after `begin_ns`
+  std::uint64_t end_drains = 0;
+  std::uint64_t drain_stamps = 0;     ///< clock ticks spent in drains
+  std::uint64_t profiler_bytes_at_million = 0;
+  std::uint64_t dropped_events = 0;   ///< these two as the trace says
+  std::uint64_t reentrant_events = 0;
+  bool lacks_modules = false;  ///< libraries record elsewhere
+  bool has_ended = false;
+  double record_ns = 0;
+  trace* kept;  ///< null: it is not kept
+  kept_backends backends;
+  trace_fold fold;
+
+  // --- what comes in ------------------------------------------------------------------------------------------------
+
+  /// The drain's consumer.
+  void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
+    fold.events(first, last, ring_id);
+    if (kept != nullptr) kept->events(first, last, ring_id);
+  }
+  void info(const capture_info& info) {
+    fold.info(info);
+    if (kept != nullptr) kept->info(info);
+  }
+  void name(label id, std::string_view text) noexcept {
+    if (kept != nullptr) kept->name(id, text);
+  }
+  void space(const space_definition& space) noexcept {
+    fold.space(space);
+    if (kept != nullptr) kept->space(space);
+  }
+  void facts(const fact_table& table) {
+    fold.facts(fact_table{table}, true);
+    if (kept != nullptr) kept->facts(table);
+  }
+  void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
+};
+
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+
+/// Adds a reading of both clocks to the trace. Under the lock, drained.
+inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
+  const std::uint64_t stamp = shared.stamps.next();
+  state.last_reading_ns = monotonic_ns() - state.begin_ns;
+  state.put({stamp, static_cast<std::uint64_t>(state.last_reading_ns), static_cast<std::uint64_t>(unix_ns()), 0,
+             event_kind::clock_reading, any_space, 0});
+}
+
+/// Adds what was lost since the trace last said so. Under the lock, drained.
+inline void put_lost_events(registry& shared, capture_state& state) noexcept {
+  const std::uint64_t dropped = shared.dropped_events.load(std::memory_order_relaxed);
+  const std::uint64_t reentrant = shared.reentrant_events.load(std::memory_order_relaxed);
+  if (dropped == state.dropped_events && reentrant == state.reentrant_events && !state.lacks_modules) return;
+  state.dropped_events = dropped;
+  state.reentrant_events = reentrant;
+  const std::uint16_t are_more_missing = state.lacks_modules ? 1 : 0;
+  state.put({shared.stamps.next(), dropped, reentrant, 0, event_kind::lost_events, any_space, are_more_missing});
+}
+
+inline constexpr std::uint64_t million = 1'000'000;
+
+/// Bytes that the profiler holds: rings, names and the capture.
+[[nodiscard]] inline std::uint64_t profiler_bytes(const registry& shared, const capture_state& state) noexcept {
+  const phantom_addresses* const phantom = shared.phantom.load(std::memory_order_relaxed);
+  const hidden_blocks* const hidden = shared.hidden.load(std::memory_order_relaxed);
+  return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
+         (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
+         shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes();
+}
+
+/// Empties the rings into the active capture: what `registry::drain` points to.
+inline void drain_into_capture(registry& shared) noexcept {
+  constexpr std::int64_t between_readings_ns = 1'000'000'000;
+  capture_state& state = *state_of(shared);
+  const std::uint64_t before = shared.stamps.next();
+  drain_rings<no_pauses>(shared, state);
+  state.drain_stamps += shared.stamps.next() - before;
+  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) put_clock_reading(shared, state);
+  if (state.profiler_bytes_at_million == 0 && state.fold.events().events() >= million) {
+    state.profiler_bytes_at_million = profiler_bytes(shared, state);
+  }
+}
+
+inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
+inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
+inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
+  state_of(shared)->space({id, shared.space_names[id], 0, false});
+}
+inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
+
+/// Lets the registry speak to the capture, or to nobody.
+inline void connect_capture(registry& shared) noexcept {
+  shared.drain = drain_into_capture;
+  shared.put_event = put_event_into_capture;
+  shared.define_name = define_name_in_capture;
+  shared.define_space = define_space_in_capture;
+  shared.add_facts = add_facts_to_capture;
+}
+inline void disconnect_capture(registry& shared) noexcept {
+  shared.drain = nullptr;
+  shared.put_event = nullptr;
+  shared.define_name = nullptr;
+  shared.define_space = nullptr;
+  shared.add_facts = nullptr;
+}
+
+/// Begins the trace: what is known before the first event. Under the lock.
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode) {
+  capture_info info;
+  info.library_version = version_string;
+  info.mode = mode;
+  info.device = options.device.name.view();
+  info.begin_unix_ns = unix_ns();
+  info.begin_stamp = shared.stamps.next();
+  info.timeline_points = options.timeline_points;
+  info.largest_blocks = options.largest_blocks;
+  info.owners_per_segment = options.owners_per_segment;
+  info.process = describe_process();
+  state.begin_stamp = info.begin_stamp;
+  state.info(info);
+  for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
+    if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
+      space.capacity = limited->capacity;
+      space.is_per_core = limited->is_per_core;
+    }
+    state.space(space);
+  }
+  state.put({info.begin_stamp, 0, static_cast<std::uint64_t>(info.begin_unix_ns), 0, event_kind::clock_reading, any_space, 0});
+}
+
+/// Ends the trace with a last segment. Under the lock, drained.
+inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
+  const label name = abi_1::intern(shared, last_segment);
+  put_lost_events(shared, state);
+  put_clock_reading(shared, state);
+  state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
+  state.put({0, 0, 0, 0, event_kind::capture_end, any_space, 0});
+  state.end_drains = shared.drains;
+  state.has_ended = true;
+}
+
+/// Makes a profile of what the capture knows now. Under the lock, drained.
+template <class State>
+[[nodiscard]] profile make_profile(registry& shared, State& state) {
+  if (!state.has_ended) {
+    put_lost_events(shared, state);
+    put_clock_reading(shared, state);
+  }
+  profile result = build_profile_of(state.fold);
+  const std::uint64_t events = state.fold.events().events();
+  result.cost.events = static_cast<std::int64_t>(events);
+  result.cost.drains = static_cast<std::int64_t>((state.has_ended ? state.end_drains : shared.drains) - state.begin_drains);
+  result.cost.memory_bytes = static_cast<std::int64_t>(profiler_bytes(shared, state));
+  result.cost.memory_bytes_at_million_events = static_cast<std::int64_t>(state.profiler_bytes_at_million);
+  result.cost.record_ns_per_event = state.record_ns;
+  if (events != 0) {
+    const clock_readings& clock = state.fold.events().clock();
+    const auto drain_ns = static_cast<double>(clock.to_ns(state.begin_stamp + state.drain_stamps));
+    result.cost.drain_ns_per_event = drain_ns / static_cast<double>(events);
+  }
+  return result;
+}
+
+/// What writing one event costs on this machine, in nanoseconds: the least of a few short rounds in a ring of its own.
+[[nodiscard]] inline double measure_record_cost(registry& shared) noexcept {
+  constexpr std::uint32_t events_per_round = 256;
+  ring_slots* const slots = make_slots(1, events_per_round);
+  if (slots == nullptr) return 0;
+  event_ring ring;
+  ring.slots = slots;
+  ring.limit.store(slots->first + events_per_round, std::memory_order_relaxed);
+  ring.order_word = 1;
+  thread_slot context;
+  context.ring = &ring;
+  registry scratch;
+  scratch.order_word.store(1, std::memory_order_relaxed);
+  scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  double best = 0;
+  for (int round = 0; round < 8; ++round) {
+    ring.cursor = slots->first;
+    const std::int64_t before = monotonic_ns();
+    for (std::uint32_t count = 0; count < events_per_round; ++count) {
+      record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});
+    }
+    const double cost = static_cast<double>(monotonic_ns() - before) / events_per_round;
+    if (round == 0 || cost < best) best = cost;
+  }
+  unmap_pages(slots, ring_slots::bytes_for(events_per_round));
+  return best;
+}
+
+}  // namespace memprof::detail

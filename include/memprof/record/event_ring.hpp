@@ -1,0 +1,101 @@
+#pragma once
+
+#include <memprof/detail/thread_claim.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
+enum class activity : std::uint32_t {
+  idle,
+  unattached,  ///< of no thread: the state of the ring that stands for "none yet"
+  recording,   ///< an event is being written: only a signal handler can interrupt here
+  busy,        ///< the profiler works and allocates nothing that a hook sees, so any event now is a signal handler's
+  internal,    ///< the profiler works for the user and may allocate: its own allocations are invisible
+  nested,      ///< a tracked resource asks its upstream: what that takes from `operator new` is counted already
+};
+
+/// An order word that nobody ever holds: a thread with it stamps its next event. See record/event_order.hpp.
+inline constexpr std::uint64_t order_unclaimed = ~std::uint64_t{2};
+
+/// The slots of a ring and what a reader of their pages alone needs to find the events in them.
+struct ring_slots {
+  std::atomic<event*> published;  ///< one past the last published event
+  event* first;                   ///< address of the first slot
+  std::uint64_t first_number;     ///< how many events the ring held before the one in the first slot
+  std::uint32_t ring;             ///< `event_ring::id`
+  std::uint32_t capacity;
+  std::uint64_t unused[4];
+
+  [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
+    return sizeof(ring_slots) + capacity * sizeof(event);
+  }
+};
+static_assert(sizeof(ring_slots) == 64);
+
+/// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
+/// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever
+/// reads a thread's own memory, and then serves another.
+struct event_ring {
+  // Written by the producer.
+  event* cursor = nullptr;                      ///< where the next event goes
+  std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event the slow way
+  std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
+  std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word
+  std::uint32_t id = 0;                         ///< from 1; names the ring in the ledger and in the order word
+  ring_slots* slots = nullptr;
+
+  // Everything below is used under the registry's lock.
+  alignas(64) event* tail = nullptr;  ///< first event that was not drained
+  event* drain_limit = nullptr;       ///< how far the drain that is running goes
+  std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
+  std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
+  std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
+  event_ring* next = nullptr;
+  detail::thread_claim owner;  ///< held by its thread until that is gone, however it ends
+
+  /// Ids of names that this ring's threads used lately, found by hash; only its producer reads and writes them.
+  struct cached_label {
+    const char* text;
+    std::uint32_t size;
+    label id;
+  };
+  static constexpr std::size_t cached_labels = 64;
+  cached_label label_cache[cached_labels] = {};
+
+  /// Operations of this ring's thread that ended before one within them; only the producer uses them.
+  struct early_end {
+    std::uint32_t number;  ///< 0: unused
+    std::uint32_t outer;
+    label outer_name;
+  };
+  static constexpr std::size_t max_early_ends = 16;
+  early_end early_ends[max_early_ends] = {};
+
+  event_ring() = default;
+  constexpr explicit event_ring(activity forever) noexcept : doing(forever) {}
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return sizeof(event_ring) + ring_slots::bytes_for(slots->capacity); }
+};
+
+/// The ring of threads that have none yet. Never written.
+inline constinit event_ring no_ring{activity::unattached};
+
+/// What a thread itself holds of the recording path.
+struct thread_slot {
+  event_ring* ring = &no_ring;                               ///< never null
+  std::atomic<activity> doing_without_ring{activity::idle};  ///< in place of the ring's while there is none
+  std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last; they count from 1
+  std::uint32_t innermost_scope = 0;  ///< number of the innermost that is open; 0: none
+  label innermost_name = 0;           ///< name of the innermost that the program itself named; 0: none
+
+  [[nodiscard]] bool has_ring() const noexcept { return ring->doing.load(std::memory_order_relaxed) != activity::unattached; }
+  [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
+};
+
+}  // namespace memprof

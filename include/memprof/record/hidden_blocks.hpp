@@ -1,0 +1,116 @@
+#pragma once
+
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/detail/page_array.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+/// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
+/// program's events than their allocations were.
+///
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load.
+class hidden_blocks {
+ public:
+  hidden_blocks() noexcept = default;
+  hidden_blocks(const hidden_blocks&) = delete;
+  hidden_blocks& operator=(const hidden_blocks&) = delete;
+
+  /// Adds a block. Without memory for it, its free will count as unmatched.
+  void add(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (2 * (count_ + 1) > slots_.size() && !grow()) return;
+    slots_[free_slot(slots_, address)] = address;
+    ++count_;
+    const std::uint64_t hash = hash_of(address);
+    // Relaxed, here and below: a thread that frees a block was handed it by one that came from here.
+    filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
+  }
+
+  /// Takes a block away; false if it is none of them.
+  [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    if ((filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) == 0) [[likely]]
+      return false;
+    return remove_found(address);
+  }
+
+  /// Forgets all of them: those that were freed while nobody recorded would stand for blocks of the program.
+  void clear() noexcept {
+    const detail::lock_guard guard{lock_};
+    slots_ = {};
+    count_ = 0;
+    clear_filter();
+  }
+
+  /// Makes the lock free whatever it was. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return slots_.bytes(); }
+
+ private:
+  static constexpr std::size_t filter_words = 32;
+
+  [[nodiscard]] static std::uint64_t hash_of(std::uintptr_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+  [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
+  [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    return static_cast<std::size_t>(hash_of(address) >> 20) & (slots.size() - 1);
+  }
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
+    std::size_t slot = home_of(slots, address);
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uintptr_t> larger;
+    if (!larger.resize(slots_.empty() ? 512 : 2 * slots_.size())) return false;
+    for (const std::uintptr_t address : slots_) {
+      if (address != 0) larger[free_slot(larger, address)] = address;
+    }
+    slots_ = std::move(larger);
+    return true;
+  }
+
+  [[gnu::cold, gnu::noinline]] bool remove_found(std::uintptr_t address) noexcept {
+    const detail::lock_guard guard{lock_};
+    if (slots_.empty()) return false;
+    std::size_t slot = home_of(slots_, address);
+    while (slots_[slot] != address) {
+      if (slots_[slot] == 0) return false;
+      slot = (slot + 1) & (slots_.size() - 1);
+    }
+    close_gap(slot);
+    if (--count_ == 0) clear_filter();
+    return true;
+  }
+
+  void clear_filter() noexcept {
+    for (auto& word : filter_) word.store(0, std::memory_order_relaxed);
+  }
+
+  /// Empties a slot and moves those behind it that a search would no longer find.
+  void close_gap(std::size_t gap) noexcept {
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t slot = (gap + 1) & mask; slots_[slot] != 0; slot = (slot + 1) & mask) {
+      const std::size_t home = home_of(slots_, slots_[slot]);
+      if (((slot - home) & mask) < ((slot - gap) & mask)) continue;
+      slots_[gap] = slots_[slot];
+      gap = slot;
+    }
+    slots_[gap] = 0;
+  }
+
+  std::atomic<std::uint64_t> filter_[filter_words] = {};
+  detail::futex_lock lock_;
+  detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
+  std::size_t count_ = 0;
+};
+
+}  // namespace memprof

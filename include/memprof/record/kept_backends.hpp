@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memprof/record/recorder.hpp>
+
+#include <utility>
+
+namespace memprof::detail {
+
+/// What a capture does with its backends, of whatever types they are.
+struct backend_calls {
+  void (*detach)(void* backends) noexcept;
+  void (*report_facts)(void* backends);
+  void (*destroy)(void* backends) noexcept;
+};
+
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
+/// under the registry's lock: backends may call us.
+class kept_backends {
+ public:
+  kept_backends() noexcept = default;
+  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  kept_backends(kept_backends&& other) noexcept
+      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+  kept_backends& operator=(kept_backends&& other) noexcept {
+    std::swap(backends_, other.backends_);
+    std::swap(calls_, other.calls_);
+    std::swap(is_attached_, other.is_attached_);
+    return *this;
+  }
+  ~kept_backends() {
+    if (backends_ == nullptr) return;
+    const nested_allocation hidden;
+    if (is_attached_) calls_->detach(backends_);
+    calls_->destroy(backends_);
+  }
+
+  [[nodiscard]] void* get() const noexcept { return backends_; }
+  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
+  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
+  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
+  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
+
+ private:
+  void* backends_ = nullptr;
+  const backend_calls* calls_ = nullptr;
+  bool is_attached_ = true;
+};
+
+}  // namespace memprof::detail

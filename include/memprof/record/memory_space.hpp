@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/space_id.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+namespace detail {
+
+/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
+/// memory. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
+  const label wanted = abi_1::intern(shared, name);
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
+  }
+  if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
+  shared.space_names[shared.space_count] = wanted;
+  const auto id = static_cast<std::uint8_t>(shared.space_count++);
+  if (shared.define_space != nullptr) shared.define_space(shared, id);
+  return id;
+}
+
+[[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
+  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
+        " memory spaces; give blocks of the same kind the same space");
+}
+
+}  // namespace detail
+
+/// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
+class memory_space {
+ public:
+  /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
+  explicit memory_space(std::string_view name) {
+    {
+      const detail::control_guard control;
+      id_ = detail::id_of_space(abi_1::process_registry, name);
+    }
+    if (id_ == any_space) detail::raise_too_many_spaces(name);
+  }
+
+  [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
+  operator space_id() const noexcept { return {id_}; }  // implicit: it is what writers of events take
+  bool operator==(const memory_space&) const = default;
+
+ private:
+  std::uint8_t id_ = 0;
+};
+
+}  // namespace memprof

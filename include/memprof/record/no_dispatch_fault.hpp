@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/registry.hpp>
+
+#include <cstddef>
+#include <new>
+#include <string_view>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <unistd.h>
+#include <csignal>
+#endif
+
+/// @file
+/// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
+
+namespace memprof::detail {
+
+#if defined(__unix__) || defined(__APPLE__)
+inline struct sigaction previous_fault_action {};
+
+/// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
+inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
+  const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
+  if (reserved != nullptr && reserved->contains(info->si_addr)) {
+    constexpr std::string_view text =
+        "memprof: the program touched memory that a NO_DISPATCH capture only counted: it was never allocated. Guard the work on "
+        "tensors with `if (memprof::dispatching())`. The faulting instruction shows where.\n";
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
+  }
+  ::sigaction(number, &previous_fault_action, nullptr);
+}
+
+/// Puts the explanation before whatever handles faults now; does nothing where it already is.
+inline void install_fault_handler() noexcept {
+  struct sigaction present {};
+  if (::sigaction(SIGSEGV, nullptr, &present) != 0) return;
+  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == explain_fault) return;
+  struct sigaction explain {};
+  explain.sa_sigaction = explain_fault;
+  explain.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  ::sigemptyset(&explain.sa_mask);
+  previous_fault_action = present;
+  ::sigaction(SIGSEGV, &explain, nullptr);
+}
+#else
+inline void install_fault_handler() noexcept {}
+#endif
+
+/// Makes the reserved addresses at the first NO_DISPATCH capture; they stay for the life of the process, since blocks may be
+/// freed after the capture. False if the system has no room. Under the lock.
+[[nodiscard]] inline bool prepare_no_dispatch(registry& shared) noexcept {
+  install_fault_handler();
+  if (shared.phantom.load(std::memory_order_relaxed) != nullptr) return true;
+  void* const pages = map_pages(sizeof(phantom_addresses));
+  if (pages == nullptr) return false;
+  auto* const reserved = new (pages) phantom_addresses;
+  if (!reserved->is_usable()) {
+    reserved->~phantom_addresses();
+    unmap_pages(pages, sizeof(phantom_addresses));
+    return false;
+  }
+  // Release pairs with the acquire loads of those who take and give back.
+  shared.phantom.store(reserved, std::memory_order_release);
+  return true;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/open_operation.hpp>
+
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
+[[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
+                                                   std::uint16_t tag) noexcept {
+  begun.number = ++self.last_scope;
+  begun.outer = self.innermost_scope;
+  begun.name = name;
+  begun.outer_name = self.innermost_name;
+  self.innermost_scope = begun.number;
+  record<no_pauses>(abi_1::process_registry, self,
+                    {0, scope_address(begun.number, begun.outer), 0, name, event_kind::scope_begin, any_space, tag});
+  begun.thread = self.ring->thread;
+}
+
+/// Notes that an operation ended on its own thread while one within it is still open. The oldest of many is forgotten: that
+/// thread's innermost may then be one that has ended, which costs nobody but the names that backends ask for.
+[[gnu::cold, gnu::noinline]] inline void note_early_end(event_ring& ring, const open_operation& ended) noexcept {
+  ring.early_ends[ended.number % event_ring::max_early_ends] = {ended.number, ended.outer, ended.outer_name};
+}
+
+/// Makes the operation around `ended` the thread's innermost, or the next one outward that has not ended.
+inline void leave_innermost(thread_slot& self, const open_operation& ended) noexcept {
+  self.innermost_scope = ended.outer;
+  self.innermost_name = ended.outer_name;
+  while (self.innermost_scope != 0) {
+    event_ring::early_end& early = self.ring->early_ends[self.innermost_scope % event_ring::max_early_ends];
+    if (early.number != self.innermost_scope) [[likely]]
+      return;
+    self.innermost_scope = early.outer;
+    self.innermost_name = early.outer_name;
+    early = {};
+  }
+}
+
+/// Ends it, on whatever thread.
+[[gnu::always_inline]] inline void end_operation(const open_operation& ended, bool is_recorded) noexcept {
+  thread_slot& self = abi_1::this_thread;
+  std::uint64_t address = ended.number;
+  if (self.ring->thread != ended.thread) [[unlikely]] {
+    address = scope_address(ended.number, ended.thread);
+  } else if (self.innermost_scope == ended.number) [[likely]] {
+    leave_innermost(self, ended);
+  } else if (self.has_ring()) {
+    note_early_end(*self.ring, ended);
+  }
+  if (is_recorded) {
+    record<no_pauses>(abi_1::process_registry, self, {0, address, 0, ended.name, event_kind::scope_end, any_space, 0});
+  }
+}
+
+}  // namespace memprof::detail

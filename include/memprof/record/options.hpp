@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/run_mode.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// What a thread does whose ring is full.
+enum class overflow : std::uint8_t {
+  drain,  ///< empties all rings into the ledger itself: nothing is lost
+  drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
+};
+
+/// The name of the segment that ends with the capture, unless another is told.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
+
+class trace;
+
+/// How a capture records. The defaults lose nothing.
+struct capture_options {
+  run_mode mode = run_mode::normal;            ///< `no_dispatch` records allocations of memprof's resources without making them
+  device_description device = {};              ///< what limits the memory spaces of its names; empty: nothing does
+  std::uint32_t ring_capacity = 1024;          ///< events of 32 bytes per thread; at least 2
+  overflow overflow_policy = overflow::drain;  ///< with `drop` the profile says `exact: false` once anything was dropped
+  std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
+  std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
+  std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
+  memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+};
+
+}  // namespace memprof

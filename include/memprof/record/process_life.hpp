@@ -1,0 +1,77 @@
+#pragma once
+
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+
+#include <atomic>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <dlfcn.h>
+#include <pthread.h>
+#endif
+
+/// @file
+/// What becomes of a capture when the process forks, and when the library that began it is unloaded.
+
+namespace memprof::detail {
+
+/// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
+/// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
+inline void before_fork() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.lock.lock();
+  shared.forking_process = process_id();
+  shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+}
+
+inline void after_fork_in_parent() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
+  shared.lock.unlock();
+}
+
+/// A child starts with no capture. The parent's ledger is left where it is: freeing it would touch pages for nothing.
+inline void after_fork_in_child() noexcept {
+  registry& shared = abi_1::process_registry;
+  shared.forking.store(nullptr, std::memory_order_relaxed);
+  shared.lock.reset();
+  shared.backend_lock.reset();
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  if (auto* const reserved = shared.phantom.load(std::memory_order_relaxed); reserved != nullptr) reserved->reset_lock();
+  if (auto* const hidden = shared.hidden.load(std::memory_order_relaxed); hidden != nullptr) hidden->reset_lock();
+  shared.drain = nullptr;
+  shared.put_event = nullptr;
+  shared.define_name = nullptr;
+  shared.define_space = nullptr;
+  shared.add_facts = nullptr;
+  shared.capture = nullptr;
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->doing.store(activity::idle, std::memory_order_relaxed);
+    // Only the thread that forked lives on.
+    ring->owner.reset();
+    if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
+  }
+}
+
+/// Registers the fork handlers once per process. Under the lock.
+inline void watch_forks(registry& shared) noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+  if (shared.has_fork_handlers) return;
+  shared.has_fork_handlers = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+#endif
+}
+
+/// Keeps the library that this code was compiled into loaded: the registry now points to its functions. Hidden, because the
+/// address of a visible function may be that of another library's copy.
+[[gnu::visibility("hidden")]] inline void pin_module() noexcept {
+#if defined(RTLD_NODELETE) && defined(RTLD_NOLOAD)
+  Dl_info module{};
+  if (::dladdr(reinterpret_cast<void*>(&pin_module), &module) == 0 || module.dli_fname == nullptr) return;
+  // For the executable itself this fails, and it needs no pin. The handle is kept on purpose.
+  (void)::dlopen(module.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/clock.hpp>
+#include <memprof/record/event_ring.hpp>
+#include <memprof/record/hidden_blocks.hpp>
+#include <memprof/record/phantom_addresses.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <new>
+#include <string_view>
+#include <type_traits>
+
+namespace memprof {
+
+struct fact_table;
+
+}  // namespace memprof
+
+namespace memprof::abi_1 {
+
+/// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
+/// and with whatever macros they were compiled. It is never destroyed.
+///
+/// Its layout is frozen: a change of any type in it needs a new `abi_N` namespace and a new `layout_version`, so that two
+/// versions of the library in one process do not read each other's words.
+struct registry {
+  static constexpr std::uint32_t current_layout_version = 1;
+  static constexpr std::uint32_t max_spaces = any_space;
+
+  std::uint32_t layout_version = current_layout_version;
+  std::uint32_t capture_count = 0;
+
+  // What every event reads. Both words change seldom, so they stay in every core's cache.
+  alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
+  std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
+  std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
+  stamp_source stamps;
+
+  alignas(64) detail::futex_lock lock;
+  std::atomic<event_ring*> rings{nullptr};
+  std::uint32_t ring_count = 0;
+  std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
+  std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
+  std::atomic<std::uint64_t> dropped_events{0};
+  std::atomic<std::uint64_t> reentrant_events{0};
+  std::uint64_t ring_bytes = 0;
+  std::uint32_t thread_count = 0;  ///< threads that ever recorded
+  bool has_fork_handlers = false;
+
+  /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
+  /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
+  std::atomic<const thread_slot*> forking{nullptr};
+  std::int64_t forking_process = 0;
+
+  // How often the order word changed hands; tests and `stats` read them.
+  std::uint64_t drains = 0;
+  std::uint64_t order_epoch = 0;
+  std::uint64_t lone_ring = 0;  ///< id of the ring that was alone in the last drain
+  std::uint32_t grants = 0;
+  std::atomic<std::uint32_t> revocations{0};
+  bool can_grant = false;  ///< whether the system has `membarrier`
+
+  /// Empties all rings in order into the active capture. Called under the lock; null while there is no capture.
+  void (*drain)(registry&) noexcept = nullptr;
+  /// Gives the active capture an event of no thread, which comes after all that was drained. Called likewise.
+  void (*put_event)(registry&, const event&) noexcept = nullptr;
+  /// Tell the active capture of a new name, a new memory space, and facts. Called under the lock; null likewise.
+  void (*define_name)(registry&, label) noexcept = nullptr;
+  void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
+  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
+  void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
+  event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
+  std::uint32_t drain_heap_capacity = 0;
+
+  /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
+  std::atomic<phantom_addresses*> phantom{nullptr};
+
+  /// The profiler's own blocks that the program may free; null before the first.
+  std::atomic<hidden_blocks*> hidden{nullptr};
+
+  label_table* labels = nullptr;
+  label space_names[max_spaces + 1] = {};
+  std::uint32_t space_count = 0;
+};
+static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
+
+/// The process's registry: one object, whatever parts define it, because its symbol is visible even under `-fvisibility=hidden`
+/// and the dynamic linker binds all parts to the first definition it finds.
+///
+/// One thing must be asked for: an executable that uses memprof and loads a plugin that does too must export the symbol, with
+/// `-rdynamic` (CMake: `ENABLE_EXPORTS ON`), unless a shared library that it links uses memprof: then the linker exports it
+/// anyway. This holds for GCC and clang. Without it the plugin has a registry of its own, whose events no profile holds;
+/// `record/duplicate_registries.hpp` finds that out and says so. Plugins of an executable without memprof share one registry if
+/// they are built with GCC, whose unique symbols hold under `RTLD_LOCAL`, or are loaded with `RTLD_GLOBAL`.
+[[gnu::visibility("default")]] inline constinit registry process_registry{};
+
+/// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
+/// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
+
+/// The id of `text`; 0 if the system has no memory. Under the lock.
+[[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
+  if (shared.labels == nullptr) {
+    void* const pages = detail::map_pages(sizeof(label_table));
+    if (pages == nullptr) return 0;
+    shared.labels = new (pages) label_table;
+    shared.space_names[cpu_space] = shared.labels->intern("cpu");
+    shared.space_count = 1;
+  }
+  const std::size_t known = shared.labels->size();
+  const label id = shared.labels->intern(text);
+  if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
+  return id;
+}
+
+}  // namespace memprof::abi_1
+
+namespace memprof {
+
+using abi_1::registry;
+
+namespace detail {
+
+/// The process's hidden blocks, made at the first call; null if the system has no memory.
+[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
+  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(hidden_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) hidden_blocks;
+  // Release pairs with the acquire loads of those who ask.
+  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
+  unmap_pages(pages, sizeof(hidden_blocks));
+  return known;
+}
+
+/// Holds the registry's lock until the end of the scope. The thread that forks holds it already.
+class [[nodiscard]] registry_guard {
+ public:
+  explicit registry_guard(registry& shared) noexcept : shared_(shared) { lock(); }
+  registry_guard(registry& shared, adopt_lock) noexcept : shared_(shared) {}
+  registry_guard(const registry_guard&) = delete;
+  registry_guard& operator=(const registry_guard&) = delete;
+  ~registry_guard() {
+    if (!is_forking(shared_)) shared_.lock.unlock();
+  }
+
+  /// Whether the calling thread is between the first and the last of its process's fork handlers.
+  [[nodiscard]] static bool is_forking(const registry& shared) noexcept {
+    // Relaxed: only the thread itself ever stores its own address here.
+    return shared.forking.load(std::memory_order_relaxed) == &abi_1::this_thread;
+  }
+
+ private:
+  void lock() noexcept {
+    if (!is_forking(shared_)) shared_.lock.lock();
+  }
+
+  registry& shared_;
+};
+
+}  // namespace detail
+
+}  // namespace memprof

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memprof/record/find_label.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/event.hpp>
+
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Records the end of a segment of capture `number`, or of whichever is active for 0. False if that is not active.
+///
+/// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs no
+/// lock. Only where full rings drop events it goes another way, since this one must not be dropped.
+inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  thread_slot& self = abi_1::this_thread;
+  const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
+  if (active == 0 || (number != 0 && active != number)) return false;
+  if (!is_outside(self)) {
+    note_reentrant(shared, activity::busy);
+    return true;
+  }
+  event ended{0, 0, 0, find_label(name), event_kind::segment_end, any_space, 0};
+  if (!shared.drop_when_full.load(std::memory_order_relaxed)) {
+    if (self.has_ring()) self.ring->order_word = order_unclaimed;  // so that it gets a stamp
+    record<no_pauses>(shared, self, ended);
+    return true;
+  }
+  const control_guard control{shared};
+  if (shared.drain == nullptr) return false;
+  shared.drain(shared);
+  ended.stamp = shared.stamps.next();
+  shared.put_event(shared, ended);
+  return true;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// A stream of a device and the pool from which an allocator serves it: blocks are told with one so that the profile says which
+/// stream and which pool held how much (`space_profile::streams`). By default it is none.
+class stream_pool {
+ public:
+  constexpr stream_pool() = default;
+  /// The stream and the pool of these names, of which some 60 characters each are kept. Takes a lock, and nothing from
+  /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
+  explicit stream_pool(std::string_view stream, std::string_view pool = {}) noexcept {
+    constexpr std::size_t longest = 62;
+    std::array<char, 2 * longest + 1> text{};
+    char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
+    *end++ = name_separator;
+    end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
+    const detail::control_guard control;
+    name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
+  }
+
+  /// Both names as one; 0 for none.
+  [[nodiscard]] constexpr label name() const noexcept { return name_; }
+  bool operator==(const stream_pool&) const = default;
+
+ private:
+  label name_ = 0;
+};
+
+}  // namespace memprof

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memprof/config.hpp>
+#include <memprof/detail/fixed_string.hpp>
+#include <memprof/trace/category.hpp>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/find_label.hpp>
+#include <memprof/record/operation_events.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+
+#include <atomic>
+#include <cstdint>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// The id of a name known at compile time: one load after the first call.
+template <fixed_string Name>
+[[nodiscard]] label static_label() noexcept {
+  static constinit std::atomic<label> known{0};
+  // Relaxed: the id is a number that means the same to every thread, and its text is read under the lock.
+  label id = known.load(std::memory_order_relaxed);
+  if (id == 0) [[unlikely]] {
+    id = find_label(Name.view());
+    known.store(id, std::memory_order_relaxed);
+  }
+  return id;
+}
+
+/// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
+/// there is none.
+[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// An operation that is open on this thread until the end of the scope. Stays where it was made.
+class [[nodiscard]] operation_scope {
+ public:
+  /// `find_name()` gives the operation's label; it is asked only while a capture is active.
+  template <class FindName>
+  operation_scope(FindName find_name, std::uint16_t tag) noexcept
+      : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
+    if (capture_ == 0) [[likely]]
+      return;
+    thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
+      // In a signal handler that interrupted the profiler. Neither end is recorded.
+      detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
+      capture_ = 0;
+      return;
+    }
+    const label name = find_name();
+    detail::begin_operation(open_, self, name, tag);
+    self.innermost_name = name;
+  }
+  operation_scope(const operation_scope&) = delete;
+  operation_scope& operator=(const operation_scope&) = delete;
+  ~operation_scope() {
+    if (capture_ == 0) [[likely]]
+      return;
+    // A scope that outlives its capture must not close one of the next.
+    detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
+  }
+
+ private:
+  std::uint32_t capture_;
+  open_operation open_;
+};
+
+/// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
+///
+/// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
+/// load while no capture is active.
+template <fixed_string Name>
+[[nodiscard]] operation_scope track_operation(optional_category told = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, told.tag()};
+}
+
+/// The same for a name made at run time; the text is interned, so use a bounded number of different names.
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category told = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, told.tag()};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] operation_scope {
+ public:
+  // Not trivial, so that an unused scope draws no warning; empty, so that no instruction is left.
+  ~operation_scope() {}
+};
+
+template <fixed_string Name>
+[[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
+  return {};
+}
+[[nodiscard]] inline operation_scope track_operation(std::string_view, optional_category = {}) noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/requires_grad.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof {
+
+/// What a block is, for reports. Every field may be left out.
+struct annotation {
+  std::string_view name{};   ///< "transformer.h.0.attn.c_attn.weight"
+  std::string_view shape{};  ///< "[768, 2304]"
+  std::string_view dtype{};  ///< "float32"
+  optional_category category{};
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+};
+
+namespace detail {
+
+/// The text of an annotation as names of a trace have it: name, shape and dtype with `name_separator` between, and requires_grad
+/// behind, if that is known. Takes nothing from `operator new`.
+class annotation_text {
+ public:
+  /// Whether there is nothing to say but perhaps a category.
+  [[nodiscard]] static bool is_empty(const annotation& source) noexcept {
+    return source.name.empty() && source.shape.empty() && source.dtype.empty() && !is_graded(source);
+  }
+
+  explicit annotation_text(const annotation& source) noexcept {
+    const std::size_t longest = source.name.size() + source.shape.size() + source.dtype.size() + 64;
+    if (longest > sizeof near_ && far_.resize(longest)) text_ = far_.data();
+    append(source.name);
+    append({&name_separator, 1});
+    append(source.shape);
+    append({&name_separator, 1});
+    append(source.dtype);
+    if (!is_graded(source)) return;
+    append({&name_separator, 1});
+    append(to_string(source.requires_grad));
+  }
+  annotation_text(const annotation_text&) = delete;
+  annotation_text& operator=(const annotation_text&) = delete;
+
+  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
+
+ private:
+  [[nodiscard]] static bool is_graded(const annotation& source) noexcept { return source.requires_grad != requires_grad::unknown; }
+
+  /// Cuts what does not fit: the system had no pages for it.
+  void append(std::string_view part) noexcept {
+    const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
+    const std::size_t count = std::min(part.size(), room);
+    std::copy_n(part.data(), count, text_ + size_);
+    size_ += count;
+  }
+
+  char near_[512];
+  page_array<char> far_;
+  char* text_ = near_;
+  std::size_t size_ = 0;
+};
+
+}  // namespace detail
+}  // namespace memprof

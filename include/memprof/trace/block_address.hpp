@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+
+namespace memprof {
+
+/// Where a block begins: in this process, in another one, or in the memory of a device.
+struct block_address {
+  std::uint64_t value;
+
+  constexpr block_address(std::uint64_t address) noexcept : value(address) {}                                    // implicit
+  block_address(const void* address) noexcept : value(reinterpret_cast<std::uintptr_t>(address)) {}              // implicit
+  bool operator==(const block_address&) const = default;
+};
+
+}  // namespace memprof

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/partition_point.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
+///
+/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
+/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then on
+/// they stay twice as far apart.
+class clock_readings {
+ public:
+  static constexpr std::size_t max_kept = 4096;
+
+  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
+  /// after the last one is left out.
+  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
+    const std::size_t count = kept_.size();
+    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
+    // The last one stands for the present, until the one before is far enough away for it to stay.
+    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
+      kept_[count - 1] = {stamp, ns};
+      return;
+    }
+    if (count == max_kept) thin_out();
+    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
+  }
+
+  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    if (kept_.empty()) return static_cast<std::int64_t>(stamp);
+    const reading first = kept_[0];
+    if (stamp <= first.stamp) return first.ns;
+    if (kept_.size() == 1) return first.ns + static_cast<std::int64_t>(stamp - first.stamp);
+    const std::size_t after = detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
+    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
+    const reading& left = kept_[right - 1];
+    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
+    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
+    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
+    constexpr wide most = INT64_MAX;
+    return static_cast<std::int64_t>(ns < most ? ns : most);
+  }
+
+  /// Whether there is any.
+  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
+  /// Nanoseconds after the capture began of the last one.
+  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  __extension__ using wide = __int128;
+
+  struct reading {
+    std::uint64_t stamp;
+    std::int64_t ns;
+  };
+  void thin_out() noexcept {
+    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
+    (void)kept_.resize(kept_.size() / 2);
+    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
+  }
+
+  detail::page_array<reading> kept_;
+  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
+};
+
+}  // namespace memprof

@@ -1,0 +1,156 @@
+#pragma once
+
+#include <memprof/trace/event.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// What the encoder and the decoder of a trace have in common: docs/trace_format.md describes the bytes.
+///
+/// Training repeats itself: blocks of the same sizes come back at the same addresses in every step. So both sides keep the
+/// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells is
+/// two bytes.
+
+namespace memprof::detail {
+
+/// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one belongs
+/// to it.
+enum class opcode : std::uint8_t {
+  control = 0x00,
+  allocate_known = 0x10,    ///< as the slot says. The lower nibble and one byte: the slot
+  free_known = 0x20,        ///< of the slot's block, with its bytes; likewise
+  free_known_bare = 0x30,   ///< of the slot's block, without bytes; likewise
+  allocate_resized = 0x40,  ///< as the slot says but for the bytes, a varint; likewise
+  begin_known = 0x50,       ///< an operation within the innermost, by its place among the recent names
+  end_innermost = 0x60,
+  any_event = 0x70,  ///< the lower nibble: the kind, or 15 and one byte; then a byte of `event_field` and these fields
+};
+
+/// Records of the control nibble. Those below `first_ring` have their length behind the first byte, as a varint.
+enum class control : std::uint8_t {
+  name = 1,   ///< id, text
+  space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is of each core
+  header = 3,
+  facts = 4,
+  ring = 7,        ///< the events that follow are of this ring: a varint
+  first_ring = 8,  ///< 8 to 15: they are of the ring at this place among the recent ones
+};
+
+/// Fields of `opcode::any_event`, in this order; those that are left out are 0, the space that of the last one.
+enum event_field : std::uint8_t {
+  distance_of_16 = 1,  ///< the address differs from the last one by a multiple of 16: the sixteenth, zigzag
+  distance = 2,        ///< the address differs from the last one by this: zigzag
+  bytes_field = 4,
+  space_field = 8,
+  label_field = 16,
+  tag_field = 32,
+};
+
+/// The state that one record leaves to the next. It begins anew with each chunk, so that chunks can be read alone.
+class coding_state {
+ public:
+  static constexpr std::size_t slot_count = 4096;
+  static constexpr std::size_t ring_count = 8;
+  static constexpr std::size_t name_count = 15;
+  static constexpr std::size_t followed_depth = 16;
+
+  /// An allocation as its event, but for the stamp.
+  struct block_slot {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t rest;
+  };
+
+  /// What a ring's next begin or end of an operation most likely says.
+  struct ring_state {
+    std::uint32_t ring;
+    std::uint32_t last_number;
+    std::uint32_t depth;
+    struct {
+      std::uint32_t number;
+      std::uint32_t label;
+    } open[followed_depth];
+
+    [[nodiscard]] std::uint32_t innermost() const noexcept { return depth == 0 ? 0 : open[depth - 1].number; }
+
+    void begin(std::uint32_t number, std::uint32_t label) noexcept {
+      last_number = number;
+      if (depth == followed_depth) {
+        std::memmove(open, open + 1, sizeof open - sizeof open[0]);
+        --depth;
+      }
+      open[depth++] = {number, label};
+    }
+    void end(std::uint32_t number) noexcept {
+      while (depth != 0 && open[depth - 1].number >= number) --depth;
+    }
+  };
+
+  void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
+    return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15U >> 52);
+  }
+
+  /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
+  [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
+    return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+  }
+
+  [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {
+    return kind == static_cast<std::uint8_t>(event_kind::allocate) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_cores) ||
+           kind == static_cast<std::uint8_t>(event_kind::allocate_on_stream);
+  }
+
+  /// The recent ring of that id; `ring_count` if it is none of them.
+  [[nodiscard]] std::size_t place_of_ring(std::uint32_t ring) const noexcept {
+    for (std::size_t place = 0; place < ring_count; ++place) {
+      if (rings[place].ring == ring && place < rings_used) return place;
+    }
+    return ring_count;
+  }
+  /// Makes a ring one of the recent ones, in place of the one that came first.
+  std::size_t add_ring(std::uint32_t ring) noexcept {
+    const std::size_t place = next_ring;
+    next_ring = (next_ring + 1) % ring_count;
+    if (rings_used < ring_count) ++rings_used;
+    rings[place] = {};
+    rings[place].ring = ring;
+    return place;
+  }
+
+  /// The place of an operation's name and category among the recent ones; `name_count` if it is not there.
+  [[nodiscard]] std::size_t place_of_name(std::uint64_t label_and_tag) const noexcept {
+    for (std::size_t place = 0; place < name_count; ++place) {
+      if (names[place] == label_and_tag) return place;
+    }
+    return name_count;
+  }
+  void add_name(std::uint64_t label_and_tag) noexcept {
+    names[next_name] = label_and_tag;
+    next_name = (next_name + 1) % name_count;
+  }
+
+  block_slot slots[slot_count] = {};
+  std::uint64_t last_stamp = 0;
+  std::uint64_t last_address = 0;
+  ring_state rings[ring_count] = {};
+  std::uint64_t names[name_count] = {};
+  std::size_t rings_used = 0;
+  std::size_t next_ring = 0;
+  std::size_t next_name = 0;
+  std::uint8_t last_space = 0;
+};
+
+/// The fields of an event after its bytes, as the word that they are in memory: label, kind, space, tag.
+[[nodiscard]] inline std::uint64_t rest_of_event(const event& source) noexcept {
+  std::uint64_t rest;
+  std::memcpy(&rest, &source.label, sizeof rest);
+  return rest;
+}
+inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
+
+}  // namespace memprof::detail

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
+
+[[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
+  crc32c_tables made{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
+    made[0][byte] = crc;
+  }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t step = 1; step < 4; ++step) {
+      made[step][byte] = made[0][made[step - 1][byte] & 0xFF] ^ made[step - 1][byte] >> 8;
+    }
+  }
+  return made;
+}
+
+/// CRC-32C (Castagnoli: reflected polynomial 0x82F63B78, initial value and final exclusive-or all ones), as in iSCSI, ext4 and
+/// SCTP: RFC 3720, appendix B.4.
+class crc32c {
+ public:
+  /// The checksum of bytes whose first part has the checksum `before`; 0 for none before.
+  [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    const auto* const data = static_cast<const unsigned char*>(bytes);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
+#endif
+    return ~extend_by_table(~before, data, size);
+  }
+
+  /// The same without the processor's help, for tests.
+  [[nodiscard]] static std::uint32_t extend_portably(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    return ~extend_by_table(~before, static_cast<const unsigned char*>(bytes), size);
+  }
+
+ private:
+#if defined(__x86_64__)
+  [[nodiscard, gnu::target("sse4.2")]] static std::uint32_t extend_by_instruction(std::uint32_t crc, const unsigned char* data,
+                                                                                  std::size_t size) noexcept {
+    std::uint64_t wide = crc;
+    for (; size >= 8; size -= 8, data += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, data, 8);
+      wide = __builtin_ia32_crc32di(wide, word);
+    }
+    crc = static_cast<std::uint32_t>(wide);
+    for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
+    return crc;
+  }
+#endif
+
+  [[nodiscard]] static std::uint32_t extend_by_table(std::uint32_t crc, const unsigned char* data, std::size_t size) noexcept {
+    static constexpr crc32c_tables tables = make_crc32c_tables();
+    for (; size >= 4; size -= 4, data += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, data, 4);
+      crc ^= word;
+      crc = tables[3][crc & 0xFF] ^ tables[2][crc >> 8 & 0xFF] ^ tables[1][crc >> 16 & 0xFF] ^ tables[0][crc >> 24];
+    }
+    for (; size != 0; --size) crc = tables[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
+    return crc;
+  }
+};
+
+}  // namespace memprof::detail

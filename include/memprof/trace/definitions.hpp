@@ -1,0 +1,298 @@
+#pragma once
+
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/coding.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/varint.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// The records of a trace that are no events, as bytes: docs/trace_format.md.
+
+namespace memprof {
+
+/// A memory space of a trace.
+struct space_definition {
+  std::uint8_t id = 0;
+  label name = 0;
+  std::int64_t capacity = 0;  ///< bytes; 0: no limit
+  bool is_per_core = false;   ///< the capacity is that of each core
+
+  bool operator==(const space_definition&) const = default;
+};
+
+/// Whoever takes a trace record by record, in order.
+template <class T>
+concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
+                                 const event* events) {
+  visitor.info(info);
+  visitor.name(label{}, text);
+  visitor.space(space_definition{});
+  visitor.facts(static_cast<fact_table&&>(facts), bool{});  // false: the rows go on those of the table that came before
+  visitor.events(events, events, std::uint32_t{});
+};
+
+namespace detail {
+
+/// Appends numbers and text to the payload of a record.
+class payload_writer {
+ public:
+  payload_writer& number(std::uint64_t value) {
+    unsigned char bytes[max_varint_bytes];
+    const unsigned char* const end = put_varint(bytes, value);
+    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+    return *this;
+  }
+  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
+  payload_writer& text(std::string_view value) {
+    number(value.size());
+    text_.append(value);
+    return *this;
+  }
+  payload_writer& real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Takes them again. Behind the end, or behind a fault, everything is 0 and empty.
+class payload_reader {
+ public:
+  explicit payload_reader(std::string_view payload) noexcept
+      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
+
+  [[nodiscard]] std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    const unsigned char* const behind = get_varint(next_, end_, value);
+    if (behind == nullptr) return fail();
+    next_ = behind;
+    return value;
+  }
+  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
+  [[nodiscard]] std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > left()) return fail(), std::string_view{};
+    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
+    next_ += size;
+    return value;
+  }
+  [[nodiscard]] double real() noexcept {
+    if (left() < 8) return fail(), 0;
+    std::uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
+    return std::bit_cast<double>(bits);
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::uint64_t fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+    return 0;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// Calls `visit(tag, field)` for each field of a capture's information. Tags are for good: a new field gets a new one.
+template <class Info, class Visitor>
+void for_each_info_field(Info& info, Visitor&& visit) {
+  visit(1, info.library_version);
+  visit(2, info.mode);
+  visit(3, info.device);
+  visit(4, info.begin_unix_ns);
+  visit(5, info.begin_stamp);
+  visit(6, info.timeline_points);
+  visit(7, info.largest_blocks);
+  visit(8, info.owners_per_segment);
+  visit(9, info.process.id);
+  visit(10, info.process.host);
+  visit(11, info.process.command_line);
+  visit(12, info.process.rank);
+  visit(13, info.process.world_size);
+  visit(14, info.process.local_rank);
+}
+
+/// A field's tag, then its value as text: the digits of a number's varint, or the characters.
+[[nodiscard]] inline std::string encode_info(const capture_info& info) {
+  payload_writer out;
+  for_each_info_field(info, [&]<class Field>(unsigned tag, const Field& field) {
+    out.number(tag);
+    if constexpr (std::is_same_v<Field, std::string>) {
+      out.text(field);
+    } else {
+      out.text(payload_writer{}.signed_number(static_cast<std::int64_t>(field)).bytes());
+    }
+  });
+  return out.bytes();
+}
+
+[[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
+  payload_reader in{payload};
+  while (!in.is_at_end()) {
+    const std::uint64_t read_tag = in.number();
+    const std::string_view value = in.text();
+    for_each_info_field(info, [&]<class Field>(unsigned tag, Field& field) {
+      if (tag != read_tag) return;
+      if constexpr (std::is_same_v<Field, std::string>) {
+        field = value;
+      } else {
+        field = static_cast<Field>(payload_reader{value}.signed_number());
+      }
+    });
+  }
+  return !in.has_failed() && info.mode <= run_mode::no_dispatch;
+}
+
+/// Text of facts beyond this is cut: a row must fit into a chunk.
+inline constexpr std::size_t max_fact_text = 4096;
+
+inline void put_row(payload_writer& out, const fact_table& table, const std::vector<fact_value>& row) {
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    switch (table.columns[column].type) {
+      case fact_type::integer: out.signed_number(row[column].integer); break;
+      case fact_type::real: out.real(row[column].real); break;
+      case fact_type::text: out.text(std::string_view{row[column].text}.substr(0, max_fact_text)); break;
+    }
+  }
+}
+
+/// Calls `visit(payload)` for the records of a table: some of its rows each. The first replaces the table, the others add to it.
+template <class Visitor>
+void for_each_part(const fact_table& table, Visitor&& visit) {
+  constexpr std::size_t enough = std::size_t{64} * 1024;
+  std::size_t row = 0;
+  do {
+    payload_writer rows;
+    const std::size_t first = row;
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table, table.rows[row++]);
+    payload_writer out;
+    out.text(table.name).number(first).number(table.columns.size());
+    for (const fact_column& column : table.columns) out.text(column.name).number(static_cast<unsigned>(column.type));
+    out.number(row - first);
+    visit(out.bytes() + rows.bytes());
+  } while (row < table.rows.size());
+}
+
+/// Reads a part; `first` is the index of its first row in the table.
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_table& table, std::uint64_t& first) {
+  payload_reader in{payload};
+  table.name = in.text();
+  first = in.number();
+  // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
+  const std::uint64_t columns = in.number();
+  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
+    const std::string_view name = in.text();
+    const std::uint64_t type = in.number();
+    if (type > static_cast<unsigned>(fact_type::text)) return false;
+    table.columns.push_back({std::string{name}, static_cast<fact_type>(type)});
+  }
+  const std::uint64_t rows = in.number();
+  if (table.columns.empty() && rows != 0) return false;
+  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    std::vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    for (std::size_t column = 0; column < table.columns.size(); ++column) {
+      switch (table.columns[column].type) {
+        case fact_type::integer: values[column].integer = in.signed_number(); break;
+        case fact_type::real: values[column].real = in.real(); break;
+        case fact_type::text: values[column].text = in.text(); break;
+      }
+    }
+  }
+  return !in.has_failed();
+}
+
+/// Puts a part of a table where it belongs among those that came before.
+inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool is_first) {
+  std::size_t index = 0;
+  while (index < tables.size() && tables[index].name != part.name) ++index;
+  if (index == tables.size()) {
+    tables.push_back(std::move(part));
+  } else if (is_first || tables[index].columns != part.columns) {
+    tables[index] = std::move(part);
+  } else {
+    for (auto& row : part.rows) tables[index].rows.push_back(std::move(row));
+  }
+}
+
+/// Hands a record of the control nibble to a visitor; false if it is none that can be. Kinds that are not known are skipped.
+template <class Visitor>
+[[nodiscard]] bool visit_definition(control kind, std::string_view payload, Visitor& visitor) {
+  payload_reader in{payload};
+  switch (kind) {
+    case control::name: {
+      const std::uint64_t id = in.number();
+      if (in.has_failed() || id == 0 || id > 0xFFFF'FFFFU) return false;
+      visitor.name(static_cast<label>(id), payload.substr(payload.size() - in.left()));
+      return true;
+    }
+    case control::space: {
+      space_definition space;
+      const std::uint64_t id = in.number();
+      const std::uint64_t name = in.number();
+      space.capacity = in.signed_number();
+      space.is_per_core = in.number() != 0;
+      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || space.capacity < 0) return false;
+      space.id = static_cast<std::uint8_t>(id);
+      space.name = static_cast<label>(name);
+      visitor.space(space);
+      return true;
+    }
+    case control::header: {
+      capture_info info;
+      if (!decode_info(payload, info)) return false;
+      visitor.info(info);
+      return true;
+    }
+    case control::facts: {
+      fact_table table;
+      std::uint64_t first = 0;
+      if (!decode_facts(payload, table, first)) return false;
+      visitor.facts(std::move(table), first == 0);
+      return true;
+    }
+    default: return true;
+  }
+}
+
+/// The payload of a name, and of a space: small, and made without taking memory from the heap.
+class small_payload {
+ public:
+  small_payload& number(std::uint64_t value) noexcept {
+    next_ = put_varint(next_, value);
+    return *this;
+  }
+  [[nodiscard]] std::string_view view() const noexcept {
+    return {reinterpret_cast<const char*>(bytes_), static_cast<std::size_t>(next_ - bytes_)};
+  }
+
+ private:
+  unsigned char bytes_[4 * max_varint_bytes];
+  unsigned char* next_ = bytes_;
+};
+
+[[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
+  small_payload out;
+  out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
+  return out;
+}
+
+}  // namespace detail
+}  // namespace memprof

@@ -1,0 +1,180 @@
+#pragma once
+
+#include <memprof/trace/coding.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/varint.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Where encoded records go.
+struct encoded_bytes {
+  unsigned char* next;
+  unsigned char* end;
+
+  [[nodiscard]] std::size_t room() const noexcept { return static_cast<std::size_t>(end - next); }
+};
+
+/// Turns events into the bytes of a trace, in the form that docs/trace_format.md describes: two to six bytes an event.
+class trace_encoder {
+ public:
+  /// A record of an event takes at most that many bytes, with the stamp and the ring before it.
+  static constexpr std::size_t max_event_bytes = 64;
+
+  /// Begins a chunk.
+  void restart() noexcept {
+    state_.restart();
+    ring_ = nullptr;
+  }
+
+  /// Writes as many of the events [first, last) of a ring as `out` has room for, and returns the first that is not written.
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
+    if (out.room() < max_event_bytes) return first;
+    unsigned char* next = turn_to(ring, out.next);
+    const unsigned char* const full = out.end - max_event_bytes;
+    for (; first != last && next <= full; ++first) next = put(*first, next);
+    out.next = next;
+    return first;
+  }
+
+  /// Writes a record of the control nibble with its length, for which `out` must have room. Its payload may come in two parts.
+  static void put_control(control kind, std::string_view payload, std::string_view more, encoded_bytes& out) noexcept {
+    *out.next++ = static_cast<unsigned char>(kind);
+    out.next = put_varint(out.next, payload.size() + more.size());
+    for (const std::string_view part : {payload, more}) {
+      if (!part.empty()) std::memcpy(out.next, part.data(), part.size());
+      out.next += part.size();
+    }
+  }
+  [[nodiscard]] static constexpr std::size_t control_bytes(std::size_t payload) noexcept { return payload + 1 + max_varint_bytes; }
+
+ private:
+  [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
+    if (ring_ != nullptr && ring_->ring == ring) return out;
+    std::size_t place = state_.place_of_ring(ring);
+    if (place != coding_state::ring_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(control::first_ring) + place);
+    } else {
+      *out++ = static_cast<unsigned char>(control::ring);
+      out = put_varint(out, ring);
+      place = state_.add_ring(ring);
+    }
+    ring_ = &state_.rings[place];
+    return out;
+  }
+
+  [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
+    if (source.stamp != 0) out = put_stamp(source.stamp, out);
+    const std::uint64_t rest = rest_of_event(source);
+    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) [[unlikely]]
+      return put_scope(source, rest, out);
+    const std::size_t place = coding_state::slot_of(source.address);
+    coding_state::block_slot& slot = state_.slots[place];
+    if (slot.address == source.address) {
+      if (slot.rest == rest) {
+        if (slot.bytes == source.bytes) return put_slot(opcode::allocate_known, place, out);
+        slot.bytes = source.bytes;
+        return put_varint(put_slot(opcode::allocate_resized, place, out), source.bytes);
+      }
+      if (coding_state::rest_of_free(slot.rest) == rest) {
+        if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
+        if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
+      }
+    }
+    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = {source.address, source.bytes, rest};
+    return put_any(source, out);
+  }
+
+  [[nodiscard]] static unsigned char* put_slot(opcode code, std::size_t place, unsigned char* out) noexcept {
+    out[0] = static_cast<unsigned char>(static_cast<std::size_t>(code) | place >> 8);
+    out[1] = static_cast<unsigned char>(place);
+    return out + 2;
+  }
+
+  /// The difference to the last stamp: its lowest six bits here, the others behind if there are any.
+  [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
+    const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
+    state_.last_stamp = stamp;
+    if (change < 0x40) {
+      *out++ = static_cast<unsigned char>(0x80 | change);
+      return out;
+    }
+    *out++ = static_cast<unsigned char>(0xC0 | (change & 0x3F));
+    return put_varint(out, change >> 6);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_scope(const event& source, std::uint64_t rest, unsigned char* out) noexcept {
+    const auto number = static_cast<std::uint32_t>(source.address);
+    const auto other = static_cast<std::uint32_t>(source.address >> 32);
+    coding_state::ring_state& ring = *ring_;
+    if (source.kind == event_kind::scope_end) {
+      const bool is_innermost = other == 0 && ring.depth != 0 && ring.innermost() == number &&
+                                ring.open[ring.depth - 1].label == source.label && source.bytes == 0 && source.tag == 0 &&
+                                source.space == any_space;
+      if (other == 0) ring.end(number);
+      if (!is_innermost) return put_any(source, out);
+      *out++ = static_cast<unsigned char>(opcode::end_innermost);
+      return out;
+    }
+    const bool is_next = number == ring.last_number + 1 && other == ring.innermost() && source.bytes == 0 && source.space == any_space;
+    ring.begin(number, source.label);
+    const std::uint64_t label_and_tag = (rest & 0xFFFF'0000'FFFF'FFFFU);
+    const std::size_t place = state_.place_of_name(label_and_tag);
+    if (is_next && place != coding_state::name_count) {
+      *out++ = static_cast<unsigned char>(static_cast<std::size_t>(opcode::begin_known) | place);
+      return out;
+    }
+    if (place == coding_state::name_count) state_.add_name(label_and_tag);
+    return put_any(source, out);
+  }
+
+  [[nodiscard, gnu::noinline]] unsigned char* put_any(const event& source, unsigned char* out) noexcept {
+    const auto kind = static_cast<std::uint8_t>(source.kind);
+    if (kind < 15) {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | kind);
+    } else {
+      *out++ = static_cast<unsigned char>(static_cast<std::uint8_t>(opcode::any_event) | 15U);
+      *out++ = kind;
+    }
+    unsigned char* const fields = out++;
+    unsigned present = 0;
+    const bool is_memory = has_address(source.kind);
+    const auto change = static_cast<std::int64_t>(source.address - (is_memory ? state_.last_address : 0));
+    if (is_memory) state_.last_address = source.address;
+    if (change != 0 && change % 16 == 0) {
+      present |= distance_of_16;
+      out = put_varint(out, zigzag(change / 16));
+    } else if (change != 0) {
+      present |= distance;
+      out = put_varint(out, zigzag(change));
+    }
+    if (source.bytes != 0) {
+      present |= bytes_field;
+      out = put_varint(out, source.bytes);
+    }
+    if (source.space != state_.last_space) {
+      present |= space_field;
+      *out++ = state_.last_space = source.space;
+    }
+    if (source.label != 0) {
+      present |= label_field;
+      out = put_varint(out, source.label);
+    }
+    if (source.tag != 0) {
+      present |= tag_field;
+      out = put_varint(out, source.tag);
+    }
+    *fields = static_cast<unsigned char>(present);
+    return out;
+  }
+
+  coding_state state_;
+  coding_state::ring_state* ring_ = nullptr;
+};
+
+}  // namespace memprof::detail

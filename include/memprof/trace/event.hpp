@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+namespace memprof {
+
+/// What an event says; the comment names the fields it uses beside `stamp`.
+enum class event_kind : std::uint8_t {
+  allocate = 1,         ///< address, bytes, space, tag
+  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
+  scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
+  scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
+  thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
+                        ///< system; label: its name
+  allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
+  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
+  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
+  release,                      ///< address, bytes (0: not told), space, label: it gave one back
+  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
+  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
+  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  segment_end,                  ///< label: the name of the segment that ends
+  clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
+  lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
+                                ///< of which nobody knows how many
+  capture_end,                  ///< the last event
+  gap,                          ///< bytes: events that are missing here; what is live now follows
+  live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
+  live_end,                     ///< from here on events are counted
+};
+
+/// The ring of events that no thread recorded: those about the capture itself.
+inline constexpr std::uint32_t no_ring_id = 0;
+
+/// Whether the kind's address is one of memory.
+[[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
+  return kind <= event_kind::annotate || (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+}
+
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
+
+/// The address of a `scope_begin` or `scope_end`: an operation's number, counted on its thread from 1, and another number.
+[[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
+  return std::uint64_t{other} << 32 | number;
+}
+
+/// The id of no memory space: `annotate` with it asks all of them.
+inline constexpr std::uint8_t any_space = 255;
+
+/// One thing that happened to memory: the only form in which sources speak to the ledger.
+///
+/// `stamp` is a clock reading that orders events of different threads; 0 says "directly after the previous event of the same
+/// thread". `tag` is 0 or a category's value plus one; in `allocate_on_cores` its upper byte is a `buffer_kind`. `space` and
+/// `label` are ids of interned names, unless the kind says otherwise.
+struct event {
+  std::uint64_t stamp;
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t label;
+  event_kind kind;
+  std::uint8_t space;
+  std::uint16_t tag;
+};
+
+static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace memprof

@@ -1,0 +1,186 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/pages.hpp>
+#include <memprof/trace/decoder.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/encoder.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof {
+
+/// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
+/// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of an
+/// allocator, and written to a file.
+///
+/// `capture_options::trace` has a capture fill one; `trace_writer` makes one of anything else. Some three bytes an event, in pages
+/// that the hooks do not see. Not synchronised: read it when the capture has ended.
+class trace {
+ public:
+  /// Keeps at most about `max_bytes`. What comes after is counted and left out, so that a beginning without gaps is kept.
+  explicit trace(std::size_t max_bytes = std::numeric_limits<std::size_t>::max()) noexcept : max_bytes_(max_bytes) {}
+  trace(trace&& other) noexcept { swap(other); }
+  trace& operator=(trace&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~trace() {
+    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes);
+    detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
+  }
+
+  // --- writing ------------------------------------------------------------------------------------------------------
+
+  /// Adds events [first, last) of one thread, for which `ring` stands.
+  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    while (first != last) {
+      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
+      size_ += static_cast<std::uint64_t>(done - first);
+      if (done != last && !begin_chunk()) {
+        left_out_ += static_cast<std::uint64_t>(last - done);
+        return;
+      }
+      first = done;
+    }
+  }
+  void info(const capture_info& info) { define(detail::control::header, detail::encode_info(info)); }
+  /// Names come before the first event that uses them, and their ids are 1, 2, 3, ...
+  void name(label id, std::string_view text) noexcept {
+    const detail::small_payload number = detail::small_payload{}.number(id);
+    define(detail::control::name, number.view(), text);
+  }
+  void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
+  /// Replaces the table of that name.
+  void facts(const fact_table& table) {
+    detail::for_each_part(table, [&](std::string_view payload) { define(detail::control::facts, payload); });
+  }
+
+  // --- reading ------------------------------------------------------------------------------------------------------
+
+  /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.
+  template <trace_visitor Visitor>
+  void visit(Visitor& visitor) const {
+    struct adapter {
+      Visitor& visitor;
+      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
+      void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
+    };
+    adapter adapted{visitor};
+    void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
+    if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
+    const unmapped_at_end<detail::trace_decoder> decoder{new (pages) detail::trace_decoder};
+    for (const chunk& each : chunks_) {
+      decoder.object->restart();
+      (void)decoder.object->decode(each.bytes, each.bytes + each.used, adapted);
+    }
+    if (left_out_ != 0) {
+      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
+      visitor.events(&gap, &gap + 1, no_ring_id);
+    }
+  }
+
+  /// Events that are kept.
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+  /// Events that came after those that are kept.
+  [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return chunks_.size() * chunk_bytes + chunks_.bytes(); }
+  /// Bytes that records take.
+  [[nodiscard]] std::size_t encoded_bytes() const noexcept {
+    std::size_t total = 0;
+    for (const chunk& each : chunks_) total += each.used;
+    return total;
+  }
+
+  /// Calls `visit(bytes, size)` for each of the pieces of the encoding that can be read alone (docs/trace_format.md).
+  template <class Visitor>
+  void for_each_chunk(Visitor&& visit) const {
+    for (const chunk& each : chunks_) visit(each.bytes, each.used);
+  }
+
+ private:
+  static constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
+
+  struct chunk {
+    unsigned char* bytes;
+    std::size_t used;
+  };
+
+  template <class T>
+  struct unmapped_at_end {
+    T* object;
+    explicit unmapped_at_end(T* made) noexcept : object(made) {}
+    unmapped_at_end(const unmapped_at_end&) = delete;
+    unmapped_at_end& operator=(const unmapped_at_end&) = delete;
+    ~unmapped_at_end() { detail::unmap_pages(object, sizeof(T)); }
+  };
+
+  [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
+    return !chunks_.empty() && chunk_bytes - chunks_[chunks_.size() - 1].used >= bytes;
+  }
+
+  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    const event* const done = encoder_->encode(first, last, ring, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+    return done;
+  }
+
+  void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
+    if (left_out_ != 0) return;
+    const std::size_t size = payload.size() + more.size();
+    if (detail::trace_encoder::control_bytes(size) > chunk_bytes) return;  // no record is as long
+    if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
+      ++left_out_;
+      return;
+    }
+    chunk& open = chunks_.back();
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::trace_encoder::put_control(kind, payload, more, out);
+    open.used = static_cast<std::size_t>(out.next - open.bytes);
+  }
+
+  [[nodiscard]] bool begin_chunk() noexcept {
+    if (left_out_ != 0 || (chunks_.size() + 1) * chunk_bytes > max_bytes_) return false;
+    if (encoder_ == nullptr) {
+      void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
+      if (pages == nullptr) return false;
+      encoder_ = new (pages) detail::trace_encoder;
+    }
+    void* const pages = detail::map_pages(chunk_bytes);
+    if (pages == nullptr) return false;
+    if (!chunks_.push_back({static_cast<unsigned char*>(pages), 0})) {
+      detail::unmap_pages(pages, chunk_bytes);
+      return false;
+    }
+    encoder_->restart();
+    return true;
+  }
+
+  void swap(trace& other) noexcept {
+    std::swap(max_bytes_, other.max_bytes_);
+    std::swap(size_, other.size_);
+    std::swap(left_out_, other.left_out_);
+    std::swap(chunks_, other.chunks_);
+    std::swap(encoder_, other.encoder_);
+  }
+
+  std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
+  std::uint64_t size_ = 0;
+  std::uint64_t left_out_ = 0;
+  detail::page_array<chunk> chunks_;
+  detail::trace_encoder* encoder_ = nullptr;
+};
+
+}  // namespace memprof

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+/// Bytes that the longest varint of 64 bits takes.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below it are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
+/// write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
+    const auto low = static_cast<std::uint32_t>(value);
+    const int extra = (31 - __builtin_clz(low | 1)) / 7;
+    std::uint32_t spread = (low & 0x7F) | (low & 0x3F80) << 1 | (low & 0x1FC000) << 2 | (low & 0xFE00000) << 3;
+    spread |= 0x00808080U & ((1U << 8 * extra) - 1);
+    std::memcpy(out, &spread, sizeof spread);
+    return out + extra + 1;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads what `put_varint` wrote; null if it does not end before `end` or has more than 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Small differences of either sign as small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,49 @@
+#include <memprof/detail/byte_size.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstdint>
+#include <string>
+
+using memprof::parse_byte_size;
+
+TEST_CASE("byte size: bytes are exact up to 2^63-1") {
+  CHECK(parse_byte_size("0") == 0);
+  CHECK(parse_byte_size("12884901888") == 12'884'901'888);
+  CHECK(parse_byte_size("9223372036854775807") == INT64_MAX);
+}
+
+TEST_CASE("byte size: units with a B count in thousands, those with iB in 1024") {
+  CHECK(parse_byte_size("12GB") == 12'000'000'000);
+  CHECK(parse_byte_size("12GiB") == 12'884'901'888);
+  CHECK(parse_byte_size("12 gib") == 12'884'901'888);
+  CHECK(parse_byte_size("512B") == 512);
+  CHECK(parse_byte_size("3KB") == 3'000);
+  CHECK(parse_byte_size("3KiB") == 3'072);
+  CHECK(parse_byte_size("7MB") == 7'000'000);
+  CHECK(parse_byte_size("7MiB") == 7'340'032);
+  CHECK(parse_byte_size("2TB") == 2'000'000'000'000);
+  CHECK(parse_byte_size("2TiB") == 2'199'023'255'552);
+}
+
+TEST_CASE("byte size: fractions and exponents are as in analyze_memory.py, rounded to the nearest byte") {
+  CHECK(parse_byte_size("1.5e9") == 1'500'000'000);
+  CHECK(parse_byte_size("1e9") == 1'000'000'000);
+  CHECK(parse_byte_size("1.5GiB") == 1'610'612'736);
+  CHECK(parse_byte_size("0.3") == 0);
+  CHECK(parse_byte_size("1.7") == 2);
+}
+
+TEST_CASE("byte size: what is no size is refused, with the text and how to write it") {
+  for (const std::string text : {"", " ", "GB", "-1", "-1GB", "+5", "12G", "12 GBs", "1,5GB", "nan", "inf", "1e400",
+                                 "9223372036854775808", "9000000TiB", "12GB ", "0x10", "12GB12"}) {
+    INFO("text: '" << text << "'");
+    std::string what;
+    try {
+      (void)parse_byte_size(text);
+    } catch (const memprof::error& fault) {
+      what = fault.what();
+    }
+    CHECK(what.find("'" + text + "'") != std::string::npos);
+    CHECK(what.find("12GiB (12 * 2^30)") != std::string::npos);
+  }
+}

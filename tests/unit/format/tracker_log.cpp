@@ -1,0 +1,372 @@
+#include <memprof/format/tracker_log.hpp>
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text.hpp>
+
+#include <unit/format/tracker_text.hpp>
+#include <unit/report/tracker_log.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <vector>
+
+using memprof::memory_summary;
+using memprof::parse_tracker_log;
+using namespace memprof_tests;
+
+namespace {
+
+std::string error_of(const std::string& text) {
+  try {
+    (void)parse_tracker_log(text, "run.log");
+  } catch (const memprof::error& fault) {
+    return fault.what();
+  }
+  return "no error";
+}
+
+bool remarks(const memory_summary& summary, const std::string& part) {
+  for (const std::string& remark : summary.remarks) {
+    if (remark.find(part) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::vector<std::string> names_of(const memory_summary& summary) {
+  std::vector<std::string> names;
+  for (const memprof::segment_usage& segment : summary.segments) names.push_back(segment.segment);
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("tracker log: every number of a summary is read, to the byte that its decimals tell") {
+  const auto summaries = parse_tracker_log("Number of parameters: 969369600\ntinyllama\n" + memory_efficient_text(), "run.log");
+  REQUIRE(summaries.size() == 1);
+  const memory_summary& summary = summaries.front();
+  CHECK(summary.source == "run.log");
+  CHECK(summary.line == 3);
+  CHECK(summary.section == "tinyllama");
+  CHECK(summary.parameters == 969'369'600);
+  CHECK(summary.overall_peak == hundredths(827865));
+  CHECK(summary.final_usage == hundredths(742804));
+  CHECK(summary.peak_segment == 3);
+  CHECK(summary.remarks.empty());
+  REQUIRE(summary.segments.size() == 4);
+  const memprof::segment_usage& backward = summary.segments[3];
+  CHECK(backward.segment == "BACKWARD_PASS");
+  CHECK(backward.segment_peak == hundredths(251369));
+  CHECK(backward.allocations == hundredths(90000));
+  CHECK(backward.deallocations == hundredths(10000));
+  CHECK(backward.segment_change == hundredths(166307));
+  CHECK(backward.cumulative_peak == hundredths(827865));
+  CHECK(backward.cumulative_current == hundredths(742804));
+}
+
+TEST_CASE("tracker log: the regular expressions of analyze_memory.py see the same") {
+  const std::string text = memory_efficient_text() + default_text();
+  const auto summaries = parse_tracker_log(text);
+  const std::vector<std::string> expected = tracker_summaries(text);
+  REQUIRE(summaries.size() == expected.size());
+  const auto same = [](std::int64_t bytes, double megabytes) { return bytes == std::llround(megabytes * 1048576); };
+  for (std::size_t index = 0; index < summaries.size(); ++index) {
+    CHECK(same(summaries[index].overall_peak, analyzed_peak(expected[index])));
+    for (const memprof::segment_usage& segment : summaries[index].segments) {
+      const tracker_phase phase = analyzed_phase(expected[index], segment.segment);
+      CHECK(same(segment.segment_peak, phase.segment_peak));
+      CHECK(same(segment.allocations, phase.allocations));
+      CHECK(same(segment.deallocations, phase.deallocations));
+      CHECK(same(segment.segment_change, phase.segment_change));
+      CHECK(same(segment.cumulative_peak, phase.cumulative_peak));
+      CHECK(same(segment.cumulative_current, phase.cumulative_current));
+    }
+  }
+}
+
+TEST_CASE("tracker log: each of several summaries has its own number of parameters, in either spelling") {
+  const auto summaries =
+      parse_tracker_log("Number of parameters: 969369600\nsmall\n" + memory_efficient_text() +
+                        "Total parameters: 1,134,596,096\n# step\n\nlarge\n" + default_text() + default_text());
+  REQUIRE(summaries.size() == 3);
+  CHECK(summaries[0].parameters == 969'369'600);
+  CHECK(summaries[0].section == "small");
+  CHECK(summaries[1].parameters == 1'134'596'096);
+  CHECK(summaries[1].section == "large");
+  CHECK(!remarks(summaries[1], "number of parameters"));
+  CHECK(summaries[2].parameters == 1'134'596'096);
+  CHECK(summaries[2].section.empty());
+  CHECK(remarks(summaries[2], "number of parameters is the one that the log tells before an earlier summary"));
+}
+
+TEST_CASE("tracker log: the number of parameters may stand any distance before the summary") {
+  std::string text = "Total parameters: 5,000\n";
+  for (int line = 0; line < 1000; ++line) text += "step " + std::to_string(line) + ": loss 3.14\n";
+  CHECK(parse_tracker_log(text + memory_efficient_text()).front().parameters == 5000);
+}
+
+TEST_CASE("tracker log: line ends, colours, time stamps and labels change no number") {
+  const memory_summary plain = parse_tracker_log(memory_efficient_text()).front();
+  const auto check = [&](const std::string& text, const std::string& rank) {
+    const auto summaries = parse_tracker_log(text);
+    REQUIRE(summaries.size() == 1);
+    CHECK(summaries.front().segments == plain.segments);
+    CHECK(summaries.front().overall_peak == plain.overall_peak);
+    CHECK(summaries.front().remarks.empty());
+    CHECK(summaries.front().rank == rank);
+  };
+  check(with_lines(memory_efficient_text(), "", "\r\n"), "");
+  check("\xEF\xBB\xBF" + memory_efficient_text(), "");
+  check(with_lines(memory_efficient_text(), "\x1b[32m", "\x1b[0m\n"), "");
+  check(with_lines(memory_efficient_text(), "2026-01-31 12:00:00.123 | INFO | ", "\n"), "");
+  check(with_lines(memory_efficient_text(), "12:30:05 - INFO - ", "\n"), "");
+  check(with_lines(memory_efficient_text(), "[1,3]<stdout>:", "\n"), "3");
+  check(with_lines(memory_efficient_text(), "\x1b[1m[rank7]\x1b[0m 12:30:05 ", "\n"), "7");
+  check(with_lines(memory_efficient_text(), " 2: ", "\n"), "2");
+  check("\rstep 1\rstep 2\r" + with_lines(memory_efficient_text(), "", "\r\n"), "");
+
+  // grep -n: line numbers are no ranks
+  std::string numbered;
+  std::size_t number = 17;
+  for (const char character : "\n" + memory_efficient_text()) {
+    numbered += character;
+    if (character == '\n') numbered += std::to_string(number++) + ":";
+  }
+  check(numbered, "");
+}
+
+TEST_CASE("tracker log: lines of several ranks may interleave") {
+  const std::string first = with_lines(memory_efficient_text(), "[rank0]: ", "\n");
+  const std::string second = with_lines(default_text(), "[rank1]: ", "\n");
+  std::string text = "[rank0]: Number of parameters: 77\n";
+  for (std::size_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(static_cast<unsigned>(seed));
+    std::string mixed = text;
+    std::size_t left = 0;
+    std::size_t right = 0;
+    const auto take = [&](const std::string& from, std::size_t& position) {
+      const std::size_t end = from.find('\n', position) + 1;
+      mixed += from.substr(position, end - position);
+      position = end;
+    };
+    while (left < first.size() || right < second.size()) {
+      const bool from_left = right == second.size() || (left < first.size() && random() % 2 == 0);
+      from_left ? take(first, left) : take(second, right);
+    }
+    auto summaries = parse_tracker_log(mixed);
+    REQUIRE(summaries.size() == 2);
+    if (summaries[0].rank == "1") std::swap(summaries[0], summaries[1]);
+    CHECK(summaries[0].rank == "0");
+    CHECK(summaries[0].overall_peak == hundredths(827865));
+    CHECK(summaries[0].remarks.empty());
+    CHECK(summaries[1].rank == "1");
+    CHECK(summaries[1].overall_peak == hundredths(1566665));
+    CHECK(summaries[1].remarks.empty());
+    CHECK(summaries[1].parameters == 77);  // only one rank tells it
+  }
+}
+
+TEST_CASE("tracker log: a label on the first line of a message only does not tear the summary apart") {
+  const auto summaries = parse_tracker_log("[rank2] " + memory_efficient_text());
+  REQUIRE(summaries.size() == 1);
+  CHECK(summaries.front().segments.size() == 4);
+  CHECK(summaries.front().rank == "2");
+}
+
+TEST_CASE("tracker log: segments have any names, in order, as often as they come") {
+  const auto summaries =
+      parse_tracker_log(header_text + segment_text("ENTRY", "0.00", "+0.00", "0.00", "0.00") +
+                        segment_text("block 3 / attn__000012", "1.00", "+1.00", "1.00", "1.00") +
+                        segment_text("FORWARD_PASS", "1.00", "+1.00", "2.00", "2.00") +
+                        segment_text("FORWARD_PASS", "0.00", "-3.00", "2.00", "-1.00") + totals_text("2.00", "-1.00"));
+  REQUIRE(summaries.size() == 1);
+  CHECK(names_of(summaries.front()) ==
+        std::vector<std::string>{"ENTRY", "block 3 / attn__000012", "FORWARD_PASS", "FORWARD_PASS"});
+  CHECK(summaries.front().segments.back().segment_change == -3 * (1 << 20));
+  CHECK(summaries.front().final_usage == -(1 << 20));
+  CHECK(summaries.front().peak_segment == 2);
+}
+
+TEST_CASE("tracker log: other output between the lines does no harm") {
+  std::string text = memory_efficient_text();
+  for (std::size_t at = 0; (at = text.find("  DRAM:", at)) != std::string::npos; at += 30)
+    text.insert(at, "compiling kernel 3\n\n");
+  const auto summaries = parse_tracker_log(text);
+  CHECK(summaries.front().segments == parse_tracker_log(memory_efficient_text()).front().segments);
+}
+
+TEST_CASE("tracker log: missing totals are computed from the segments") {
+  const std::string text = memory_efficient_text();
+  const auto summaries = parse_tracker_log(text.substr(0, text.find("\n=== Final")) + default_text());
+  REQUIRE(summaries.size() == 2);
+  CHECK(summaries[0].overall_peak == hundredths(827865));
+  CHECK(summaries[0].final_usage == hundredths(742804));
+  CHECK(remarks(summaries[0], "the final totals are missing: overall peak and final usage are computed"));
+  CHECK(summaries[1].overall_peak == hundredths(1566665));
+  CHECK(summaries[1].section.empty());  // no line of the first summary names the second
+  CHECK(summaries[1].remarks.empty());
+}
+
+TEST_CASE("tracker log: a log that breaks off within a segment is read as far as it goes") {
+  const std::string text = memory_efficient_text();
+  const auto cut_before = [&](const std::string& part) { return parse_tracker_log(text.substr(0, text.rfind(part))).front(); };
+
+  const memory_summary without_cumulative = cut_before("  DRAM: Cumulative");
+  REQUIRE(without_cumulative.segments.size() == 4);
+  // max(6568.36, 5764.96 + 2513.69) and 5764.96 + 1663.07
+  CHECK(std::llabs(without_cumulative.overall_peak - hundredths(827865)) <= 1);
+  CHECK(std::llabs(without_cumulative.final_usage - hundredths(742803)) <= 1);
+  CHECK(remarks(without_cumulative, "segment BACKWARD_PASS in line 15 lacks its cumulative values"));
+
+  const memory_summary without_change = cut_before(", Segment Change");
+  CHECK(without_change.segments.size() == 3);
+  CHECK(remarks(without_change,
+                "line 15, \"--- BACKWARD_PASS ---\", is left out: line 16 has no number of MB after \"Segment Change\""));
+
+  const memory_summary only_name = cut_before("  DRAM: Segment Peak");
+  CHECK(only_name.segments.size() == 3);
+  CHECK(remarks(only_name, "line 15, \"--- BACKWARD_PASS ---\", is left out: no line \"DRAM: Segment Peak"));
+
+  for (std::size_t length = 0; length <= text.size(); ++length) {
+    const std::string cut = text.substr(0, length);
+    const bool has_segment = cut.find("Segment Change +1863.25 MB") != std::string::npos;
+    INFO("the first " << length << " bytes");
+    CHECK((error_of(cut) == "no error") == has_segment);
+  }
+}
+
+TEST_CASE("tracker log: a summary without its header is read, and said to lack its begin") {
+  const auto summaries = parse_tracker_log(memory_efficient_text().substr(header_text.size()));
+  REQUIRE(summaries.size() == 1);
+  CHECK(summaries.front().segments.size() == 4);
+  CHECK(summaries.front().line == 1);
+  CHECK(remarks(summaries.front(), "\"=== Memory Usage Summary ===\" is missing"));
+}
+
+TEST_CASE("tracker log: segments that do not continue each other are told") {
+  const auto summaries = parse_tracker_log(header_text + segment_text("A", "10.00", "+10.00", "10.00", "10.00") +
+                                           segment_text("C", "5.00", "+5.00", "25.00", "25.00") + totals_text("25.00", "25.00"));
+  CHECK(remarks(summaries.front(), "cumulative values of segment C (2 of 2) do not continue"));
+}
+
+TEST_CASE("tracker log: rounding alone is no contradiction") {
+  // The document's own numbers: 5764.96 + 1663.07 = 7428.03, not 7428.04.
+  CHECK(parse_tracker_log(memory_efficient_text()).front().remarks.empty());
+}
+
+TEST_CASE("tracker log: totals that contradict the segments are told") {
+  const std::string segments = header_text + segment_text("A", "10.00", "+10.00", "10.00", "10.00");
+  CHECK(remarks(parse_tracker_log(segments + totals_text("12.00", "10.00")).front(), "above the peaks of all segments"));
+  CHECK(remarks(parse_tracker_log(segments + totals_text("9.00", "10.00")).front(), "below the peak of a segment"));
+  const memory_summary only_totals = parse_tracker_log(header_text + totals_text("9.00", "8.00")).front();
+  CHECK(only_totals.overall_peak == 9 << 20);
+  CHECK(remarks(only_totals, "totals, but no segment"));
+}
+
+TEST_CASE("tracker log: the tracker's warning that it lost a segment is passed on") {
+  const auto summaries =
+      parse_tracker_log("WARNING: Trace 'FORWARD_PASS' already exists, overwriting\n" + memory_efficient_text());
+  CHECK(remarks(summaries.front(), "line 1 warns: WARNING: Trace 'FORWARD_PASS' already exists"));
+}
+
+TEST_CASE("tracker log: nothing to read is an error that names the first line that looked like it, and what is missing") {
+  CHECK(error_of("") == "cannot read a memory summary from 'run.log': it is empty");
+  CHECK(
+      error_of("step 1\nstep 2\n") ==
+      "cannot read a memory summary from 'run.log': no line looks like part of one: there is neither \"=== Memory Usage Summary "
+      "===\" nor \"--- NAME ---\"");
+  CHECK(error_of("a\nb\n=== Memory Usage Summary ===\nWARNING: No traces captured\n") ==
+        "cannot read a memory summary from 'run.log': line 3, \"=== Memory Usage Summary ===\", looks like part of one, but no "
+        "segment "
+        "(\"--- NAME ---\" and \"DRAM: Segment Peak ... MB, ...\") follows it");
+  CHECK(error_of("a\n--- NAME ---\n  DRAM: Segment Peak X MB, Allocations Y MB\n") ==
+        "cannot read a memory summary from 'run.log': line 2, \"--- NAME ---\", looks like part of one, but line 3 has no number "
+        "of MB "
+        "after \"Segment Peak\"");
+  CHECK(error_of("Overall DRAM Peak: 8278.65 MB  # fits\n--- A ---\n") ==
+        "cannot read a memory summary from 'run.log': line 1, \"Overall DRAM Peak: 8278.65 MB  # fits\", looks like part of one, "
+        "but "
+        "has no summary before it");
+}
+
+TEST_CASE("tracker log: what the tracker's document shows of its output is no summary") {
+  // Lines of the document: one field a line, without "DRAM:".
+  const std::string excerpt =
+      "--- MODEL_CREATION ---\n  Segment Change: +1863.25 MB  # Model weights (bf16)\n  Cumulative Current: 1863.25 MB\n\n"
+      "Overall DRAM Peak: 8278.65 MB\n";
+  CHECK(error_of(excerpt).find("line 1, \"--- MODEL_CREATION ---\", looks like part of one, but no line") != std::string::npos);
+}
+
+TEST_CASE("tracker log: numbers beyond all memory are refused or held at the ends, not wrapped") {
+  CHECK(error_of(segment_text("A", "99999999999999999999999", "+1.00", "1.00", "1.00")).find("no number of MB") !=
+        std::string::npos);
+  std::string text = header_text;
+  for (int count = 0; count < 40; ++count) {
+    text +=
+        "--- A ---\nDRAM: Segment Peak 1000000000000 MB, Allocations 0 MB, Deallocations 0 MB, Segment Change 1000000000000 MB\n";
+  }
+  CHECK(parse_tracker_log(text).front().overall_peak == INT64_MAX);
+}
+
+TEST_CASE("tracker log: damaged logs are read or refused, never worse") {
+  const std::string whole =
+      "Total parameters: 1,000\n" + with_lines(default_text(), "\x1b[1m[rank0] ", "\r\n") + memory_efficient_text();
+  std::mt19937 random(4);  // NOLINT(cert-msc51-cpp): the same damage in each run
+  for (int round = 0; round < 2000; ++round) {
+    std::string text = whole;
+    for (unsigned change = random() % 8; change-- > 0;) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0: text[at] = static_cast<char>(random()); break;
+        case 1: text.erase(at, random() % 60); break;
+        default: text.insert(at, text.substr(random() % text.size(), random() % 60)); break;
+      }
+      if (text.empty()) break;
+    }
+    CHECK(error_of(text).size() > 0);
+  }
+}
+
+TEST_CASE("tracker log: the text of a profile is read back to the profile's numbers") {
+  memprof::profile profile;
+  profile.segments = {{"MODEL_CREATION", 0, 0}, {"FORWARD_PASS", 0, 0}};
+  constexpr std::int64_t mib = 1 << 20;
+  memprof::space_profile& other = profile.spaces.emplace_back();
+  other.name = "cpu";
+  other.segments.resize(2);
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.name = "dram";
+  space.segments = {{"MODEL_CREATION", 3 * mib, 4 * mib, mib, 3 * mib, 3 * mib, 3 * mib, 2, 1, 0, "", {}},
+                    {"FORWARD_PASS", 5 * mib, 9 * mib, 10 * mib, -mib, 8 * mib, 2 * mib, 2, 1, 0, "", {}}};
+  space.cumulative_peak = 8 * mib;
+  space.cumulative_current = 2 * mib;
+  const auto summaries = parse_tracker_log(memprof::to_text(profile));
+  REQUIRE(summaries.size() == 1);
+  CHECK(summaries.front().remarks.empty());
+  CHECK(summaries.front().overall_peak == 8 * mib);
+  REQUIRE(summaries.front().segments.size() == 2);
+  CHECK(summaries.front().segments[1].segment_change == -mib);
+  CHECK(summaries.front().segments[1].cumulative_peak == 8 * mib);
+}
+
+TEST_CASE("tracker log: a log of a real run without its end is read as far as it goes") {
+  const std::filesystem::path path = std::filesystem::path{MEMPROF_SOURCE_DIR} / "../shared/data/tt_train/pr50909_partial.log";
+  if (!std::filesystem::exists(path)) SKIP("there is no " << path.string());
+  std::ifstream file{path};
+  const std::string text{std::istreambuf_iterator<char>{file}, {}};
+  const auto summaries = parse_tracker_log(text);
+  REQUIRE(summaries.size() == 1);
+  CHECK(names_of(summaries.front()) == std::vector<std::string>{"ENTRY", "MODEL_CREATION", "OPTIMIZER_CREATION",
+                                                                "FORWARD_PASS_micro_0", "BACKWARD_PASS_micro_0"});
+  CHECK(summaries.front().overall_peak == hundredths(1445388));
+  CHECK(summaries.front().final_usage == hundredths(841672));
+  CHECK(summaries.front().peak_segment == 4);
+  REQUIRE(summaries.front().remarks.size() == 1);
+  CHECK(remarks(summaries.front(), "final totals are missing"));
+}

@@ -1,0 +1,136 @@
+#include <catch2/catch_test_macros.hpp>
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/fact/approximated_operation.hpp>
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+std::string calls;
+
+template <char Letter>
+struct noting_backend {
+  static constexpr std::string_view name = "noting";
+  void attach(memprof::event_sink&, const memprof::capture_options&) { calls += Letter; }
+  void detach(memprof::event_sink&) noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
+  void report_facts(memprof::event_sink&) {}
+};
+
+struct telling_backend {
+  static constexpr std::string_view name = "telling";
+  void attach(memprof::event_sink& writer, const memprof::capture_options&) { writer.allocate(space, this, 100); }
+  void detach(memprof::event_sink& writer) noexcept { writer.deallocate(space, this, 100); }
+  void report_facts(memprof::event_sink&) {}
+
+  memprof::memory_space space{"told"};
+};
+
+struct refusing_backend {
+  static constexpr std::string_view name = "refusing";
+  void attach(memprof::event_sink&, const memprof::capture_options&) { throw std::runtime_error{"no device"}; }
+  void detach(memprof::event_sink&) noexcept { calls += '!'; }
+  void report_facts(memprof::event_sink&) {}
+};
+
+}  // namespace
+
+TEST_CASE("backends: they are attached in order when a capture begins, and detached once when it ends") {
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>, noting_backend<'b'>>();
+  CHECK(calls == "ab");
+  capture.end();
+  capture.end();
+  CHECK(calls == "abAB");
+}
+
+TEST_CASE("backends: if one refuses, those before it are detached and no capture is active") {
+  calls.clear();
+  CHECK_THROWS_AS((memprof::begin_capture<noting_backend<'a'>, noting_backend<'b'>, refusing_backend>()), std::runtime_error);
+  CHECK(calls == "abBA");
+  CHECK_NOTHROW(memprof::begin_capture().end());
+}
+
+TEST_CASE("backends: what one tells while it is attached and detached is part of the capture") {
+  auto capture = memprof::begin_capture<telling_backend>();
+  capture.snapshot("RUNNING");
+  capture.end();
+  const memprof::space_profile& told = capture.profile().space("told");
+  CHECK(told.segments.at(0).segment_change == 100);
+  CHECK(told.cumulative_current == 0);
+  CHECK(told.anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("backends: clear detaches those of the active capture") {
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>>();
+  memprof::clear();
+  CHECK(calls == "aA");
+}
+
+namespace {
+
+/// Knows how often it was asked.
+struct knowing_backend {
+  static constexpr std::string_view name = "knowing";
+  ~knowing_backend() { calls += '~'; }
+  void attach(memprof::event_sink&, const memprof::capture_options& options) { device = options.device.name.view(); }
+  void detach(memprof::event_sink&) noexcept { calls += 'D'; }
+  void report_facts(memprof::event_sink& writer) {
+    writer.add_facts(memprof::to_table<memprof::approximated_operation>({{"aten::guess", device, ++asked, 300}}));
+  }
+
+  std::string device;
+  std::int64_t asked = 0;
+};
+
+std::vector<memprof::approximated_operation> known_to(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::approximated_operation>(profile.facts);
+}
+
+}  // namespace
+
+TEST_CASE("backends: what one knows beside events is in every profile, asked anew until the capture has ended") {
+  using rows = std::vector<memprof::approximated_operation>;
+  calls.clear();
+  auto capture = memprof::begin_capture<noting_backend<'a'>, knowing_backend>({.device = {"imagined"}});
+  CHECK(known_to(capture.profile()) == rows{{"aten::guess", "imagined", 1, 300}});
+  CHECK(known_to(memprof::current_profile()) == rows{{"aten::guess", "imagined", 2, 300}});
+  capture.end();
+  CHECK(calls == "aAD");
+  CHECK(known_to(capture.profile()) == rows{{"aten::guess", "imagined", 3, 300}});
+  CHECK(known_to(memprof::current_profile()) == rows{{"aten::guess", "imagined", 3, 300}});
+  memprof::clear();
+  CHECK(calls == "aAD~");
+}
+
+TEST_CASE("backends: those of the last capture are destroyed when the next begins") {
+  calls.clear();
+  memprof::begin_capture<knowing_backend>().end();
+  CHECK(calls == "D");
+  auto next = memprof::begin_capture();
+  CHECK(calls == "D~");
+  CHECK(known_to(next.profile()).empty());
+}
+
+TEST_CASE("backends: what an allocator reserves and gives back is told beside what is allocated") {
+  auto capture = memprof::begin_capture();
+  const memprof::event_sink sink;
+  const memprof::memory_space space{"cached"};
+  char segment[64];
+  sink.reserve(space, segment, 64);
+  sink.allocate(space, segment, 10);
+  capture.snapshot("HELD");
+  sink.deallocate(space, segment);
+  sink.release(space, segment);
+  capture.end();
+  const memprof::space_profile& cached = capture.profile().space("cached");
+  CHECK(cached.cumulative_peak == 10);
+  CHECK(cached.reserved.peak == 64);
+  CHECK(cached.reserved.current == 0);
+  CHECK(cached.reserved.segments == std::vector<memprof::reserved_usage>{{64, 64}, {64, 0}});
+}
