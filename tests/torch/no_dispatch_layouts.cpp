@@ -6,6 +6,7 @@
 #include <catch2/catch_test_macros.hpp>
 
 #include <cstdint>
+#include <tuple>
 #include <vector>
 
 // Tensors of several blocks or of other types of numbers: their kernels run, so their bytes are those of the real ones.
@@ -28,7 +29,96 @@ void check_equal_bytes(Run run) {
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
 
+/// Forward and backward of `layer`, whose gradient is that of a sum: one number, expanded.
+template <class Layer>
+void check_training(const torch::Tensor& input, Layer layer) {
+  at::set_num_threads(1);
+  check_equal_bytes([&] {
+    const auto x = input.clone(at::MemoryFormat::Preserve).requires_grad_();
+    layer(x).sum().backward();
+  });
+}
+
 }  // namespace
+
+namespace functional = torch::nn::functional;
+
+TEST_CASE("torch no_dispatch: batch normalisation takes its bytes in the backward pass") {
+  for (const bool has_channels_last : {false, true}) {
+    const auto format = has_channels_last ? torch::MemoryFormat::ChannelsLast : torch::MemoryFormat::Contiguous;
+    const auto image = torch::rand({8, 16, 32, 32}).contiguous(format);
+    torch::nn::BatchNorm2d layer(16);
+    check_training(image, [&](const torch::Tensor& x) { return torch::relu(layer->forward(x)); });
+    check_training(image, [&](const torch::Tensor& x) { return layer->forward(x); });
+  }
+  torch::nn::BatchNorm1d layer(300);
+  check_training(torch::rand({300, 300}), [&](const torch::Tensor& x) { return torch::relu(layer->forward(x)); });
+}
+
+TEST_CASE("torch no_dispatch: attention on the CPU copies a gradient with gaps, and its result has the real strides") {
+  const auto attend = [](const torch::Tensor& x) {
+    const auto heads = x.view({2, 128, 3, 4, 32}).permute({2, 0, 3, 1, 4});
+    return at::scaled_dot_product_attention(heads[0], heads[1], heads[2], {}, 0.0, true);
+  };
+  check_training(torch::rand({2, 128, 384}), attend);
+  check_training(torch::rand({2, 128, 384}), [&](const torch::Tensor& x) { return attend(x).transpose(1, 2).contiguous(); });
+  check_training(torch::rand({2, 128, 384}), [&](const torch::Tensor& x) { return attend(x).narrow(3, 0, 16) * 2; });
+  const auto contiguous = torch::rand({2, 4, 128, 32});
+  const auto strides_of = [](const torch::Tensor& x) { return at::scaled_dot_product_attention(x, x, x).strides().vec(); };
+  const auto real = strides_of(contiguous);
+  auto capture = begin_no_dispatch();
+  CHECK(strides_of(torch::rand({2, 4, 128, 32})) == real);
+}
+
+TEST_CASE("torch no_dispatch: pooling takes the bytes of its copies") {
+  const auto image = torch::rand({4, 16, 32, 32});
+  const auto last = image.contiguous(torch::MemoryFormat::ChannelsLast);
+  const auto volume = torch::rand({2, 8, 16, 16, 16});
+  for (const auto& x : {image, last}) {
+    check_training(x, [](const torch::Tensor& y) { return torch::max_pool2d(y, 2); });
+    check_training(x, [](const torch::Tensor& y) { return torch::avg_pool2d(y, 2); });
+    check_training(x, [](const torch::Tensor& y) { return torch::adaptive_avg_pool2d(y, {7, 7}); });
+    check_training(x, [](const torch::Tensor& y) { return std::get<0>(torch::adaptive_max_pool2d(y, {7, 7})); });
+  }
+  check_training(volume, [](const torch::Tensor& x) { return torch::avg_pool3d(x, 2); });
+  check_training(volume, [](const torch::Tensor& x) { return std::get<0>(torch::adaptive_max_pool3d(x, {5, 5, 5})); });
+  check_training(volume, [](const torch::Tensor& x) { return torch::max_pool3d(x, 2); });
+}
+
+TEST_CASE("torch no_dispatch: bags of embeddings take their bytes in every mode") {
+  const auto indices = torch::randint(0, 5000, {64, 40});
+  for (const std::int64_t mode : {0, 1, 2}) {  // sum, mean, max
+    check_training(torch::rand({5000, 32}), [&](const torch::Tensor& weight) {
+      return std::get<0>(torch::embedding_bag(weight, indices.flatten(), torch::arange(0, 64 * 40, 40), false, mode));
+    });
+  }
+}
+
+TEST_CASE("torch no_dispatch: the gradient of an image at another resolution may be expanded") {
+  const auto image = torch::rand({4, 8, 24, 24});
+  const auto double_of = [](auto mode) {
+    return functional::InterpolateFuncOptions().scale_factor(std::vector<double>{2, 2}).mode(mode);
+  };
+  check_training(image, [&](const torch::Tensor& x) { return functional::interpolate(x, double_of(torch::kNearest)); });
+  check_training(image, [&](const torch::Tensor& x) {
+    return functional::interpolate(x, double_of(torch::kBilinear).align_corners(false));
+  });
+  check_training(
+      image, [&](const torch::Tensor& x) { return functional::interpolate(x, double_of(torch::kBicubic).align_corners(false)); });
+  check_training(image, [](const torch::Tensor& x) { return torch::pixel_shuffle(x, 2); });
+}
+
+TEST_CASE("torch no_dispatch: the loss of a slice takes the bytes of its copies") {
+  const auto targets = torch::randint(0, 100, {4, 63});
+  check_training(torch::rand({4, 64, 100}), [&](const torch::Tensor& x) {
+    return torch::cross_entropy_loss(x.slice(1, 0, 63).reshape({-1, 100}), targets.flatten());
+  });
+  check_training(torch::rand({4, 100, 64}),
+                 [&](const torch::Tensor& x) { return torch::cross_entropy_loss(x.slice(2, 0, 63), targets); });
+  check_training(torch::rand({300, 200}), [&](const torch::Tensor& x) {
+    return torch::cross_entropy_loss(x.slice(1, 0, 100), torch::zeros({300}, torch::kLong));
+  });
+}
 
 TEST_CASE("torch no_dispatch: sparse gradients of an embedding and their steps take their bytes") {
   check_equal_bytes([] {

@@ -55,14 +55,6 @@ const std::vector<op_case>& all_cases() {
   return cases;
 }
 
-std::string cause_of_difference(const std::string& name) {
-  const auto& causes = known_causes();
-  const auto known = std::find_if(causes.begin(), causes.end(), [&](const known_cause& one) {
-    return std::find(one.names.begin(), one.names.end(), name) != one.names.end();
-  });
-  return known == causes.end() ? "" : known->text;
-}
-
 std::vector<comparison> compare_all() {
   at::set_num_threads(1);  // scratch memory of kernels may be one piece a thread
   std::vector<comparison> all;

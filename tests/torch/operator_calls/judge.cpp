@@ -157,10 +157,9 @@ std::optional<verdict> judge::compare(const operator_call& call, knowledge known
   outcome again = simulate();
   if (again.changes != result.simulated.changes || again.results != result.simulated.results) result.simulated = std::move(again);
   result.way = way_of(call.called());
-  for (const auto& row : session_->estimates_of(capture.profile())) {
-    const std::string name = c10::toString(call.called().operator_name());
-    result.is_listed |= row.name == name || row.bytes == 0;
-  }
+  const memprof::profile profile = session_->capture.profile();
+  result.is_listed = !memprof::rows_of<memprof::approximated_operation>(profile.facts).empty() ||
+                     !memprof::rows_of<memprof::unknown_read>(profile.facts).empty();
   if (known == knowledge::values) result.has_equal_values = are_equal(result.real.tensors, result.simulated.tensors);
   session_.reset();
   return result;

@@ -34,7 +34,7 @@ struct verdict {
   outcome real;
   outcome simulated;
   std::string way;         ///< how the simulation did it
-  bool is_listed = false;  ///< the profile lists an estimate
+  bool is_listed = false;  ///< the profile lists an estimate, of the operator or of one within, or a value that was not known
   bool has_equal_values = true;  ///< where values are known
 
   [[nodiscard]] bool has_equal_results() const { return real.results == simulated.results && simulated.fault.empty(); }

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/operator_table.hpp>
-#include <memprof/record/recorder.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <torch/csrc/profiler/stubs/base.h>
 

@@ -19,8 +19,8 @@ namespace memprof::detail {
 /// `allocated(address, bytes)` and `freeing(address)`, both noexcept, and `check(bytes)`, which may refuse by throwing.
 ///
 /// Blocks stay as the upstream allocator made them, with data equal to context: only the deleter is exchanged. So raw allocation
-/// and copy-on-write work as ever, and no table of blocks is needed. There is one object for each observer. It is never destroyed:
-/// tensors keep pointing to it and to its deleter long after a capture.
+/// and copy-on-write work as ever, and no table of blocks is needed. There is one object for each observer. It is never
+/// destroyed: tensors keep pointing to it and to its deleter long after a capture.
 template <class Observer>
 class forwarding_allocator final : public c10::Allocator {
  public:

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <memprof/detail/futex_lock.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
-#include <memprof/detail/futex_lock.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ class shared_end;
 
 /// An operator of libtorch that has begun on a thread and not ended.
 struct open_operator {
-  const void* function;    ///< its `at::RecordFunction`
-  std::uint32_t capture;   ///< in which its scope was recorded; 0: it has none
+  const void* function;   ///< its `at::RecordFunction`
+  std::uint32_t capture;  ///< in which its scope was recorded; 0: it has none
   open_operation scope;
   bool is_engine_wrapper;  ///< what the autograd engine opens around each node
   shared_end* end;         ///< null: it ends on this thread

@@ -197,8 +197,8 @@ class [[nodiscard]] pytorch_ops_guard {
 };
 
 /// Counts the operators that libtorch runs until the end of the scope, on all threads, by name and by the shapes of their inputs:
-/// calls, time, and the bytes they allocated less those they freed, without operators within. `profile::pytorch_operations` has
-/// them, if the capture has `torch_backend` or `torch_allocations`.
+/// calls, time, and the bytes they allocated less those they freed, without operators within. The profile's facts have them, as
+/// rows of `pytorch_operation`, if the capture has `torch_backend` or `torch_allocations`.
 ///
 /// Where libtorch has CUDA, an event before and after each call in its current stream tells the time that lies between them on
 /// the device. A profile that is asked for waits for the device; between two profiles 262,144 calls get such a time, and a row

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/record/recorder.hpp>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -8,7 +8,6 @@
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
 #include <c10/core/Allocator.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/ThreadLocalDebugInfo.h>
 
 #include <cstddef>
@@ -33,8 +32,7 @@ struct reported_bytes final : c10::MemoryReportingInfoBase {
   static const bool answer = [] {
     const nested_allocation hidden;
     const at::DisableRecordFunctionGuard unseen;
-    const c10::impl::ExcludeDispatchKeyGuard for_real{
-        c10::DispatchKeySet{{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}}};
+    const kernel_scope for_real{most_kernel_bytes, true};
     at::Tensor drawn = at::empty({16}, at::TensorOptions{}.dtype(at::kFloat).device(at::kCPU));
     const auto reported = std::make_shared<reported_bytes>();
     const c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reported};

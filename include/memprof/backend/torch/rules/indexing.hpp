@@ -75,7 +75,8 @@ inline void index_rule(torch_call& call) {
     const at::Tensor& tensor = index.toTensor();
     const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
     if (is_mask && !detail::has_values(tensor)) {
-      call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+      call.approximate(
+          "the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
       return call.run_shape_function();
     }
   }

@@ -50,6 +50,7 @@ inline void multiply_matrices(torch_call& call, std::size_t first) {
   if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
   at::Tensor left_copy;
   at::Tensor right_copy;
+  if (left.numel() == 0 || right.numel() == 0) return;
   if (is_copied_for_blas(left)) left_copy = torch_call::empty(left.sizes(), left);
   if (is_copied_for_blas(right)) right_copy = torch_call::empty(right.sizes(), right);
 }

@@ -57,6 +57,8 @@ inline void layer_norm_backward_rule(torch_call& call) {
   const at::Tensor weight = call.tensor(5);
   const at::Tensor bias = call.tensor(6);
   const at::Tensor contiguous = torch_call::contiguous(input);
+  const at::Tensor contiguous_weight = contiguous_or_undefined(weight);
+  const at::Tensor contiguous_bias = contiguous_or_undefined(bias);
   at::Tensor of_input;
   at::Tensor of_weight;
   at::Tensor of_bias;
@@ -64,7 +66,6 @@ inline void layer_norm_backward_rule(torch_call& call) {
   if (call.wants(7, 1) && weight.defined()) of_weight = torch_call::empty(weight.sizes(), weight);
   if (call.wants(7, 2) && bias.defined()) of_bias = torch_call::empty(bias.sizes(), bias);
   const at::Tensor contiguous_gradient = torch_call::contiguous(call.tensor(0));
-  const at::Tensor contiguous_weight = contiguous_or_undefined(weight);
   at::Tensor sums_of_threads;
   if (!torch_call::is_on_cuda(input) && (of_weight.defined() || of_bias.defined())) {
     sums_of_threads = torch_call::scratch({2, at::get_num_threads(), product_of(call.integers(2))}, input);
@@ -154,7 +155,7 @@ inline void group_norm_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor contiguous = torch_call::contiguous(input, group_norm_format(input));
   const at::ScalarType dtype = statistics_type(input, call.tensor(1));
-  const at::Tensor output = torch_call::empty_like(contiguous);
+  const at::Tensor output = torch_call::in_format(input.sizes(), input, group_norm_format(input));
   const at::Tensor mean = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
   const at::Tensor deviation = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
   call.returns(output, mean, deviation);

@@ -79,8 +79,8 @@ inline void gru_cell_backward_rule(torch_call& call) {
   return is_known;
 }
 
-/// Whether the formulas hold for a layer. For others the kernel runs, which in 16-bit types, and without a backward pass, is chosen
-/// by the processor.
+/// Whether the formulas hold for a layer. For others the kernel runs, which in 16-bit types, and without a backward pass, is
+/// chosen by the processor.
 [[nodiscard]] inline bool has_onednn_formulas(const at::Tensor& input, bool keeps_workspace) {
   return is_x86_64 && has_known_onednn() && keeps_workspace && input.scalar_type() == at::kFloat;
 }

@@ -99,10 +99,11 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (facts.bytes > most_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
-  if (plan.depends_on_data && !facts.has_values && !(plan.depends_on_masks && facts.has_integers)) {
+  const bool has_what_decides = plan.depends_on_masks ? facts.has_masks : facts.has_values;
+  if (plan.depends_on_data && !has_what_decides) {
     call.approximate("the sizes of the results depend on data: taken as those of zeros");
   }
-  if (plan.holds_by_data && !facts.has_values) call.approximate("scratch memory depends on data: taken as that of zeros");
+  if (plan.holds_by_data && !has_what_decides) call.approximate("scratch memory depends on data: taken as that of zeros");
   if (!facts.is_on_cuda && run_smaller_batches(call, plan, keys)) return;
   try {
     with_data_that_suits(call, plan, [&] {
@@ -113,6 +114,11 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
     });
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
+  } catch (const c10::Error&) {
+    // What is wrong with sizes or types, the shape function refuses as well.
+    if (facts.has_values || !plan.has_shape_function) throw;
+    call.approximate("the kernel refuses data that the simulation can give it: results are exact, scratch memory is not known");
+    run_shape_function(call);
   }
 }
 
@@ -158,7 +164,10 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
-  if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) return run_composed(call, keys);
+  if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
+    if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: taken as that of zeros", 0);
+    return run_composed(call, keys);
+  }
 
   const bool suits_values = facts.has_values && facts.is_small && facts.is_dense && plan.has_cpu_kernel &&
                             (rule == nullptr || rule->use != rule_use::always);

@@ -164,7 +164,6 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
                                                                               "aten::avg_pool2d.out",
                                                                               "aten::avg_pool3d.out",
                                                                               "aten::bmm.out",
-                                                                              "aten::cumsum",
                                                                               "aten::floor_divide_.Tensor",
                                                                               "aten::gather",
                                                                               "aten::gather.out",

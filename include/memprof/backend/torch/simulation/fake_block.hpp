@@ -33,6 +33,8 @@ struct kernel_too_large {};
 
 /// Real kernels that run on any thread; their worker threads run operators for real as well.
 [[gnu::visibility("default")]] inline constinit std::atomic<int> running_kernels{0};
+/// How many have begun, ever.
+[[gnu::visibility("default")]] inline constinit std::atomic<std::uint64_t> begun_kernels{0};
 /// Those of them whose blocks are not the program's.
 [[gnu::visibility("default")]] inline constinit std::atomic<int> running_hidden_kernels{0};
 

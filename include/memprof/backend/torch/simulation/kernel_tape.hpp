@@ -47,7 +47,8 @@ struct kernel_tape {
   std::vector<result> results;
 };
 
-/// Writes down what kernels allocate. One call at a time in the process: others go unrecorded.
+/// Writes down what kernels allocate. One call at a time in the process: others go unrecorded. A worker thread does not say for
+/// which call it works, so a call beside which another one ran is not kept either.
 class tape_recorder final : public kernel_listener {
  public:
   [[nodiscard]] static tape_recorder& instance() {
@@ -56,12 +57,13 @@ class tape_recorder final : public kernel_listener {
     return *one;
   }
 
-  /// False if another call is being recorded.
+  /// False if another call runs.
   [[nodiscard]] bool begin() {
     const nested_allocation hidden;
     const std::lock_guard<std::mutex> guard{lock_};
-    if (is_on_) return false;
+    if (is_on_ || running_kernels.load(std::memory_order_relaxed) != 0) return false;
     is_on_ = true;
+    begun_before_ = begun_kernels.load(std::memory_order_relaxed);
     owner_ = &this_simulating_thread;
     is_whole_ = true;
     tape_ = {};
@@ -101,6 +103,7 @@ class tape_recorder final : public kernel_listener {
     const std::lock_guard<std::mutex> guard{lock_};
     present_kernel_listener.store(nullptr, std::memory_order_release);
     is_on_ = false;
+    is_whole_ = is_whole_ && begun_kernels.load(std::memory_order_relaxed) == begun_before_ + 1;
     for (const c10::IValue& result : results) note_result(result, arguments);
     // A block that no result has is kept by the kernel's library from its first call on.
     for (const auto& [address, block] : live_) is_whole_ = is_whole_ && is_result(block);
@@ -144,6 +147,7 @@ class tape_recorder final : public kernel_listener {
   std::mutex lock_;
   bool is_on_ = false;
   const simulating_thread* owner_ = nullptr;
+  std::uint64_t begun_before_ = 0;
   bool is_whole_ = true;
   kernel_tape tape_;
   std::unordered_map<const void*, std::size_t> live_;

@@ -83,7 +83,8 @@ struct operator_plan {
 
 /// Operators whose scratch memory depends on data, though their results have sizes of their own.
 [[nodiscard]] inline bool has_memory_that_depends_on_data(std::string_view schema_name) {
-  constexpr std::string_view names[] = {"aten::isin", "aten::linalg_matrix_exp", "aten::linalg_lstsq", "aten::_to_sparse"};
+  constexpr std::string_view names[] = {"aten::_index_put_impl_", "aten::isin",           "aten::linalg_matrix_exp",
+                                        "aten::linalg_lstsq",     "aten::nonzero_static", "aten::_to_sparse"};
   return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
 }
 
@@ -120,7 +121,8 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.is_exact_if_plain = has_exact_shape_function_of_plain_tensors(plan.name);
   plan.is_pointwise = called.hasTag(at::Tag::pointwise);
   plan.holds_by_data = has_memory_that_depends_on_data(name.name);
-  plan.depends_on_masks = name.name == "aten::index" || name.name == "aten::masked_select";
+  plan.depends_on_masks =
+      name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
   plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape);
 }
 

@@ -34,6 +34,7 @@ class [[nodiscard]] kernel_scope {
   kernel_scope(std::size_t most_bytes, bool is_hidden)
       : outer_most_bytes_(std::exchange(this_simulating_thread.most_kernel_bytes, most_bytes)), is_hidden_(is_hidden) {
     running_kernels.fetch_add(1, std::memory_order_relaxed);
+    begun_kernels.fetch_add(1, std::memory_order_relaxed);
     if (is_hidden_) {
       ++this_simulating_thread.hidden_kernels;
       running_hidden_kernels.fetch_add(1, std::memory_order_relaxed);

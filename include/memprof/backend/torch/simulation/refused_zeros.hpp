@@ -6,6 +6,7 @@
 #include <c10/util/Exception.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 /// @file
@@ -27,7 +28,10 @@ class [[nodiscard]] suitable_data {
     const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
     stand_ins replaced;
     for (const at::Tensor& tensor : filled_) {
-      const at::Tensor memory = replaced.stand_in_of(tensor, true);
+      at::Tensor memory = replaced.stand_in_of(tensor, true);
+      for (std::int64_t dimension = 0; dimension < memory.dim(); ++dimension) {  // what is expanded is written once
+        if (memory.stride(dimension) == 0 && memory.size(dimension) > 1) memory = memory.narrow(dimension, 0, 1);
+      }
       const bool is_square = memory.dim() >= 2 && memory.size(-1) == memory.size(-2);
       if (is_square)
         memory.copy_(at::eye(memory.size(-1), memory.options()).expand_as(memory));

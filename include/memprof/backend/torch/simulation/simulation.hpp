@@ -11,8 +11,8 @@
 #include <memprof/backend/torch/simulation/threads.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/zero_pages.hpp>
-#include <memprof/trace/device_description.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/trace/device_description.hpp>
 
 #include <ATen/record_function.h>
 #include <torch/library.h>

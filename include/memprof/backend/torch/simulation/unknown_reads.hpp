@@ -2,11 +2,11 @@
 
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/record/track_operation.hpp>
-#include <memprof/trace/label.hpp>
-#include <memprof/record/recorder.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/track_operation.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstdint>
 #include <map>

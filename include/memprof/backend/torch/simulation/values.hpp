@@ -100,7 +100,7 @@ struct call_facts {
   bool is_dense = true;      ///< every tensor is a strided one
   bool is_on_cuda = false;   ///< some of it, or to be made there
   bool has_values = true;    ///< in all that is read
-  bool has_integers = true;  ///< in all integers and truth values that are read
+  bool has_masks = true;     ///< in all that is read and may be a mask
   bool is_small = true;      ///< all of it
   bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
   bool has_one_type = true;  ///< of all tensors
@@ -150,7 +150,8 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
       facts.is_small = facts.is_small && is_small(tensor);
       const bool is_known = role.is_overwritten || has_values(tensor);
       facts.has_values = facts.has_values && is_known;
-      facts.has_integers = facts.has_integers && (is_known || !c10::isIntegralType(tensor.scalar_type(), true));
+      const bool may_be_mask = tensor.scalar_type() == c10::kBool || tensor.scalar_type() == c10::kByte;
+      facts.has_masks = facts.has_masks && (is_known || !may_be_mask);
     }
   });
   return facts;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/record/recorder.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/recorder.hpp>
 
 #include <array>
 #include <bit>
