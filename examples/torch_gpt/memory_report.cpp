@@ -59,7 +59,7 @@ void memory_report::print_fit() const {
     return;
   }
   const std::string space = options_.torch_device().is_cpu() ? "cpu" : "cuda:0";
-  memprof::allocation_sequence sequence{space};
+  memprof::allocation_sequence sequence{memprof::memory_space{space}.id()};
   trace_.visit(sequence);
   const memprof::memory_fit fit = memprof::fit_memory(sequence, allocator_options(*options_.fit));
   const std::string operation = fit.first_failure ? memprof::operation_path(sequence, fit.first_failure->operation) : "";
