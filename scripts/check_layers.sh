@@ -15,7 +15,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     split("torch ATen c10 caffe2", names, " ")
     for (i in names) {
       owner[names[i]] = "backend/torch.hpp"
-      owner_pattern[names[i]] = "^backend/torch(_[a-z_]+|/[a-z_]+)?[.]hpp$"
+      owner_pattern[names[i]] = "^backend/torch(_[a-z_]+|(/[a-z_]+)+)?[.]hpp$"
     }
     # What makes every unit of a user slower.
     heavy["iostream"] = heavy["chrono"] = heavy["functional"] = heavy["thread"] = heavy["regex"] = 1

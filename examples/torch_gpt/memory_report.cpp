@@ -41,7 +41,7 @@ memory_report::memory_report(const options& options) : options_(options), captur
 memprof::capture_guard memory_report::begin() {
   memprof::capture_options wanted;
   wanted.device = device_named(options_.device);
-  if (options_.fit) wanted.log = &log_;
+  if (options_.fit) wanted.trace = &trace_;
   if (options_.no_dispatch) return memprof::begin_capture<memprof::torch_no_dispatch>(wanted);
   return options_.torch_device().is_cuda() ? begin_cuda_capture(wanted) : memprof::begin_capture<memprof::torch_backend>(wanted);
 }
@@ -54,17 +54,15 @@ void memory_report::print() {
 }
 
 void memory_report::print_fit() const {
-  if (log_.left_out() != 0) {
-    std::printf("Whether it fits is unknown: the system had no memory to keep the last %zu events.\n", log_.left_out());
+  if (trace_.left_out() != 0) {
+    std::printf("Whether it fits is unknown: the system had no memory to keep the last %zu events.\n", trace_.left_out());
     return;
   }
   const std::string space = options_.torch_device().is_cpu() ? "cpu" : "cuda:0";
   memprof::allocation_sequence sequence{memprof::memory_space{space}.id()};
-  log_.replay(sequence);
+  trace_.visit(sequence);
   const memprof::memory_fit fit = memprof::fit_memory(sequence, allocator_options(*options_.fit));
-  const std::string operation = fit.first_failure ? memprof::operation_path(sequence, fit.first_failure->operation,
-                                                                            *memprof::abi_1::process_registry.labels)
-                                                  : "";
+  const std::string operation = fit.first_failure ? memprof::operation_path(sequence, fit.first_failure->operation) : "";
   std::fputs(("On a GPU, what is in " + space + " here: " + memprof::to_text(fit, operation)).c_str(), stdout);
 }
 

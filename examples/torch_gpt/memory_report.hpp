@@ -3,7 +3,7 @@
 #include <torch_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
-#include <memprof/trace/event_log.hpp>
+#include <memprof/trace/trace.hpp>
 
 namespace torch_gpt {
 
@@ -21,7 +21,7 @@ class memory_report {
   void print_fit() const;
 
   const options& options_;
-  memprof::event_log log_;  // for `print_fit`
+  memprof::trace trace_;  // for `print_fit`
   memprof::capture_guard capture_;
 };
 

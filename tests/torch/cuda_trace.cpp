@@ -1,5 +1,7 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
-#include <memprof/backend/torch/cuda_trace.hpp>
+#include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/memprof.hpp>
 
 #include <torch/torch.h>
@@ -116,7 +118,7 @@ TEST_CASE("torch cuda trace: what says nothing of blocks changes nothing, nor do
 
 TEST_CASE("torch cuda trace: a block belongs to the operator that allocates it, and may be annotated") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     RECORD_USER_SCOPE("model");
     trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 100, nullptr});
@@ -186,7 +188,7 @@ TEST_CASE("torch cuda trace: streams whose names meet in one place of the cache 
 
 TEST_CASE("torch cuda trace: an out-of-memory event tells the operator, what was asked for, and what was free") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   trace.record(trace_entry{trace_entry::SEGMENT_ALLOC, 0, 0x10000000, 20 * megabyte, nullptr});
   trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 7 * megabyte, nullptr});
   {
@@ -207,7 +209,7 @@ TEST_CASE("torch cuda trace: an out-of-memory event tells the operator, what was
 
 TEST_CASE("torch cuda trace: track_pytorch_ops counts the bytes of a device apart from those of the CPU") {
   memprof::detail::cuda_trace trace = two_devices();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     RECORD_USER_SCOPE("outer");
@@ -222,7 +224,7 @@ TEST_CASE("torch cuda trace: track_pytorch_ops counts the bytes of a device apar
     trace.record(trace_entry{trace_entry::FREE_REQUESTED, 1, 0x20000000, 300, nullptr});
   }
   capture.end();
-  const std::vector<memprof::pytorch_operation>& rows = capture.profile().pytorch_operations;
+  const std::vector<memprof::pytorch_operation>& rows = operators_of(capture.profile());
   REQUIRE(rows.size() == 2);
   CHECK(rows[0].name == "outer");  // 700 bytes are more than 300
   CHECK(rows[0].device_memory == 1000 - 300);

@@ -1,3 +1,5 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
 
@@ -62,7 +64,7 @@ class with_device {
 };
 
 const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name) {
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (row.name == name) return &row;
   }
   return nullptr;
@@ -72,7 +74,7 @@ const memprof::pytorch_operation* find(const memprof::profile& profile, std::str
 memprof::profile counted() {
   const at::Tensor input = at::ones({2, 8});
   const at::Tensor weight = at::ones({4, 8});
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     for (int count = 0; count < 2; ++count) (void)at::mm(input, weight.t());
@@ -106,7 +108,7 @@ TEST_CASE("pytorch operations: times that the device refuses are counted as miss
   const memprof::pytorch_operation* const untimed = find(profile, "(calls above without a device time)");
   REQUIRE(untimed != nullptr);
   std::int64_t calls = 0;
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (&row != untimed) calls += row.count;
   }
   CHECK(untimed->count == calls);
@@ -115,14 +117,14 @@ TEST_CASE("pytorch operations: times that the device refuses are counted as miss
 TEST_CASE("pytorch operations: times that an earlier capture did not ask for are not missing in the next") {
   const with_device device{false, true};
   {
-    auto earlier = memprof::begin_capture<memprof::torch_backend>();
+    auto earlier = begin_torch();
     auto ops = memprof::track_pytorch_ops();
     (void)at::ones({2});
     earlier.release();
   }
   memprof::clear();
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
-  CHECK(capture.profile().pytorch_operations.empty());
+  auto capture = begin_torch();
+  CHECK(operators_of(capture.profile()).empty());
 }
 
 TEST_CASE("pytorch operations: a CUDA build without a device has no times, and goes on") {

@@ -25,6 +25,6 @@ TEST_CASE("torch disabled: a program runs as it stands, and nothing is captured"
   optimizer.step();
   capture.end();
   CHECK(capture.profile().spaces.empty());
-  CHECK(capture.profile().pytorch_operations.empty());
+  CHECK(memprof::rows_of<memprof::pytorch_operation>(capture.profile().facts).empty());
   CHECK(torch::autograd::impl::post_acc_grad_hooks(model->weight) == nullptr);
 }

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -88,7 +89,7 @@ TEST_CASE("torch foreign allocators: one that keeps contexts is recorded, and ge
     const foreign_place place{foreign};
     at::Tensor outliving;
     {
-      auto capture = memprof::begin_capture<memprof::torch_allocations>();
+      auto capture = begin_torch_allocations();
       const at::Tensor tensor = at::ones({10});
       outliving = at::ones({5});
       CHECK(foreign.live == 2);
@@ -101,17 +102,16 @@ TEST_CASE("torch foreign allocators: one that keeps contexts is recorded, and ge
 }
 
 TEST_CASE("torch foreign allocators: one that replaced libtorch's after a capture is refused with what to do") {
-  { auto first = memprof::begin_capture<memprof::torch_allocations>(); }
+  { auto first = begin_torch_allocations(); }
   pool_allocator pool;
   const foreign_place place{pool};
-  CHECK_THROWS_WITH(memprof::begin_capture<memprof::torch_backend>(),
-                    Catch::Matchers::ContainsSubstring("set it before the first capture"));
+  CHECK_THROWS_WITH(begin_torch(), Catch::Matchers::ContainsSubstring("set it before the first capture"));
   CHECK(at::ones({10}).sum().item<float>() == 10.0F);  // the program goes on
   CHECK(c10::GetAllocator(c10::kCPU) == &pool);
 }
 
 TEST_CASE("torch foreign allocators: one that was put before memprof's during a capture may stay there") {
-  auto first = memprof::begin_capture<memprof::torch_allocations>();
+  auto first = begin_torch_allocations();
   forwarding_allocator above;
   {
     const foreign_place place{above};
@@ -120,13 +120,13 @@ TEST_CASE("torch foreign allocators: one that was put before memprof's during a 
     first.end();
     CHECK(c10::GetAllocator(c10::kCPU) == &above);
 
-    auto second = memprof::begin_capture<memprof::torch_allocations>();
+    auto second = begin_torch_allocations();
     CHECK(c10::GetAllocator(c10::kCPU) == &above);
     const at::Tensor counted_once = at::empty({5});
     CHECK(live_bytes_now(second) == 20);
     second.end();
   }
-  auto third = memprof::begin_capture<memprof::torch_allocations>();
+  auto third = begin_torch_allocations();
   const at::Tensor after = at::empty({7});
   CHECK(live_bytes_now(third) == 28);
   third.end();

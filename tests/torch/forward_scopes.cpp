@@ -1,4 +1,4 @@
-#include <memprof/backend/torch/forward_scopes.hpp>
+#include <memprof/backend/torch/capture/forward_scopes.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

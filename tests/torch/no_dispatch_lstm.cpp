@@ -1,7 +1,8 @@
+#include "captures.hpp"
 #include "recorded_events.hpp"
 
 #include <memprof/backend/torch.hpp>
-#include <memprof/backend/torch/onednn_lstm.hpp>
+#include <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 
 #include <torch/torch.h>
@@ -85,11 +86,11 @@ both_runs run_both(Run run) {
   allocations.start();
   run();
   result.real = recorded::without_scalars(allocations.stop());
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   recorded::capture_events events{"cpu"};
   run();
   result.simulated = recorded::without_scalars(events.so_far());
-  result.approximations = capture.profile().approximations;
+  result.approximations = estimates_of(capture.profile());
   return result;
 }
 
@@ -137,8 +138,7 @@ TEST_CASE("torch no_dispatch: a module of LSTMs trains with the bytes of the rea
   }
 }
 
-TEST_CASE(
-    "torch no_dispatch: the workspace of oneDNN's LSTM in bfloat16 is the real one, and the rest is listed as an estimate") {
+TEST_CASE("torch no_dispatch: the workspace of oneDNN's LSTM in bfloat16 is the real one, and so is all else that it allocates") {
   if (!memprof::detail::has_known_onednn()) SKIP("the formulas are those of oneDNN 3.12");
   for (const onednn_lstm& layer : layers(2)) {
     INFO(layer.steps << " steps, batch " << layer.batch << ", " << layer.features << " features, " << layer.hidden << " hidden");
@@ -151,13 +151,14 @@ TEST_CASE(
     }
     const std::int64_t expected = memprof::detail::onednn_workspace_bytes(layer);
     CHECK(workspaces == std::vector<std::int64_t>(3, expected));  // twice for real, and once simulated
-    CHECK(runs.approximations.size() == 2);
+    CHECK(runs.approximations.empty());
+    CHECK(runs.simulated == runs.real);
   }
 }
 
 TEST_CASE("torch no_dispatch: of recurrent layers libtorch gives oneDNN the LSTM alone") {
   const auto is_given = [](auto module) {
-    auto capture = memprof::begin_capture<memprof::torch_backend>();
+    auto capture = begin_torch();
     (void)module->forward(torch::ones({6, 5, 24}));
     capture.end();
     const auto& operations = capture.profile().operations;
@@ -169,17 +170,12 @@ TEST_CASE("torch no_dispatch: of recurrent layers libtorch gives oneDNN the LSTM
   CHECK_FALSE(is_given(torch::nn::RNN(24, 40)));
 }
 
-TEST_CASE("torch no_dispatch: without gradients oneDNN's LSTM leaves no workspace, and is listed as an estimate") {
+TEST_CASE("torch no_dispatch: without gradients oneDNN's LSTM leaves no workspace, and allocates as the real one") {
   const torch::NoGradGuard no_gradients;
-  const char* const isa = std::getenv("ONEDNN_MAX_CPU_ISA");
   for (const onednn_lstm& layer : layers(4)) {
-    // Then its reference kernels pack the weights, in a size of their own.
-    const bool is_packed = layer.steps == 1 || layer.batch >= 16;
     INFO(layer.steps << " steps, batch " << layer.batch << ", " << layer.features << " features, " << layer.hidden << " hidden");
     const both_runs runs = run_both([&] { run_layer(layer, torch::kFloat); });
-    CHECK(recorded::totals_of(runs.simulated).net == recorded::totals_of(runs.real).net);
-    CHECK(runs.approximations.size() == 1);
-    // The reference kernels, which all processors have.
-    if (isa != nullptr && std::string_view{isa} == "SSE41" && !is_packed) CHECK(runs.simulated == runs.real);
+    CHECK(runs.approximations.empty());
+    CHECK(runs.simulated == runs.real);
   }
 }

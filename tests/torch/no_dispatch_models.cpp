@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "models.hpp"
 #include "recorded_events.hpp"
 
@@ -63,7 +64,7 @@ struct simulation {
 
 simulation simulate(const configuration& wanted) {
   simulation result;
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>({.device = {"cpu"}});
+  auto capture = begin_no_dispatch({.device = {"cpu"}});
   recorded::capture_events events{"cpu"};
   train(wanted, [&](const char* phase) {
     result.events.marks.push_back({phase, events.so_far().size()});
@@ -160,7 +161,7 @@ TEST_CASE("torch no_dispatch: a language model's training allocates and frees as
     // Some few scalars of 4 or 8 bytes exist in only one of the two.
     CHECK(std::abs(segments[index].segment_peak - real_peaks[index]) <= 8 * recorded::scalar_bytes);
   }
-  CHECK(simulated.profile.approximations.empty());
+  CHECK(estimates_of(simulated.profile).empty());
   CHECK(simulated.profile.mode == memprof::run_mode::no_dispatch);
 }
 
@@ -169,7 +170,7 @@ TEST_CASE("torch no_dispatch: a thread of the program trains without data as wel
   const auto expected = simulate(wanted);
   simulation simulated;
   {
-    auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+    auto capture = begin_no_dispatch();
     std::thread{[&] {
       (void)torch::zeros({1});  // the first operation of a thread finds out that it is simulated
       train(wanted, [&](const char*) {});
@@ -186,7 +187,7 @@ TEST_CASE("torch no_dispatch: threads train side by side, each with all of its o
   const configuration wanted{"GPT", architecture::gpt, {}, {}};
   const auto one = simulate(wanted);
   constexpr int threads = 4;
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   std::vector<std::thread> running;
   for (int thread = 0; thread < threads; ++thread) {
     running.emplace_back([&] {

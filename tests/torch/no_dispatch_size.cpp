@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "models.hpp"
 
 #include <memprof/backend/torch_no_dispatch.hpp>
@@ -33,7 +34,7 @@ measurement measure(const models::options& chosen, const models::training& run) 
   measurement result;
   const std::int64_t before = resident_bytes();
   const auto begin = std::chrono::steady_clock::now();
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>({.device = {run.device.is_cuda() ? "cuda" : "cpu"}});
+  auto capture = begin_no_dispatch({.device = {run.device.is_cuda() ? "cuda" : "cpu"}});
   Model model(chosen);
   for (const auto& parameter : model->parameters()) result.parameters += parameter.numel();
   models::train(model, chosen, run, [](const char* phase) { memprof::snapshot(phase); });

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "recorded_events.hpp"
 #include "unseen_models.hpp"
 
@@ -64,11 +65,11 @@ std::vector<comparison> compare_all() {
     allocations.start();
     chosen.train();
     const auto real = recorded::totals_of(recorded::without_scalars(allocations.stop()));
-    auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+    auto capture = begin_no_dispatch();
     recorded::capture_events events{"cpu"};
     chosen.train();
     const auto simulated = recorded::totals_of(recorded::without_scalars(events.so_far()));
-    all.push_back({chosen.name, real, simulated, capture.profile().approximations, chosen.greatest_error});
+    all.push_back({chosen.name, real, simulated, estimates_of(capture.profile()), chosen.greatest_error});
   }
   return all;
 }

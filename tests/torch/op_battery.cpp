@@ -1,4 +1,5 @@
 #include "op_battery.hpp"
+#include "captures.hpp"
 
 #include "op_cases.hpp"
 
@@ -38,10 +39,10 @@ outcome run_real(const op_case& chosen, bool has_backward) {
 }
 
 outcome run_simulated(const op_case& chosen, bool has_backward) {
-  auto capture = memprof::begin_capture<memprof::torch_no_dispatch>();
+  auto capture = begin_no_dispatch();
   recorded::capture_events events{"cpu"};
   outcome result = run_case(chosen, has_backward, [&] { return events.so_far(); });
-  for (const auto& row : capture.profile().approximations) {
+  for (const auto& row : estimates_of(capture.profile())) {
     result.approximated += (result.approximated.empty() ? "" : ", ") + row.name;
   }
   return result;
@@ -52,14 +53,6 @@ outcome run_simulated(const op_case& chosen, bool has_backward) {
 const std::vector<op_case>& all_cases() {
   static const std::vector<op_case> cases = make_cases();
   return cases;
-}
-
-std::string cause_of_difference(const std::string& name) {
-  const auto& causes = known_causes();
-  const auto known = std::find_if(causes.begin(), causes.end(), [&](const known_cause& one) {
-    return std::find(one.names.begin(), one.names.end(), name) != one.names.end();
-  });
-  return known == causes.end() ? "" : known->text;
 }
 
 std::vector<comparison> compare_all() {

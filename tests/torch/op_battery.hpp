@@ -41,9 +41,6 @@ Tensor on_device(torch::Device device, Run run) {
 /// All of them, in the order of the table.
 [[nodiscard]] const std::vector<op_case>& all_cases();
 
-/// Why the simulation's blocks differ from the real ones, for the cases in which they are known to; empty for all others.
-[[nodiscard]] std::string cause_of_difference(const std::string& name);
-
 /// What one run allocated, without scalars, and how it ended.
 struct outcome {
   recorded::totals totals;   ///< `net`: with the result, the inputs and their gradients alive

@@ -16,23 +16,6 @@ namespace battery {
 
 namespace functional = torch::nn::functional;
 
-struct known_cause {
-  std::string text;
-  std::vector<std::string> names;
-};
-
-[[nodiscard]] inline const std::vector<known_cause>& known_causes() {
-  static const std::vector<known_cause> causes{
-      {"which copies oneDNN takes in blocks of channels, how large the blocks are, and its scratch memory depend on the "
-       "processor",
-       {"conv1d", "conv2d", "conv2d_1x1", "conv2d_strided", "conv2d_depthwise", "conv_transpose2d", "conv3d"}},
-      {"the gradient asks which elements are zero: the simulation takes all of them to be", {"prod"}},
-      {"sizes and strides become small tensors for a while", {"repeat"}},
-      {"indices of the bags are sorted in several small tensors", {"embedding_bag"}},
-  };
-  return causes;
-}
-
 [[nodiscard]] inline Tensor indices(std::int64_t below, std::vector<std::int64_t> sizes) {
   return torch::randint(below, sizes, torch::TensorOptions(torch::kLong).device(own_device()));
 }

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -60,7 +61,7 @@ std::int64_t self_allocated(const memprof::profile& profile, const char* path) {
 TEST_CASE("torch other profilers: one that libtorch reports memory to is told of every block, and so is the capture") {
   const auto reporter = std::make_shared<memory_reporter>();
   const c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reporter};
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     const at::Tensor kept = at::empty({100});
     CHECK(reporter->allocated == 400);
@@ -84,13 +85,13 @@ TEST_CASE("torch other profilers: libtorch's own sees the same operators in a ca
     CHECK(profile.space("cpu").cumulative_current == 0);
     CHECK(profile.anomalies == memprof::event_anomalies{});
   };
-  auto around = memprof::begin_capture<memprof::torch_backend>();
+  auto around = begin_torch();
   CHECK(names_of_kineto(compute) == alone);
   around.end();
   check(around.profile());
 
   CHECK(names_of_kineto([&] {
-          auto within = memprof::begin_capture<memprof::torch_backend>();
+          auto within = begin_torch();
           compute();
           within.end();
           check(within.profile());

@@ -1,3 +1,5 @@
+#include "captures.hpp"
+
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
 
@@ -14,10 +16,10 @@
 
 namespace {
 
-memprof::capture_guard begin() { return memprof::begin_capture<memprof::torch_backend>(); }
+memprof::capture_guard begin() { return begin_torch(); }
 
 const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
-  for (const memprof::pytorch_operation& row : profile.pytorch_operations) {
+  for (const memprof::pytorch_operation& row : operators_of(profile)) {
     if (row.name == name && row.input_shapes == shapes) return &row;
   }
   return nullptr;
@@ -77,7 +79,7 @@ TEST_CASE("pytorch operations: bytes are those of the operator itself, times inc
   CHECK(outer->cpu_memory == 0);
   CHECK(inner->cpu_memory == 2 * 4 * 4);
   CHECK(outer->cpu_time_ns >= inner->cpu_time_ns);
-  CHECK(&profile.pytorch_operations.front() == inner);  // the one that allocated most comes first
+  CHECK(&operators_of(profile).front() == inner);  // the one that allocated most comes first
 }
 
 TEST_CASE("pytorch operations: what an operator frees counts with the size that it had, also if it is older than the guard") {
@@ -119,7 +121,7 @@ TEST_CASE("pytorch operations: beyond 4096 rows the calls are summed in one that
     for (std::int64_t size = 1; size <= 5000; ++size) at::alias(at::empty({size}));
   }
   capture.end();
-  const auto& rows = capture.profile().pytorch_operations;
+  const auto& rows = operators_of(capture.profile());
   REQUIRE(rows.size() == 4097);
   CHECK(rows.back().name == "(beyond the first 4096 operators and shapes)");
   std::int64_t count = 0;
@@ -132,12 +134,12 @@ TEST_CASE("pytorch operations: a later capture begins without those of an earlie
   {
     auto first = begin();
     (void)at::empty({3});
-    CHECK(first.profile().pytorch_operations.size() == 1);
+    CHECK(operators_of(first.profile()).size() == 1);
   }
   auto second = begin();
-  CHECK(second.profile().pytorch_operations.empty());
+  CHECK(operators_of(second.profile()).empty());
   (void)at::ones({3});
-  CHECK_FALSE(second.profile().pytorch_operations.empty());
+  CHECK_FALSE(operators_of(second.profile()).empty());
 }
 
 TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes, and leaves nothing behind on its thread") {
@@ -146,7 +148,7 @@ TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes,
   auto function = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
   function->_setAsync();
   function->before("gloo:all_reduce");
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const c10::DataPtr meanwhile = memory_of_no_operator(1000);
   std::thread{[&] { function.reset(); }}.join();
   const c10::DataPtr after = memory_of_no_operator(1000);
@@ -166,7 +168,7 @@ TEST_CASE("pytorch operations: operators of one thread may end in the order in w
   first.reset();
   const c10::DataPtr of_second_too = memory_of_no_operator(30);
   second.reset();
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const c10::DataPtr of_none = memory_of_no_operator(4);
   const memprof::pytorch_operation* const outer = find(capture.profile(), "first", "");
   REQUIRE(outer != nullptr);
@@ -185,7 +187,7 @@ TEST_CASE("pytorch operations: an operator that another thread ends has the memo
   std::thread{[&] { moved.reset(); }}.join();
   const c10::DataPtr of_outer = memory_of_no_operator(200);
   outer.reset();
-  CHECK(memprof::detail::this_torch_thread.call == nullptr);
+  CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const memprof::pytorch_operation* row = find(capture.profile(), "moved", "");
   REQUIRE(row != nullptr);
   CHECK(row->cpu_memory == 1000);

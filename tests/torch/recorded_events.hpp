@@ -28,8 +28,8 @@ namespace recorded {
 using change = std::int64_t;
 using changes = std::vector<change>;
 
-/// Scalars that became tensors outside the dispatcher are made for real also in a simulated run.
-inline constexpr std::int64_t scalar_bytes = 8;
+/// What a number takes that becomes a tensor for a while, at most: a complex one of double precision.
+inline constexpr std::int64_t scalar_bytes = 16;
 
 [[nodiscard]] inline changes without_scalars(const changes& all) {
   changes kept;
@@ -144,6 +144,12 @@ class capture_events {
   capture_events& operator=(const capture_events&) = delete;
   ~capture_events() { current() = nullptr; }
 
+  /// Forgets what was until now: frees of earlier blocks do not count.
+  void restart() {
+    (void)so_far();
+    live_.clear();
+    all_.clear();
+  }
   /// All up to now.
   [[nodiscard]] const changes& so_far() {
     memprof::registry& shared = memprof::abi_1::process_registry;
@@ -157,10 +163,15 @@ class capture_events {
       if (one->space != space_) continue;
       const auto bytes = static_cast<change>(one->bytes);
       if (one->kind == memprof::event_kind::allocate || one->kind == memprof::event_kind::allocate_on_stream) {
+        live_[one->address] = bytes;
         all_.push_back(bytes);
       }
       if (one->kind == memprof::event_kind::deallocate || one->kind == memprof::event_kind::deallocate_on_stream) {
-        all_.push_back(-bytes);
+        // A free need not give the size, and one of a block from before is none.
+        if (const auto known = live_.find(one->address); known != live_.end()) {
+          all_.push_back(-known->second);
+          live_.erase(known);
+        }
       }
     }
     static_cast<memprof::detail::capture_state*>(memprof::abi_1::process_registry.capture)->apply(first, last, ring_id);
@@ -177,6 +188,7 @@ class capture_events {
   }
 
   std::uint8_t space_;
+  std::unordered_map<std::uint64_t, change> live_;
   changes all_;
 };
 

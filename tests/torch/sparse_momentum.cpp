@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -13,7 +14,7 @@ TEST_CASE("torch categories: the momentum of sparse gradients is told anew in ea
   constexpr std::int64_t tokens = 5;
   constexpr std::int64_t features = 8;
   constexpr std::int64_t bytes_per_token = features * 4 + 8;  // float32 values, and an int64 index
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   torch::nn::Embedding model{torch::nn::EmbeddingOptions(100, features).sparse(true)};
   torch::nn::Linear dense{features, 3};
   memprof::annotate_module(model);

@@ -1,3 +1,4 @@
+#include "captures.hpp"
 #include "live_bytes.hpp"
 
 #include <memprof/backend/torch.hpp>
@@ -62,19 +63,19 @@ bool are_equal(const std::vector<at::Tensor>& left, const std::vector<at::Tensor
 
 TEST_CASE("torch training: its result is the same bit by bit with and without a capture") {
   const std::vector<at::Tensor> plain = train(watched::no);
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   auto ops = memprof::track_pytorch_ops();
   CHECK(are_equal(train(watched::yes), plain));
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
 
 TEST_CASE("torch training: annotations and operations change nothing of what is allocated") {
-  auto counting = memprof::begin_capture<memprof::torch_allocations>();
+  auto counting = begin_torch_allocations();
   { const auto result = train(watched::no); }
   counting.end();
   const memprof::space_profile bare = counting.profile().space("cpu");
 
-  auto everything = memprof::begin_capture<memprof::torch_backend>();
+  auto everything = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     const auto result = train(watched::yes);
@@ -89,14 +90,14 @@ TEST_CASE("torch training: annotations and operations change nothing of what is 
 }
 
 TEST_CASE("torch training: the self bytes of PyTorch's operators and of the operations agree") {
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
+  auto capture = begin_torch();
   {
     auto ops = memprof::track_pytorch_ops();
     const auto result = train(watched::yes);
   }
   capture.end();
   std::int64_t of_table = 0;
-  for (const memprof::pytorch_operation& row : capture.profile().pytorch_operations) of_table += row.cpu_memory;
+  for (const memprof::pytorch_operation& row : operators_of(capture.profile())) of_table += row.cpu_memory;
   std::int64_t of_operators = 0;
   for (const memprof::operation_profile& operation : capture.profile().operations) {
     // Frees outside of operators belong to the engine's wrappers and to the program's own scope: the table has the former as

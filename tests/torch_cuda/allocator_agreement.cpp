@@ -3,6 +3,7 @@
 // setting.
 #include <memprof/backend/torch_cuda.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 
 #include <torch_cuda/agreement.hpp>
 #include <torch_cuda/bring_into_use.hpp>
@@ -61,14 +62,15 @@ void churn(std::uint64_t seed, int steps) {
   void* const block = cuda_allocator::raw_alloc(1000);
   cuda_allocator::raw_delete(block);
   capture.end();
-  const std::vector<std::string>& missing = capture.profile().not_captured;
+  const memprof::profile profile = capture.profile();
+  const auto missing = memprof::rows_of<memprof::missing_source>(profile.facts);
   if (missing.empty()) return false;
-  std::printf("-- not captured: %s\n", missing.front().c_str());
+  std::printf("-- not captured: %s: %s\n", missing.front().source.c_str(), missing.front().reason.c_str());
   const std::string name = cuda_allocator::get()->name();
   check("it is not libtorch's own allocator, or one without a trace",
         name != "native" || !memprof::detail::has_trace<cuda_allocator::CUDAAllocator>);
-  check("the profile says so", missing.front().find("has no trace") != std::string::npos);
-  check("there is no space of the device", capture.profile().find_space("cuda:0") == nullptr);
+  check("the profile says so", missing.front().reason.find("has no trace") != std::string::npos);
+  check("there is no space of the device", profile.find_space("cuda:0") == nullptr);
   return true;
 }
 

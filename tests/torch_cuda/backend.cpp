@@ -4,6 +4,7 @@
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_cuda.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 
 #include <torch/torch.h>
 
@@ -119,7 +120,11 @@ double train() {
 }
 
 /// What a capture says that cannot see CUDA. The CPU and the program go on.
-std::vector<std::string> not_captured() {
+std::vector<memprof::missing_source> missing_of(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::missing_source>(profile.facts);
+}
+
+std::vector<memprof::missing_source> not_captured() {
   auto capture = memprof::begin_capture<memprof::torch_backend, memprof::torch_cuda_backend>();
   CHECK(train() == 8 * 8 * 16.0);  // each element of the gradient of sum(W W) is a row's sum and a column's
   capture.end();
@@ -128,7 +133,7 @@ std::vector<std::string> not_captured() {
   CHECK(profile.exact);
   CHECK(profile.find_space("cuda:0") == nullptr);
   CHECK_THAT(memprof::to_text(profile), ContainsSubstring("WARNING: NOT CAPTURED: CUDA: "));
-  return profile.not_captured;
+  return missing_of(profile);
 }
 
 }  // namespace
@@ -174,7 +179,7 @@ TEST_CASE("torch cuda: the allocator's trace becomes the space of the device, an
   REQUIRE(space.out_of_memory.size() == 1);
   CHECK(space.out_of_memory[0].requested == 70 * mib);
   CHECK(profile.space("cuda:0 active").cumulative_peak == 5300);
-  CHECK(profile.not_captured.empty());
+  CHECK(missing_of(profile).empty());
 }
 
 TEST_CASE("torch cuda: an allocator keeps one listener, however many captures there are") {
@@ -203,26 +208,28 @@ TEST_CASE("torch cuda: an allocator that was put in later is listened to as well
 TEST_CASE("torch cuda: where the allocator has no trace, the rest is captured and the profile says what is missing") {
   const stand_in_guard stand_in;
   stand_in.self.refuses_listeners = true;
-  const std::vector<std::string> missing = not_captured();
+  const std::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
-  CHECK_THAT(
-      missing[0],
-      StartsWith("CUDA: the allocator 'stand-in' has no trace (stand-in does not yet support attachAllocatorTraceTracker); "
-                 "leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF"));
+  CHECK_THAT(missing[0].reason,
+             StartsWith("the allocator 'stand-in' has no trace (stand-in does not yet support attachAllocatorTraceTracker); "
+                        "leave backend:cudaMallocAsync out of PYTORCH_CUDA_ALLOC_CONF"));
 }
 
 TEST_CASE("torch cuda: where there is no device, the rest is captured and the profile says so") {
   const stand_in_guard stand_in;
   devices = 0;
-  CHECK(not_captured() == std::vector<std::string>{"CUDA: there is no CUDA device"});
+  const std::vector<memprof::missing_source> missing = not_captured();
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].source == "CUDA");
+  CHECK(missing[0].reason == "there is no CUDA device");
 }
 
 TEST_CASE("torch cuda: where CUDA cannot be brought into use, the rest is captured and the profile says why") {
   const stand_in_guard stand_in;
   stand_in.self.is_initialized = false;
-  const std::vector<std::string> missing = not_captured();
+  const std::vector<memprof::missing_source> missing = not_captured();
   REQUIRE(missing.size() == 1);
-  CHECK_THAT(missing[0], StartsWith("CUDA: CUDA could not be brought into use ("));
+  CHECK_THAT(missing[0].reason, StartsWith("CUDA could not be brought into use ("));
 }
 
 TEST_CASE("torch cuda: CUDA that comes after a capture without it is in the next one") {
@@ -233,5 +240,5 @@ TEST_CASE("torch cuda: CUDA that comes after a capture without it is in the next
   auto capture = memprof::begin_capture<memprof::torch_cuda_backend>();
   stand_in.self.tell(TraceEntry::ALLOC, 0x10000000, 100);
   CHECK(capture.profile().space("cuda:0").cumulative_peak == 100);
-  CHECK(capture.profile().not_captured.empty());
+  CHECK(missing_of(capture.profile()).empty());
 }

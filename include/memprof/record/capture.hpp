@@ -4,6 +4,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <string_view>
 
@@ -79,6 +80,16 @@ class attached_backends {
   undo undo_[sizeof...(Backends) + 1];
   std::size_t attached_ = 0;
 };
+
+/// Whether a source says that what it reports was simulated.
+template <class Backend>
+[[nodiscard]] constexpr bool simulates() noexcept {
+  if constexpr (requires { Backend::mode; }) {
+    return Backend::mode == run_mode::no_dispatch;
+  } else {
+    return false;
+  }
+}
 
 }  // namespace detail
 
@@ -157,7 +168,8 @@ class [[nodiscard]] capture_guard {
 /// capture ends at once.
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
-  const std::uint32_t number = detail::begin_session(options);
+  const bool is_simulated = (detail::simulates<Backends>() || ...);
+  const std::uint32_t number = detail::begin_session(options, is_simulated ? run_mode::no_dispatch : options.mode);
   capture_guard guard{number};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;

@@ -15,6 +15,7 @@
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/run_mode.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/version.hpp>
 
@@ -152,10 +153,10 @@ inline void disconnect_capture(registry& shared) noexcept {
 }
 
 /// Begins the trace: what is known before the first event. Under the lock.
-inline void begin_trace(registry& shared, capture_state& state, const capture_options& options) {
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode) {
   capture_info info;
   info.library_version = version_string;
-  info.mode = options.mode;
+  info.mode = mode;
   info.device = options.device.name.view();
   info.begin_unix_ns = unix_ns();
   info.begin_stamp = shared.stamps.next();

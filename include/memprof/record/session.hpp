@@ -16,6 +16,7 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/record/start_recording.hpp>
 #include <memprof/trace/device_description.hpp>
+#include <memprof/trace/run_mode.hpp>
 
 #include <array>
 #include <atomic>
@@ -77,8 +78,9 @@ inline constinit void* reachable_backends = nullptr;
   return backends;
 }
 
-/// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options) {
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -111,7 +113,7 @@ inline constinit void* reachable_backends = nullptr;
   auto* const state = new (pages) capture_state(options, shared);
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
-  begin_trace(shared, *state, options);
+  begin_trace(shared, *state, options, mode);
   state->record_ns = measure_record_cost(shared);
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.dropped_events.store(0, std::memory_order_relaxed);

@@ -72,6 +72,7 @@ template <std::same_as<profile> Profile = profile>
   }
   detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
   detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
+  detail::append_unknown_reads(text, rows_of<unknown_read>(source.facts), options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

@@ -86,7 +86,7 @@ int main() {
   check(cpu.anomalies.unmatched_frees.count == 0, "what the profiler allocates for libtorch's observers is hidden as a whole");
   check(capture.profile().anomalies == memprof::event_anomalies{}, "no event is lost");
   bool is_said = false;
-  for (const memprof::pytorch_operation& row : capture.profile().pytorch_operations) {
+  for (const memprof::pytorch_operation& row : memprof::rows_of<memprof::pytorch_operation>(capture.profile().facts)) {
     is_said = is_said || (row.name == "aten::mm" && row.input_shapes == "(unknown: the program is compiled without NDEBUG)");
   }
   check(is_said, "shapes that cannot be read are said to be unknown");

@@ -1,6 +1,6 @@
 // A program whose heap is full for a while: the sizes of blocks that are told meanwhile are unknown, and nothing else happens.
 
-#include <memprof/backend/torch/block_sizes.hpp>
+#include <memprof/backend/torch/capture/block_sizes.hpp>
 #include <memprof/memprof.hpp>
 
 #include <cstddef>

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
@@ -12,7 +13,8 @@
 #include <string>
 
 /// @file
-/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated.
+/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated or did
+/// not know.
 
 namespace memprof::detail {
 
@@ -50,6 +52,19 @@ void append_approximations(auto& text, const auto& approximations, const text_op
             on_one_line(row.cause) + '\n';
   }
   append_further(text, approximations.size(), shown, "operations");
+}
+
+/// Values that a simulated run did not know, after which the program may have gone another way.
+void append_unknown_reads(auto& text, const auto& reads, const text_options& options) {
+  if (reads.empty()) return;
+  const std::size_t shown = std::min(options.pytorch_operations, reads.size());
+  text += "Read without being known (zeros were given; the program may take another way with real data):\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    const unknown_read& row = reads[index];
+    text += "  " + (row.name.empty() ? std::string{"(memory)"} : on_one_line(row.name)) + ": " +
+            counted(row.count, "time", "times") + (row.operation.empty() ? "" : " in " + on_one_line(row.operation)) + '\n';
+  }
+  append_further(text, reads.size(), shown, "reads");
 }
 
 }  // namespace memprof::detail

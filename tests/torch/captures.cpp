@@ -1,0 +1,24 @@
+#include "captures.hpp"
+
+#include <memprof/backend/torch.hpp>
+#include <memprof/backend/torch_no_dispatch.hpp>
+
+memprof::capture_guard begin_torch(const memprof::capture_options& options) {
+  return memprof::begin_capture<memprof::torch_backend>(options);
+}
+memprof::capture_guard begin_torch_allocations(const memprof::capture_options& options) {
+  return memprof::begin_capture<memprof::torch_allocations>(options);
+}
+memprof::capture_guard begin_no_dispatch(const memprof::capture_options& options) {
+  return memprof::begin_capture<memprof::torch_no_dispatch>(options);
+}
+
+std::vector<memprof::approximated_operation> estimates_of(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::approximated_operation>(profile.facts);
+}
+std::vector<memprof::unknown_read> reads_of(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::unknown_read>(profile.facts);
+}
+std::vector<memprof::pytorch_operation> operators_of(const memprof::profile& profile) {
+  return memprof::rows_of<memprof::pytorch_operation>(profile.facts);
+}

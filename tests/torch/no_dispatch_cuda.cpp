@@ -1,0 +1,83 @@
+#include "captures.hpp"
+#include "models.hpp"
+
+#include <memprof/trace/device_presets.hpp>
+
+#include <torch/torch.h>
+
+#include <catch2/catch_test_macros.hpp>
+
+#include <cstdint>
+
+TEST_CASE("torch no_dispatch: a program finds the fake CUDA device during the capture alone") {
+  CHECK_FALSE(torch::cuda::is_available());
+  {
+    auto capture = begin_no_dispatch({.device = memprof::device_preset("gpu-24gb")});
+    CHECK(torch::cuda::is_available());
+    CHECK(torch::cuda::device_count() == 1);
+    torch::manual_seed(1);
+    torch::cuda::synchronize();
+    const auto a = torch::ones({256}, torch::kCUDA);
+    CHECK(a.device() == torch::Device(torch::kCUDA, 0));
+    const auto b = torch::ones({128}).to(torch::kCUDA);
+    CHECK(capture.profile().space("cuda:0").cumulative_current == 1024 + 512);
+    CHECK(capture.profile().space("cuda:0").capacity == std::int64_t{24'207} << 20);
+    CHECK(capture.profile().space("cpu").cumulative_current == 0);
+  }
+  CHECK_FALSE(torch::cuda::is_available());
+  {
+    auto capture = begin_no_dispatch({.device = {"cpu"}});
+    CHECK_FALSE(torch::cuda::is_available());
+  }
+}
+
+TEST_CASE("torch no_dispatch: a model that moves to CUDA trains there, and all of it is freed") {
+  const models::options chosen{.dropout = 0.1};
+  memprof::profile profile;
+  std::int64_t parameter_bytes = 0;
+  {
+    auto capture = begin_no_dispatch({.device = {"cuda"}});
+    {
+      models::gpt model(chosen);
+      for (const auto& parameter : model->parameters()) parameter_bytes += parameter.numel() * 4;
+      models::train(model, chosen, {.clips_gradients = true, .device = torch::kCUDA},
+                    [](const char* phase) { memprof::snapshot(phase); });
+    }
+    capture.end();
+    profile = capture.profile();
+  }
+  const auto& cuda = profile.space("cuda:0");
+  // Parameters, the mask of the attention, and nothing else.
+  CHECK(cuda.segments[0].cumulative_current == parameter_bytes + chosen.context * chosen.context);
+  CHECK(profile.space("cpu").segments[0].cumulative_current == 0);
+  CHECK(cuda.cumulative_peak > 4 * parameter_bytes);  // with gradients and two moments
+  // cuBLAS keeps its workspaces, one for the thread of each pass.
+  CHECK(cuda.cumulative_current == 2 * 8'519'680);
+  CHECK(estimates_of(profile).empty());
+}
+
+TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBLAS's workspace, of the device's size") {
+  const auto current = [](auto& capture) { return capture.profile().space("cuda:0").cumulative_current; };
+  auto device = memprof::device_preset("gpu-141gb");
+  auto capture = begin_no_dispatch({.device = device});
+  const auto a = torch::ones({8, 8}, torch::kCUDA).requires_grad_();
+  CHECK(current(capture) == 512 / 2);
+  auto product = torch::mm(a, a);
+  CHECK(current(capture) == 2 * 256 + 33'554'432);
+  product = torch::mm(a, a);
+  CHECK(current(capture) == 2 * 256 + 33'554'432);
+  product.backward(torch::ones_like(product));
+  CHECK(current(capture) == 3 * 256 + 2 * 33'554'432);
+}
+
+TEST_CASE("torch no_dispatch: fused attention on CUDA holds no scores") {
+  auto capture = begin_no_dispatch({.device = {"cuda"}});
+  const auto made = torch::TensorOptions(torch::kCUDA).dtype(torch::kBFloat16);
+  const auto q = torch::randn({2, 8, 4096, 64}, made).requires_grad_();
+  const std::int64_t before = capture.profile().space("cuda:0").cumulative_current;
+  const auto output = at::scaled_dot_product_attention(q, q, q, {}, 0.0, true);
+  // The output, 4 bytes of log-sum-exp a row, and the state of the random generator.
+  CHECK(capture.profile().space("cuda:0").cumulative_current - before == 2 * 8 * 4096 * (64 * 2 + 4) + 3 * 8);
+  output.sum().backward();
+  CHECK(q.grad().sizes() == q.sizes());
+}
