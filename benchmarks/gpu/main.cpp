@@ -14,7 +14,8 @@
 #include <memprof/backend/torch_cuda.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/memprof.hpp>
-#include <memprof/trace/event_log.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <torch/torch.h>
 
@@ -108,24 +109,24 @@ int train_really(const gpu_accuracy::training& wanted) {
 
 /// `device` is any name that begins with "cuda"; that of a Hopper or Blackwell GPU in it brings the larger cuBLAS workspace.
 int simulate(const gpu_accuracy::training& wanted, std::string_view device) {
-  memprof::event_log log;
+  memprof::trace events;
   memprof::capture_options options;
   options.device.name = device;
-  options.log = &log;
+  options.trace = &events;
   auto capture = memprof::begin_capture<memprof::torch_no_dispatch>(options);
   gpu_accuracy::train(wanted, [](std::string_view phase) { memprof::snapshot(phase); });
   capture.end();
-  if (log.left_out() != 0) throw std::runtime_error{"the system had no memory for the log of events"};
+  if (events.left_out() != 0) throw std::runtime_error{"the system had no memory for the events"};
 
-  memprof::allocation_sequence sequence{memprof::memory_space{"cuda:0"}.id()};
-  log.replay(sequence);
+  memprof::allocation_sequence sequence{"cuda:0"};
+  events.visit(sequence);
   const char* const settings = std::getenv("PYTORCH_CUDA_ALLOC_CONF");
   const memprof::memory_fit fit =
       memprof::fit_memory(sequence, memprof::parse_cuda_alloc_conf(settings == nullptr ? "" : settings));
   print("requested", fit.unlimited_stats.requested_bytes.peak);
   print("allocated", fit.unlimited_stats.allocated_bytes.peak);
   print("reserved", fit.unlimited_stats.reserved_bytes.peak);
-  print("estimated_operators", static_cast<std::int64_t>(capture.profile().approximations.size()));
+  print("estimated_operators", static_cast<std::int64_t>(memprof::rows_of<memprof::approximated_operation>(capture.profile().facts).size()));
   return 0;
 }
 

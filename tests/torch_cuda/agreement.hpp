@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 
 #include <c10/cuda/CUDACachingAllocator.h>
 
@@ -90,7 +91,7 @@ class compared_capture {
     check("live bytes of all streams and pools together", of_streams, live.cumulative_current);
     check("reserved bytes of all streams and pools together", reserved_of_streams, live.reserved.current);
     check("the profile is exact", profile.exact);
-    check("everything was captured", profile.not_captured.empty());
+    check("everything was captured", memprof::rows_of<memprof::missing_source>(profile.facts).empty());
     check("releases of memory never seen", live.reserved.unmatched_releases.count, 0);
   }
 
