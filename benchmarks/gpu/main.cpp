@@ -126,7 +126,8 @@ int simulate(const gpu_accuracy::training& wanted, std::string_view device) {
   print("requested", fit.unlimited_stats.requested_bytes.peak);
   print("allocated", fit.unlimited_stats.allocated_bytes.peak);
   print("reserved", fit.unlimited_stats.reserved_bytes.peak);
-  print("estimated_operators", static_cast<std::int64_t>(memprof::rows_of<memprof::approximated_operation>(capture.profile().facts).size()));
+  print("estimated_operators",
+        static_cast<std::int64_t>(memprof::rows_of<memprof::approximated_operation>(capture.profile().facts).size()));
   return 0;
 }
 

@@ -635,7 +635,8 @@ inline constexpr std::uint32_t no_ring_id = 0;
 
 /// Whether the kind's address is one of memory.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
-  return kind <= event_kind::annotate || (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+  return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
 }
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -2482,6 +2483,29 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
+/// What a table may have, so that a row fits into a chunk of a trace.
+inline constexpr std::size_t max_fact_columns = 32;
+inline constexpr std::size_t max_fact_text = 4096;  ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_column_name = 256;
+
+/// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
+[[nodiscard]] inline fact_table fitted(fact_table table) {
+  const auto cut = [](std::string& text, std::size_t size) {
+    if (text.size() > size) text.resize(size);
+  };
+  cut(table.name, max_fact_text);
+  if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
+  for (std::string& column : table.columns) cut(column, max_fact_column_name);
+  if (table.columns.empty()) table.rows.clear();
+  for (std::vector<fact_value>& row : table.rows) {
+    row.resize(table.columns.size());
+    for (fact_value& value : row) {
+      if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
+    }
+  }
+  return table;
+}
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
 /// all of which are integers, `double` or `std::string`.
 ///
@@ -2719,7 +2743,8 @@ class event_sink {
   /// Ends the current segment, as `snapshot` does.
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
-  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Takes a lock.
+  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Columns beyond 32 and
+  /// text beyond 4,096 bytes are cut (`fitted`). Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     const detail::internal_guard hidden;
@@ -2735,7 +2760,8 @@ struct capture_options;
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
 /// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives
 /// whole tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the
-/// profiler's lock. The object lives as long as the capture's profile can be read.
+/// profiler's lock. The object lives as long as the capture's profile can be read. A source that simulates says so with a `static
+/// constexpr run_mode mode`: it becomes that of the profile.
 template <class T>
 concept backend = std::default_initializable<T> && requires(T source, event_sink& writer, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;
@@ -2995,6 +3021,9 @@ struct process_info {
 
   bool operator==(const process_info&) const = default;
 };
+
+/// The greatest `capture_info::largest_blocks`.
+inline constexpr std::uint32_t max_largest_blocks = 4096;
 
 /// What a trace says of itself: where and when it was made, and how much detail its profile has.
 struct capture_info {
@@ -5710,6 +5739,7 @@ class event_on_cores {
 }  // namespace memprof
 
 // ---- <memprof/trace/clock_readings.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -5725,9 +5755,10 @@ class clock_readings {
   static constexpr std::size_t max_kept = 4096;
 
   /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
-  /// after the last one is left out.
+  /// after the last one, or not after the begin, is left out.
   void add(std::uint64_t stamp, std::int64_t ns) noexcept {
     const std::size_t count = kept_.size();
+    if (ns < 0) return;
     if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
     // The last one stands for the present, until the one before is far enough away for it to stay.
     if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
@@ -5740,10 +5771,12 @@ class clock_readings {
 
   /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    if (kept_.empty()) return static_cast<std::int64_t>(stamp);
+    constexpr wide most = INT64_MAX;
+    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
     const reading first = kept_[0];
     if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1) return first.ns + static_cast<std::int64_t>(stamp - first.stamp);
+    if (kept_.size() == 1)
+      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
     const std::size_t after =
         detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
     const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
@@ -5751,8 +5784,7 @@ class clock_readings {
     const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
     const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
     const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
-    constexpr wide most = INT64_MAX;
-    return static_cast<std::int64_t>(ns < most ? ns : most);
+    return static_cast<std::int64_t>(std::min<wide>(ns, most));
   }
 
   /// Whether there is any.
@@ -6013,7 +6045,9 @@ class ledger {
         are_more_missing_ = told.tag != 0;
         break;
       case event_kind::capture_end: has_ended_ = true; break;
-      case event_kind::gap: missing_events_ += told.bytes; break;
+      case event_kind::gap:
+        if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        break;
       default: ++rejected_events_; break;
     }
   }
@@ -6765,10 +6799,14 @@ template <class Ledger>
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
-  result.anomalies.dropped_events = static_cast<std::int64_t>(events.dropped_events());
-  result.anomalies.reentrant_events = static_cast<std::int64_t>(events.reentrant_events());
-  result.anomalies.missing_events = static_cast<std::int64_t>(events.missing_events());
-  if (events.rejected_events() + events.dropped_events() + events.reentrant_events() + events.missing_events() != 0 ||
+  // A trace from a file may claim any number.
+  const auto count = [](std::uint64_t events_of_kind) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(events_of_kind, INT64_MAX));
+  };
+  result.anomalies.dropped_events = count(events.dropped_events());
+  result.anomalies.reentrant_events = count(events.reentrant_events());
+  result.anomalies.missing_events = count(events.missing_events());
+  if ((events.rejected_events() | events.dropped_events() | events.reentrant_events() | events.missing_events()) != 0 ||
       events.are_more_missing()) {
     result.exact = false;
   }
@@ -7151,6 +7189,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
 
 [[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
   payload_reader in{payload};
+  bool is_sound = true;
   while (!in.is_at_end()) {
     const std::uint64_t read_tag = in.number();
     const std::string_view value = in.text();
@@ -7159,27 +7198,24 @@ void for_each_info_field(Info& info, Visitor&& visit) {
       if constexpr (std::is_same_v<Field, std::string>) {
         field = value;
       } else {
-        field = static_cast<Field>(payload_reader{value}.signed_number());
+        const std::int64_t number = payload_reader{value}.signed_number();
+        field = static_cast<Field>(number);
+        is_sound = is_sound && static_cast<std::int64_t>(field) == number;
       }
     });
   }
-  return !in.has_failed() && info.mode <= run_mode::no_dispatch;
+  return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
 }
 
-/// Text of facts beyond this is cut: a row must fit into a chunk.
-inline constexpr std::size_t max_fact_text = 4096;
-
-inline void put_row(payload_writer& out, const fact_table& table, const std::vector<fact_value>& row) {
-  static const fact_value absent;
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    const fact_value& value = column < row.size() ? row[column] : absent;
+inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
+  for (const fact_value& value : row) {
     out.number(value.index());
     if (const auto* integer = std::get_if<std::int64_t>(&value)) {
       out.signed_number(*integer);
     } else if (const auto* real = std::get_if<double>(&value)) {
       out.real(*real);
     } else {
-      out.text(std::string_view{*std::get_if<std::string>(&value)}.substr(0, max_fact_text));
+      out.text(*std::get_if<std::string>(&value));
     }
   }
 }
@@ -7194,7 +7230,8 @@ inline void put_row(payload_writer& out, const fact_table& table, const std::vec
   }
 }
 
-/// Calls `visit(payload)` for the records of a table: some of its rows each. The first replaces the table, the others add to it.
+/// Calls `visit(payload)` for the records of a table that is `fitted`: some of its rows each. The first replaces the table, the
+/// others add to it.
 template <class Visitor>
 void for_each_part(const fact_table& table, Visitor&& visit) {
   constexpr std::size_t enough = std::size_t{64} * 1024;
@@ -7202,7 +7239,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   do {
     payload_writer rows;
     const std::size_t first = row;
-    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table, table.rows[row++]);
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
     payload_writer out;
     out.text(table.name).number(first).number(table.columns.size());
     for (const std::string& column : table.columns) out.text(column);
@@ -8033,7 +8070,7 @@ class trace {
   void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
   /// Replaces the table of that name.
   void facts(const fact_table& table) {
-    detail::for_each_part(table, [&](std::string_view payload) { define(detail::control::facts, payload); });
+    detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
   // --- reading ------------------------------------------------------------------------------------------------------
@@ -8204,7 +8241,7 @@ struct capture_state {
     if (kept != nullptr) kept->space(space);
   }
   void facts(const fact_table& table) {
-    fold.facts(fact_table{table}, true);
+    fold.facts(fitted(table), true);
     if (kept != nullptr) kept->facts(table);
   }
   void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
@@ -8291,10 +8328,10 @@ inline void disconnect_capture(registry& shared) noexcept {
 }
 
 /// Begins the trace: what is known before the first event. Under the lock.
-inline void begin_trace(registry& shared, capture_state& state, const capture_options& options) {
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode) {
   capture_info info;
   info.library_version = version_string;
-  info.mode = options.mode;
+  info.mode = mode;
   info.device = options.device.name.view();
   info.begin_unix_ns = unix_ns();
   info.begin_stamp = shared.stamps.next();
@@ -8596,7 +8633,8 @@ inline void check(const capture_options& options) {
     refuse("ring_capacity", options.ring_capacity, "2 to 16777216 events (the default is 1024)");
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
-  if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.largest_blocks > max_largest_blocks)
+    refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
   }
@@ -8632,8 +8670,9 @@ inline constinit void* reachable_backends = nullptr;
   return backends;
 }
 
-/// Begins a capture and returns its number. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options) {
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -8666,7 +8705,7 @@ inline constinit void* reachable_backends = nullptr;
   auto* const state = new (pages) capture_state(options, shared);
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
-  begin_trace(shared, *state, options);
+  begin_trace(shared, *state, options, mode);
   state->record_ns = measure_record_cost(shared);
   if (++shared.capture_count == 0) ++shared.capture_count;
   shared.dropped_events.store(0, std::memory_order_relaxed);
@@ -8859,6 +8898,16 @@ class attached_backends {
   std::size_t attached_ = 0;
 };
 
+/// Whether a source says that what it reports was simulated.
+template <class Backend>
+[[nodiscard]] constexpr bool simulates() noexcept {
+  if constexpr (requires { Backend::mode; }) {
+    return Backend::mode == run_mode::no_dispatch;
+  } else {
+    return false;
+  }
+}
+
 }  // namespace detail
 
 inline namespace enabled {
@@ -8936,7 +8985,8 @@ class [[nodiscard]] capture_guard {
 /// capture ends at once.
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
-  const std::uint32_t number = detail::begin_session(options);
+  const bool is_simulated = (detail::simulates<Backends>() || ...);
+  const std::uint32_t number = detail::begin_session(options, is_simulated ? run_mode::no_dispatch : options.mode);
   capture_guard guard{number};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
@@ -9775,6 +9825,33 @@ struct pytorch_operation {
 
 }  // namespace memprof
 
+// ---- <memprof/profile/fact/unknown_read.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// A value that the program read in a simulated run and that the simulation does not know: it got what zeros give, and may have
+/// gone another way than it does for real.
+struct unknown_read {
+  std::string name;       ///< of the operator that read, as in "aten::item"; empty: the program read the memory itself
+  std::string operation;  ///< the innermost of the program around it; empty: none
+  std::int64_t count = 0;
+
+  bool operator==(const unknown_read&) const = default;
+
+  static constexpr std::string_view table = "unknown_reads";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("name", row.name);
+    visit("operation", row.operation);
+    visit("count", row.count);
+  }
+};
+
+}  // namespace memprof
+
 // ---- <memprof/report/text/torch_lines.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -9782,7 +9859,8 @@ struct pytorch_operation {
 #include <string>
 
 /// @file
-/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated.
+/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated or did
+/// not know.
 
 namespace memprof::detail {
 
@@ -9820,6 +9898,19 @@ void append_approximations(auto& text, const auto& approximations, const text_op
             on_one_line(row.cause) + '\n';
   }
   append_further(text, approximations.size(), shown, "operations");
+}
+
+/// Values that a simulated run did not know, after which the program may have gone another way.
+void append_unknown_reads(auto& text, const auto& reads, const text_options& options) {
+  if (reads.empty()) return;
+  const std::size_t shown = std::min(options.pytorch_operations, reads.size());
+  text += "Read without being known (zeros were given; the program may take another way with real data):\n";
+  for (std::size_t index = 0; index < shown; ++index) {
+    const unknown_read& row = reads[index];
+    text += "  " + (row.name.empty() ? std::string{"(memory)"} : on_one_line(row.name)) + ": " +
+            counted(row.count, "time", "times") + (row.operation.empty() ? "" : " in " + on_one_line(row.operation)) + '\n';
+  }
+  append_further(text, reads.size(), shown, "reads");
 }
 
 }  // namespace memprof::detail
@@ -9887,6 +9978,7 @@ template <std::same_as<profile> Profile = profile>
   }
   detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
   detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
+  detail::append_unknown_reads(text, rows_of<unknown_read>(source.facts), options);
   detail::append_oddities(text, source);
   detail::append_cost(text, source.cost);
   return text;

@@ -57,7 +57,8 @@ TEST_CASE("torch no_dispatch: batch normalisation takes the bytes of its backwar
     check_training(torch::rand({8, 16, 32, 32}).contiguous(format),
                    [](const torch::Tensor& x) { return torch::relu(torch::nn::BatchNorm2d(16)->forward(x)); });
   }
-  check_training(torch::rand({300, 300}), [](const torch::Tensor& x) { return torch::relu(torch::nn::BatchNorm1d(300)->forward(x)); });
+  check_training(torch::rand({300, 300}),
+                 [](const torch::Tensor& x) { return torch::relu(torch::nn::BatchNorm1d(300)->forward(x)); });
 }
 
 TEST_CASE("torch no_dispatch: attention on the CPU copies a gradient with gaps, and its result has the real strides") {

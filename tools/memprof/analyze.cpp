@@ -62,15 +62,16 @@ bool is_profile(std::string_view text) {
 
 /// The profile that a trace or a profile holds; none: it is a log, whose text is then in `text`. Says what a trace lacks.
 std::optional<memprof::profile> read_profile(const std::string& path, std::string& text, int& status) {
-  if (memprof::is_trace_file(path)) {
-    recording read = read_recording(path);
+  const memprof::detail::file_handle file = open_recording(path);
+  if (memprof::is_trace_file(file.get())) {
+    recording read = read_recording(file.get(), path);
     if (!read.complaint.empty()) {
       complain(read.complaint);
       status = bad_input;
     }
     return std::move(read.profile);
   }
-  text = memprof::detail::read_whole_file(path);
+  text = memprof::detail::read_whole_file(file.get(), path);
   if (!is_profile(text)) return std::nullopt;
   return memprof::parse_json(text, path);
 }

@@ -4,17 +4,40 @@
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+
 namespace memprof_tool {
 
-recording read_recording(const std::string& path) {
+memprof::detail::file_handle open_recording(const std::string& path) {
+  using namespace memprof::detail;
+  file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) raise_about_file("read", path, reason_in_errno());
+  if (std::fseek(file.get(), 0, SEEK_CUR) == 0) return file;
+  file_handle copy{std::tmpfile()};
+  if (!copy) raise_about_file("read", path, "it is a pipe, and no file can be made for it: " + reason_in_errno());
+  std::array<char, 1 << 16> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
+    if (!write_text(copy.get(), {buffer.data(), got})) raise_about_file("read", path, "no room for a copy: " + reason_in_errno());
+  }
+  if (std::ferror(file.get()) != 0) raise_about_file("read", path, reason_in_errno());
+  std::rewind(copy.get());
+  return copy;
+}
+
+recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
+
+recording read_recording(std::FILE* file, const std::string& path) {
   recording result;
-  result.is_trace = memprof::is_trace_file(path);
+  result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {
-    result.profile = memprof::read_json(path);
+    result.profile = memprof::read_json(file, path);
     return result;
   }
   memprof::trace_file_status status;
-  result.profile = memprof::profile_of(path, status);
+  result.profile = memprof::profile_of(file, path, status);
   if (!status.damage.empty()) {
     result.complaint = status.damage + "; the numbers are those of what comes before";
   } else if (!status.has_ended) {

@@ -1,10 +1,16 @@
 #pragma once
 
+#include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
 
+#include <cstdio>
 #include <string>
 
 namespace memprof_tool {
+
+/// Opens a file that can be read more than once: what comes through a pipe is put into one. Throws `memprof::error` if it cannot
+/// be read.
+[[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
 
 /// What a file holds, whatever its name.
 struct recording {
@@ -15,5 +21,7 @@ struct recording {
 
 /// Reads a trace or a profile in JSON. Throws `memprof::error` if the file is neither, or of a newer version.
 [[nodiscard]] recording read_recording(const std::string& path);
+/// The same of a file that is open, from its begin.
+[[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
 
 }  // namespace memprof_tool

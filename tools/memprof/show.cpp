@@ -36,7 +36,7 @@ int run_show(const show_arguments& arguments) {
     options.primary_space = arguments.space;
     options.max_segments = arguments.segments;
     std::fputs(memprof::to_text(read.profile, options).c_str(), stdout);
-    if (std::fflush(stdout) != 0) {
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       complain("cannot write to the standard output");
       return failed;
     }
@@ -56,7 +56,9 @@ void add_show(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<show_arguments>();
   CLI::App& command = *program.add_subcommand("show", "the summary of a trace or a profile");
   command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
-  command.add_option("--segments", arguments->segments, "the first so many segments; 0: all (default: 10)")->type_name("N");
+  command.add_option("--segments", arguments->segments, "the first so many segments; 0: all (default: 10)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command
       .add_option("--space", arguments->space,
                   "memory space that the segments are about (default: dram, else the first that is not cpu, else cpu)")

@@ -1,6 +1,7 @@
 #include "trace.hpp"
 
 #include "exit_status.hpp"
+#include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/trace/category.hpp>
@@ -150,10 +151,12 @@ class printer {
 
 int run_trace(const trace_arguments& arguments) {
   try {
+    const memprof::detail::file_handle file = open_recording(arguments.file);
     clock_visitor times;
-    (void)memprof::read_trace(arguments.file, times);
+    (void)memprof::read_trace(file.get(), arguments.file, times);
+    std::rewind(file.get());
     printer print{times.clock, arguments.as_json};
-    const memprof::trace_file_status status = memprof::read_trace(arguments.file, print);
+    const memprof::trace_file_status status = memprof::read_trace(file.get(), arguments.file, print);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       complain("cannot write to the standard output");
       return failed;

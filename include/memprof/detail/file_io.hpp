@@ -27,21 +27,26 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
 /// Why the last call of the C library failed.
 inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
 
-/// The content of a file, pipes included.
-inline std::string read_whole_file(const std::filesystem::path& path) {
-  const file_handle file{std::fopen(path.c_str(), "rb")};
-  if (!file) raise_about_file("read", path, reason_in_errno());
+/// What follows in a file; `path` is its name for messages.
+inline std::string read_whole_file(std::FILE* file, const std::filesystem::path& path) {
   std::string text;
   for (;;) {
     constexpr std::size_t chunk = 1 << 16;
     const std::size_t filled = text.size();
     text.resize(filled + chunk);
-    const std::size_t got = std::fread(text.data() + filled, 1, chunk, file.get());
+    const std::size_t got = std::fread(text.data() + filled, 1, chunk, file);
     text.resize(filled + got);
     if (got == chunk) continue;
-    if (std::ferror(file.get()) != 0) raise_about_file("read", path, reason_in_errno());
+    if (std::ferror(file) != 0) raise_about_file("read", path, reason_in_errno());
     return text;
   }
+}
+
+/// The content of the file of that name, pipes included.
+inline std::string read_whole_file(const std::filesystem::path& path) {
+  const file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) raise_about_file("read", path, reason_in_errno());
+  return read_whole_file(file.get(), path);
 }
 
 /// Whether all of `text` went to the file; if not, errno says why.
@@ -79,8 +84,10 @@ void replace_file(const std::filesystem::path& path, Write&& write) {
   const fs::file_status status = fs::status(path, failure);
   if (fs::is_directory(status)) raise_about_file("write", path, "it is a directory; name a file in it");
 
-  // A rename onto /dev/stdout or /dev/null would put a file in the device's place.
-  if (fs::exists(status) && !fs::is_regular_file(status)) {
+  // A rename onto /dev/stdout or /dev/null would put a file in the device's place, and one onto a link without a target the
+  // link's.
+  const bool is_dangling_link = !fs::exists(status) && fs::is_symlink(fs::symlink_status(path, failure));
+  if (is_dangling_link || (fs::exists(status) && !fs::is_regular_file(status))) {
     file_handle device{std::fopen(path.c_str(), "wb")};
     if (!device || !write_and_close(std::move(device), write)) raise_about_file("write", path, reason_in_errno());
     return;

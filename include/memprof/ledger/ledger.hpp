@@ -248,7 +248,9 @@ class ledger {
         are_more_missing_ = told.tag != 0;
         break;
       case event_kind::capture_end: has_ended_ = true; break;
-      case event_kind::gap: missing_events_ += told.bytes; break;
+      case event_kind::gap:
+        if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        break;
       default: ++rejected_events_; break;
     }
   }

@@ -301,10 +301,14 @@ template <class Ledger>
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
-  result.anomalies.dropped_events = static_cast<std::int64_t>(events.dropped_events());
-  result.anomalies.reentrant_events = static_cast<std::int64_t>(events.reentrant_events());
-  result.anomalies.missing_events = static_cast<std::int64_t>(events.missing_events());
-  if (events.rejected_events() + events.dropped_events() + events.reentrant_events() + events.missing_events() != 0 ||
+  // A trace from a file may claim any number.
+  const auto count = [](std::uint64_t events_of_kind) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(events_of_kind, INT64_MAX));
+  };
+  result.anomalies.dropped_events = count(events.dropped_events());
+  result.anomalies.reentrant_events = count(events.reentrant_events());
+  result.anomalies.missing_events = count(events.missing_events());
+  if ((events.rejected_events() | events.dropped_events() | events.reentrant_events() | events.missing_events()) != 0 ||
       events.are_more_missing()) {
     result.exact = false;
   }

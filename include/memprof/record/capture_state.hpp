@@ -66,7 +66,7 @@ struct capture_state {
     if (kept != nullptr) kept->space(space);
   }
   void facts(const fact_table& table) {
-    fold.facts(fact_table{table}, true);
+    fold.facts(fitted(table), true);
     if (kept != nullptr) kept->facts(table);
   }
   void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }

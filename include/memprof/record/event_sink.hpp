@@ -156,7 +156,8 @@ class event_sink {
   /// Ends the current segment, as `snapshot` does.
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
-  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Takes a lock.
+  /// Adds rows to what the capture knows beside events, in place of those of the table's name that it had. Columns beyond 32 and
+  /// text beyond 4,096 bytes are cut (`fitted`). Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     const detail::internal_guard hidden;
@@ -170,10 +171,10 @@ static_assert(event_writer<event_sink>);
 struct capture_options;
 
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
-/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives whole
-/// tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the profiler's
-/// lock. The object lives as long as the capture's profile can be read. A source that simulates says so with a
-/// `static constexpr run_mode mode`: it becomes that of the profile.
+/// ends. In between, and once more after `detach`, `report_facts` is asked for what the source knows beside events: it gives
+/// whole tables to the writer's `add_facts`, or does nothing. No two calls of these are made at once, and none under the
+/// profiler's lock. The object lives as long as the capture's profile can be read. A source that simulates says so with a `static
+/// constexpr run_mode mode`: it becomes that of the profile.
 template <class T>
 concept backend = std::default_initializable<T> && requires(T source, event_sink& writer, const capture_options& options) {
   { T::name } -> std::convertible_to<std::string_view>;

@@ -42,7 +42,8 @@ inline void check(const capture_options& options) {
     refuse("ring_capacity", options.ring_capacity, "2 to 16777216 events (the default is 1024)");
   }
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
-  if (options.largest_blocks > 4096) refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.largest_blocks > max_largest_blocks)
+    refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
   }

@@ -19,6 +19,9 @@ struct process_info {
   bool operator==(const process_info&) const = default;
 };
 
+/// The greatest `capture_info::largest_blocks`.
+inline constexpr std::uint32_t max_largest_blocks = 4096;
+
 /// What a trace says of itself: where and when it was made, and how much detail its profile has.
 struct capture_info {
   std::string library_version;

@@ -3,6 +3,7 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,9 +19,10 @@ class clock_readings {
   static constexpr std::size_t max_kept = 4096;
 
   /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
-  /// after the last one is left out.
+  /// after the last one, or not after the begin, is left out.
   void add(std::uint64_t stamp, std::int64_t ns) noexcept {
     const std::size_t count = kept_.size();
+    if (ns < 0) return;
     if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
     // The last one stands for the present, until the one before is far enough away for it to stay.
     if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
@@ -33,10 +35,12 @@ class clock_readings {
 
   /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
   [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    if (kept_.empty()) return static_cast<std::int64_t>(stamp);
+    constexpr wide most = INT64_MAX;
+    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
     const reading first = kept_[0];
     if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1) return first.ns + static_cast<std::int64_t>(stamp - first.stamp);
+    if (kept_.size() == 1)
+      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
     const std::size_t after =
         detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
     const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
@@ -44,8 +48,7 @@ class clock_readings {
     const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
     const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
     const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
-    constexpr wide most = INT64_MAX;
-    return static_cast<std::int64_t>(ns < most ? ns : most);
+    return static_cast<std::int64_t>(std::min<wide>(ns, most));
   }
 
   /// Whether there is any.

@@ -148,6 +148,7 @@ void for_each_info_field(Info& info, Visitor&& visit) {
 
 [[nodiscard]] inline bool decode_info(std::string_view payload, capture_info& info) {
   payload_reader in{payload};
+  bool is_sound = true;
   while (!in.is_at_end()) {
     const std::uint64_t read_tag = in.number();
     const std::string_view value = in.text();
@@ -156,27 +157,24 @@ void for_each_info_field(Info& info, Visitor&& visit) {
       if constexpr (std::is_same_v<Field, std::string>) {
         field = value;
       } else {
-        field = static_cast<Field>(payload_reader{value}.signed_number());
+        const std::int64_t number = payload_reader{value}.signed_number();
+        field = static_cast<Field>(number);
+        is_sound = is_sound && static_cast<std::int64_t>(field) == number;
       }
     });
   }
-  return !in.has_failed() && info.mode <= run_mode::no_dispatch;
+  return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
 }
 
-/// Text of facts beyond this is cut: a row must fit into a chunk.
-inline constexpr std::size_t max_fact_text = 4096;
-
-inline void put_row(payload_writer& out, const fact_table& table, const std::vector<fact_value>& row) {
-  static const fact_value absent;
-  for (std::size_t column = 0; column < table.columns.size(); ++column) {
-    const fact_value& value = column < row.size() ? row[column] : absent;
+inline void put_row(payload_writer& out, const std::vector<fact_value>& row) {
+  for (const fact_value& value : row) {
     out.number(value.index());
     if (const auto* integer = std::get_if<std::int64_t>(&value)) {
       out.signed_number(*integer);
     } else if (const auto* real = std::get_if<double>(&value)) {
       out.real(*real);
     } else {
-      out.text(std::string_view{*std::get_if<std::string>(&value)}.substr(0, max_fact_text));
+      out.text(*std::get_if<std::string>(&value));
     }
   }
 }
@@ -191,7 +189,8 @@ inline void put_row(payload_writer& out, const fact_table& table, const std::vec
   }
 }
 
-/// Calls `visit(payload)` for the records of a table: some of its rows each. The first replaces the table, the others add to it.
+/// Calls `visit(payload)` for the records of a table that is `fitted`: some of its rows each. The first replaces the table, the
+/// others add to it.
 template <class Visitor>
 void for_each_part(const fact_table& table, Visitor&& visit) {
   constexpr std::size_t enough = std::size_t{64} * 1024;
@@ -199,7 +198,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   do {
     payload_writer rows;
     const std::size_t first = row;
-    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table, table.rows[row++]);
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
     payload_writer out;
     out.text(table.name).number(first).number(table.columns.size());
     for (const std::string& column : table.columns) out.text(column);

@@ -73,7 +73,8 @@ inline constexpr std::uint32_t no_ring_id = 0;
 
 /// Whether the kind's address is one of memory.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
-  return kind <= event_kind::annotate || (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+  return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
 }
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.

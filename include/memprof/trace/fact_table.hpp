@@ -27,6 +27,29 @@ struct fact_table {
   bool operator==(const fact_table&) const = default;
 };
 
+/// What a table may have, so that a row fits into a chunk of a trace.
+inline constexpr std::size_t max_fact_columns = 32;
+inline constexpr std::size_t max_fact_text = 4096;  ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_column_name = 256;
+
+/// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
+[[nodiscard]] inline fact_table fitted(fact_table table) {
+  const auto cut = [](std::string& text, std::size_t size) {
+    if (text.size() > size) text.resize(size);
+  };
+  cut(table.name, max_fact_text);
+  if (table.columns.size() > max_fact_columns) table.columns.resize(max_fact_columns);
+  for (std::string& column : table.columns) cut(column, max_fact_column_name);
+  if (table.columns.empty()) table.rows.clear();
+  for (std::vector<fact_value>& row : table.rows) {
+    row.resize(table.columns.size());
+    for (fact_value& value : row) {
+      if (auto* const text = std::get_if<std::string>(&value)) cut(*text, max_fact_text);
+    }
+  }
+  return table;
+}
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field,
 /// all of which are integers, `double` or `std::string`.
 ///

@@ -61,7 +61,7 @@ class trace {
   void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
   /// Replaces the table of that name.
   void facts(const fact_table& table) {
-    detail::for_each_part(table, [&](std::string_view payload) { define(detail::control::facts, payload); });
+    detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
   // --- reading ------------------------------------------------------------------------------------------------------

@@ -11,20 +11,21 @@
 
 #include <memprof/backend/torch/version.hpp>
 
-#include <memprof/backend/torch/module_annotation.hpp>
-#include <memprof/backend/torch/optimizer_annotation.hpp>
-#include <memprof/backend/torch/tensor_annotation.hpp>
-#include <memprof/backend/torch/track_pytorch_ops.hpp>
+#include <memprof/backend/torch/capture/module_annotation.hpp>
+#include <memprof/backend/torch/capture/optimizer_annotation.hpp>
+#include <memprof/backend/torch/capture/tensor_annotation.hpp>
+#include <memprof/backend/torch/capture/track_pytorch_ops.hpp>
 
-#include <cstdint>
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/cpu_allocator.hpp>
-#include <memprof/backend/torch/device_times.hpp>
-#include <memprof/backend/torch/forward_scopes.hpp>
-#include <memprof/backend/torch/operator_scopes.hpp>
-#include <memprof/backend/torch/operator_table.hpp>
+#include <memprof/backend/torch/capture/cpu_allocator.hpp>
+#include <memprof/backend/torch/capture/device_times.hpp>
+#include <memprof/backend/torch/capture/forward_scopes.hpp>
+#include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/capture/operator_table.hpp>
+
+#include <vector>
 #endif
 
 namespace memprof {
@@ -44,17 +45,17 @@ class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
 
-  void attach(event_sink&) {
+  void attach(event_sink&, const capture_options&) {
     detail::process_operator_table().begin(detail::active_session());
     detail::process_device_times().begin_capture();
-    detail::torch_cpu_allocator::instance().begin();  // the last that may throw: nothing need be undone
+    detail::begin_recording_tensors();  // the last that may throw, so nothing needs undoing
   }
-  void detach() noexcept { detail::torch_cpu_allocator::instance().end(); }
+  void detach(event_sink&) noexcept { detail::end_recording_tensors(); }
 
-  void describe(profile& result) const {
+  void report_facts(event_sink& writer) const {
     detail::process_device_times().tell(detail::process_operator_table());
-    detail::process_operator_table().describe(result);
-    if (detail::torch_cpu_allocator::instance().unrecorded_blocks() != 0) result.exact = false;
+    const std::vector<pytorch_operation> operators = detail::process_operator_table().rows();
+    if (!operators.empty()) writer.add_facts(to_table(operators));
   }
 };
 
@@ -70,23 +71,20 @@ class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
 
-  void attach(event_sink& sink) {
+  void attach(event_sink& writer, const capture_options& options) {
     operators_.begin();
     try {
-      allocations_.attach(sink);
+      allocations_.attach(writer, options);
     } catch (...) {
       operators_.end();
       throw;
     }
   }
-  void detach() noexcept {
+  void detach(event_sink& writer) noexcept {
     operators_.end();
-    allocations_.detach();
+    allocations_.detach(writer);
   }
-  void describe(profile& result) const {
-    allocations_.describe(result);
-    result.cost.memory_bytes += static_cast<std::int64_t>(sizeof(detail::forward_scopes));
-  }
+  void report_facts(event_sink& writer) const { allocations_.report_facts(writer); }
 
  private:
   torch_allocations allocations_;
@@ -100,15 +98,17 @@ inline namespace disabled {
 class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
-  void attach(event_sink&) noexcept {}
-  void detach() noexcept {}
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
 };
 
 class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
-  void attach(event_sink&) noexcept {}
-  void detach() noexcept {}
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
 };
 
 }  // namespace disabled

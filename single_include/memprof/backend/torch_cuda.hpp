@@ -12,7 +12,7 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/cuda_trace.hpp>
+#include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/backend/torch/version.hpp>
 
 #include <ATen/Context.h>
@@ -117,19 +117,22 @@ inline namespace enabled {
 ///
 /// Brings CUDA into use if it is not. Where that fails, and where the allocator has no trace (`backend:cudaMallocAsync`, one that
 /// the program brought, libtorch 2.1), the capture goes on without CUDA: it says why on stderr, and in
-/// `profile::not_captured`. Cost: two events for each allocation and each free, under the allocator's own lock.
+/// the table of missing sources (`missing_source`). Cost: two events for each allocation and each free, under the allocator's own
+/// lock.
 class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";
 
-  void attach(event_sink&) {
+  void attach(event_sink&, const capture_options&) {
     why_not_ = detail::listen_to(*c10::cuda::CUDACachingAllocator::get(), detail::process_cuda_trace_listener());
     if (!why_not_.empty()) std::fprintf(stderr, "memprof: CUDA is not captured: %s\n", why_not_.c_str());
   }
-  void detach() noexcept { detail::process_cuda_trace_listener().is_recording.store(false, std::memory_order_relaxed); }
+  void detach(event_sink&) noexcept {
+    detail::process_cuda_trace_listener().is_recording.store(false, std::memory_order_relaxed);
+  }
 
-  void describe(profile& result) const {
-    if (!why_not_.empty()) result.not_captured.push_back("CUDA: " + why_not_);
+  void report_facts(event_sink& writer) const {
+    if (!why_not_.empty()) writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));
   }
 
  private:
@@ -143,8 +146,9 @@ inline namespace disabled {
 class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";
-  void attach(event_sink&) noexcept {}
-  void detach() noexcept {}
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
 };
 
 }  // namespace disabled

@@ -9,20 +9,22 @@
 
 #include <memprof/backend/torch/version.hpp>
 
-#include <memprof/backend/torch/torch_call.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/claimed_cuda.hpp>
-#include <memprof/backend/torch/operator_plans.hpp>
-#include <memprof/backend/torch/operator_scopes.hpp>
-#include <memprof/backend/torch/rule_table.hpp>
-#include <memprof/backend/torch/simulated_dispatch.hpp>
-#include <memprof/backend/torch/simulation.hpp>
+#include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/rules/rule_table.hpp>
+#include <memprof/backend/torch/simulation/dispatch.hpp>
+#include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/simulation.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
 
 #include <string>
 #include <utility>
+#include <vector>
 #endif
 
 namespace memprof {
@@ -43,17 +45,17 @@ class [[nodiscard]] real_scope {
 };
 
 /// Tells what a call of the operator `name` makes, with its overload if it has one, as in "aten::add.Tensor":
-/// `torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
+/// `register_torch_rule("myops::fused", [](torch_call& call) { call.returns(call.empty({4, 8}, call.tensor(0))); });`
 /// Holds for the process, in place of any rule there is. Thread-safe.
-inline void torch_rule(std::string_view name, torch_rule_function rule) {
+inline void register_torch_rule(std::string_view name, torch_rule_function rule) {
   detail::all_operator_plans().set_rule(name, std::move(rule));
 }
 
 /// What part of the elements operators like `nonzero`, `masked_select` and `unique` select, where the data decides: 0 to 1. 1, an
 /// upper bound, unless told. Throws `memprof::error` outside of that.
-inline void torch_selected_fraction(double fraction) {
+inline void set_torch_selected_fraction(double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
-    detail::raise("torch_selected_fraction: " + std::to_string(fraction) + " is no fraction; use 0 to 1");
+    detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");
   }
   detail::selected_fraction.store(fraction, std::memory_order_relaxed);
 }
@@ -69,6 +71,7 @@ inline void torch_selected_fraction(double fraction) {
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
+  static constexpr run_mode mode = run_mode::no_dispatch;
 
   void attach(event_sink&, const capture_options& options) {
     operators_.begin();
@@ -79,13 +82,15 @@ class torch_no_dispatch {
       throw;
     }
   }
-  void detach() noexcept {
+  void detach(event_sink&) noexcept {
     operators_.end();
     detail::end_simulation();
   }
-  void describe(profile& result) const {
-    result.mode = run_mode::no_dispatch;
-    result.approximations = detail::all_operator_plans().estimates();
+  void report_facts(event_sink& writer) const {
+    const std::vector<approximated_operation> estimates = detail::all_operator_plans().estimates();
+    if (!estimates.empty()) writer.add_facts(to_table(estimates));
+    const std::vector<unknown_read> reads = detail::unknown_reads::instance().rows();
+    if (!reads.empty()) writer.add_facts(to_table(reads));
   }
 
  private:
@@ -104,15 +109,16 @@ class [[nodiscard]] real_scope {
 };
 
 template <class Rule>
-void torch_rule(std::string_view, Rule&&) noexcept {}
-inline void torch_selected_fraction(double) noexcept {}
+void register_torch_rule(std::string_view, Rule&&) noexcept {}
+inline void set_torch_selected_fraction(double) noexcept {}
 
 class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
 
-  void attach(event_sink&) noexcept {}
-  void detach() noexcept {}
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
 };
 
 }  // namespace disabled

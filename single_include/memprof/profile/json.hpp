@@ -79,12 +79,18 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
   return detail::read_profile(input, source);
 }
 
-/// The profile in a file, as `parse_json`. Of the file only a small part is in memory at a time.
+/// The profile in a file, as `parse_json`. Of the file only a small part is in memory at a time. It is read from where it stands;
+/// `path` is its name for messages.
+[[nodiscard]] inline profile read_json(std::FILE* file, const std::filesystem::path& path) {
+  detail::json_input input{file, path};
+  return detail::read_profile(input, path.string());
+}
+
+/// The same of the file of that name.
 [[nodiscard]] inline profile read_json(const std::filesystem::path& path) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
-  detail::json_input input{file.get(), path};
-  return detail::read_profile(input, path.string());
+  return read_json(file.get(), path);
 }
 
 }  // namespace memprof

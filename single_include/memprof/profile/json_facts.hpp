@@ -69,6 +69,7 @@ template <>
   std::vector<fact_value>& row = rows.rows.back();
   const std::size_t column = row.size();
   if (rows.rows.size() == 1) {
+    if (column == max_fact_columns) return {};
     for (const std::string& earlier : rows.columns) {
       if (earlier == key) return {};
     }
@@ -89,9 +90,11 @@ inline constexpr json_type fact_row_type{.expected = &object_noun, .member = &ap
 
 inline constexpr json_type fact_rows_type{.expected = &array_noun, .append = &append_row};
 
-/// A new table of that name; null if there is one.
+/// A new table of that name; null if there is one, or if there are too many.
 [[nodiscard]] inline fact_table* add_table(void* tables, std::string_view name) {
   auto& known = *static_cast<std::vector<fact_table>*>(tables);
+  constexpr std::size_t most_tables = 1024;
+  if (known.size() == most_tables) return nullptr;
   for (const fact_table& table : known) {
     if (table.name == name) return nullptr;
   }

@@ -99,7 +99,8 @@ class json_reader {
     if (object.target.type->member != nullptr) {
       object.key = key;
       object.next = object.target.type->member(object.target.object, key);
-      if (object.next.type == nullptr) complain(pointer() + " occurs twice or out of order" + byte_text(json_kind::string));
+      if (object.next.type == nullptr)
+        complain(pointer() + " occurs twice, out of order, or is one too many" + byte_text(json_kind::string));
       return;
     }
     object.position = 0;

@@ -4,6 +4,7 @@
 
 #include <memprof/trace/trace_file.hpp>
 
+#include <cstdio>
 #include <filesystem>
 
 namespace memprof {
@@ -20,6 +21,13 @@ namespace memprof {
 [[nodiscard]] inline profile profile_of(const std::filesystem::path& path, trace_file_status& status) {
   trace_fold fold;
   status = read_trace(path, fold);
+  return build_profile_of(fold);
+}
+
+/// The same of a file that is open, from where it stands; `path` is its name for messages.
+[[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status) {
+  trace_fold fold;
+  status = read_trace(file, path, fold);
   return build_profile_of(fold);
 }
 

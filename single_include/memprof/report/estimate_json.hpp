@@ -24,6 +24,7 @@ namespace detail {
 template <class Row, class Bytes, class Value>
 [[nodiscard]] nlohmann::ordered_json sorted_values(const std::vector<Row>& rows, Bytes bytes, Value value) {
   std::vector<const Row*> sorted;
+  sorted.reserve(rows.size());
   for (const Row& row : rows) sorted.push_back(&row);
   std::stable_sort(sorted.begin(), sorted.end(), [&](const Row* left, const Row* right) { return bytes(*left) > bytes(*right); });
   nlohmann::ordered_json array = nlohmann::ordered_json::array();

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -117,9 +118,9 @@ template <std::size_t Size>
 /// A file that holds a trace, read chunk by chunk.
 class trace_file_reader {
  public:
-  /// Raises an error unless the file begins as a trace of a version that this memprof reads.
-  explicit trace_file_reader(const std::filesystem::path& path) : path_{path}, file_{std::fopen(path.c_str(), "rb")} {
-    if (!file_) raise_about_file("read", path, reason_in_errno());
+  /// Reads on in `file`, which must stay open; `path` is its name for messages. Raises an error unless a trace of a version that
+  /// this memprof reads begins there.
+  trace_file_reader(std::FILE* file, const std::filesystem::path& path) : path_{path}, file_{file} {
     std::array<unsigned char, trace_file_header::size> first{};
     const std::size_t got = read(first.data(), first.size());
     if (as_text(first).substr(0, trace_magic.size()) != trace_magic) refuse("it is not a trace");
@@ -135,9 +136,9 @@ class trace_file_reader {
     status_.bytes = header_.first_chunk;
   }
 
-  /// The payload of the next chunk; empty behind the last one, or at damage, which `status` then says.
-  [[nodiscard]] std::string_view next() {
-    if (status_.chunks == header_.chunks || !status_.damage.empty()) return {};
+  /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
+  [[nodiscard]] std::optional<std::string_view> next() {
+    if (status_.chunks == header_.chunks || !status_.damage.empty()) return std::nullopt;
     std::array<unsigned char, chunk_header::size> bytes{};
     const std::size_t got = read(bytes.data(), bytes.size());
     chunk_header chunk;
@@ -150,30 +151,29 @@ class trace_file_reader {
     if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return stop("damaged");
     ++status_.chunks;
     status_.bytes += chunk_header::size + chunk.bytes;
-    return {reinterpret_cast<const char*>(payload_.data()), payload_.size()};
+    return std::string_view{reinterpret_cast<const char*>(payload_.data()), payload_.size()};
   }
 
   /// The last payload holds what is no record.
-  void report_bad_record() { (void)stop("damaged, although its checksum is right: it was written wrong"); }
+  void report_bad_record() { stop("damaged, although its checksum is right: it was written wrong"); }
 
   [[nodiscard]] const trace_file_status& status() const noexcept { return status_; }
-  [[nodiscard]] std::uint64_t chunks() const noexcept { return header_.chunks; }
 
  private:
   [[nodiscard]] std::size_t read(unsigned char* out, std::size_t size) {
-    const std::size_t got = std::fread(out, 1, size, file_.get());
-    if (got < size && std::ferror(file_.get()) != 0) raise_about_file("read", path_, reason_in_errno());
+    const std::size_t got = std::fread(out, 1, size, file_);
+    if (got < size && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
     return got;
   }
   [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
-  std::string_view stop(std::string_view what) {
+  std::nullopt_t stop(std::string_view what) {
     status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) + " of " +
                      std::to_string(header_.chunks) + " chunks (byte " + std::to_string(status_.bytes) + ")";
-    return {};
+    return std::nullopt;
   }
 
   std::filesystem::path path_;
-  file_handle file_;
+  std::FILE* file_;
   trace_file_header header_;
   trace_file_status status_;
   std::vector<unsigned char> payload_;
@@ -216,9 +216,9 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
 
 /// Hands the trace in a file to `visitor`, record by record, in order, and says what it found. Where the file is cut off or
 /// damaged the reading ends, with a `gap` as the last event. Raises an error that names the path if the file holds no trace, or
-/// one of a newer version. Takes the memory of one chunk.
+/// one of a newer version. Takes the memory of one chunk. `source` is read from where it stands; `path` is its name for messages.
 template <trace_visitor Visitor>
-trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
+trace_file_status read_trace(std::FILE* source, const std::filesystem::path& path, Visitor& visitor) {
   struct adapter {
     Visitor& visitor;
     bool has_ended = false;
@@ -231,13 +231,14 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
       is_damaged = is_damaged || !detail::visit_definition(kind, payload, visitor);
     }
   };
-  detail::trace_file_reader file{path};
+  detail::trace_file_reader file{source, path};
   const auto decoder = std::make_unique<detail::trace_decoder>();
   adapter adapted{visitor};
-  for (std::string_view payload = file.next(); !payload.empty(); payload = file.next()) {
-    const auto* const begin = reinterpret_cast<const unsigned char*>(payload.data());
+  while (const std::optional<std::string_view> payload = file.next()) {
+    const auto* const begin = reinterpret_cast<const unsigned char*>(payload->data());
+    const auto* const end = begin + payload->size();
     decoder->restart();
-    if (decoder->decode(begin, begin + payload.size(), adapted) == begin + payload.size() && !adapted.is_damaged) continue;
+    if (decoder->decode(begin, end, adapted) == end && !adapted.is_damaged) continue;
     file.report_bad_record();
     break;
   }
@@ -250,12 +251,26 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
   return status;
 }
 
-/// Whether a file begins as a trace does. False too if it cannot be read.
+/// The same of the file of that name.
+template <trace_visitor Visitor>
+trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
+  const detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
+  return read_trace(file.get(), path, visitor);
+}
+
+/// Whether a file that can be read again begins as a trace does. It stands at its begin afterwards.
+[[nodiscard]] inline bool is_trace_file(std::FILE* file) {
+  std::array<unsigned char, detail::trace_magic.size()> first{};
+  const bool is_whole = std::fread(first.data(), 1, first.size(), file) == first.size();
+  std::rewind(file);
+  return is_whole && detail::as_text(first) == detail::trace_magic;
+}
+
+/// The same of the file of that name, which must be no pipe: what was read of one is gone. False too if it cannot be read.
 [[nodiscard]] inline bool is_trace_file(const std::filesystem::path& path) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
-  std::array<unsigned char, detail::trace_magic.size()> first{};
-  return file && std::fread(first.data(), 1, first.size(), file.get()) == first.size() &&
-         detail::as_text(first) == detail::trace_magic;
+  return file && is_trace_file(file.get());
 }
 
 }  // namespace memprof

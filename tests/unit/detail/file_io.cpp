@@ -105,6 +105,17 @@ TEST_CASE("whole_file: a link is followed and permissions are kept") {
         (fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_read));
 }
 
+TEST_CASE("whole_file: a link without a target stays a link, and gets one") {
+  const scratch_directory scratch;
+  fs::create_symlink("target.txt", scratch / "link.txt");
+  memprof::detail::replace_whole_file(scratch / "link.txt", "text");
+  CHECK(fs::is_symlink(scratch / "link.txt"));
+  CHECK(memprof::detail::read_whole_file(scratch / "target.txt") == "text");
+  fs::create_symlink("nowhere/target.txt", scratch / "other.txt");
+  CHECK_THROWS_AS(memprof::detail::replace_whole_file(scratch / "other.txt", "text"), memprof::error);
+  CHECK(fs::is_symlink(scratch / "other.txt"));
+}
+
 TEST_CASE("whole_file: a file that has the temporary name already stays as it is") {
   const scratch_directory directory;
   replace_whole_file(directory / "file.tmp0", "of the user");

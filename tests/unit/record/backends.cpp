@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/trace/fact_table.hpp>
 
 #include <stdexcept>
 #include <string>
@@ -133,4 +134,31 @@ TEST_CASE("backends: what an allocator reserves and gives back is told beside wh
   CHECK(cached.reserved.peak == 64);
   CHECK(cached.reserved.current == 0);
   CHECK(cached.reserved.segments == std::vector<memprof::reserved_usage>{{64, 64}, {64, 0}});
+}
+
+TEST_CASE("facts: whatever table a source adds, the trace has the one that the capture has") {
+  using memprof::fact_table;
+  const std::string long_text(5000, 'x');
+  fact_table wide{"wide", {}, {{}}};
+  for (int column = 0; column < 100; ++column) {
+    wide.columns.push_back("c" + std::to_string(column));
+    wide.rows[0].emplace_back(std::string(4000, 'w'));
+  }
+  auto capture = memprof::begin_capture();
+  const memprof::event_sink sink;
+  sink.add_facts({"no columns", {}, {{1}}});
+  sink.add_facts({"long text", {"a"}, {{long_text}}});
+  sink.add_facts({"short row", {"a", "b"}, {{std::string{"x"}}}});
+  sink.add_facts({"long row", {"a"}, {{1, 2}}});
+  sink.add_facts({long_text, {long_text}, {{1}}});
+  sink.add_facts(wide);
+  capture.end();
+  // That the trace says the same, tests/replay.cpp checks.
+  const std::vector<fact_table> found = capture.profile().facts;
+  REQUIRE(found.size() == 6);
+  CHECK(found[0] == fact_table{"no columns", {}, {}});
+  CHECK(found[1] == fact_table{"long text", {"a"}, {{long_text.substr(0, memprof::max_fact_text)}}});
+  CHECK(found[2] == fact_table{"short row", {"a", "b"}, {{std::string{"x"}, 0}}});
+  CHECK(found[3] == fact_table{"long row", {"a"}, {{1}}});
+  CHECK(found[5].columns.size() == memprof::max_fact_columns);
 }

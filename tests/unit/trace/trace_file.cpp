@@ -17,6 +17,7 @@
 #include "trace_records.hpp"
 
 using Catch::Matchers::ContainsSubstring;
+using memprof::event_kind;
 using memprof_tests::trace_records;
 
 namespace {
@@ -205,4 +206,75 @@ TEST_CASE("trace file: a failure names the file and the reason, and leaves what 
   if (std::filesystem::exists("/dev/full")) {
     CHECK_THROWS_WITH(memprof::write_trace(stored, "/dev/full"), ContainsSubstring("No space left on device"));
   }
+}
+
+TEST_CASE("trace file: a chunk may be empty") {
+  const scratch_file file;
+  memprof::trace parts[2];
+  put_step(parts[0], 3);
+  std::string chunks;
+  memprof::detail::trace_file_header header;
+  const auto add = [&](const unsigned char* bytes, std::size_t size) {
+    memprof::detail::chunk_header chunk;
+    chunk.bytes = static_cast<std::uint32_t>(size);
+    chunk.number = static_cast<std::uint32_t>(header.chunks++);
+    chunk.checksum = memprof::detail::crc32c::extend(0, bytes, size);
+    chunks += memprof::detail::as_text(chunk.encode());
+    if (size != 0) chunks.append(reinterpret_cast<const char*>(bytes), size);
+  };
+  add(nullptr, 0);
+  parts[0].for_each_chunk(add);
+  add(nullptr, 0);
+  file.write(std::string{memprof::detail::as_text(header.encode())} + chunks);
+  trace_records found;
+  const memprof::trace_file_status status = memprof::read_trace(file.path(), found);
+  CHECK(status.damage.empty());
+  CHECK(status.chunks == 3);
+  CHECK(status.has_ended);
+}
+
+TEST_CASE("trace file: numbers that no capture writes give a profile that can be read again") {
+  memprof::trace stored;
+  memprof::capture_info info;
+  info.begin_stamp = ~std::uint64_t{0};
+  info.begin_unix_ns = INT64_MIN;
+  stored.info(info);
+  const auto put = [&](event_kind kind, std::uint64_t stamp, std::uint64_t address, std::uint64_t bytes) {
+    const memprof::event made{stamp, address, bytes, 0, kind, memprof::any_space, 0};
+    stored.events(&made, &made + 1, memprof::no_ring_id);
+  };
+  put(event_kind::clock_reading, 5, ~std::uint64_t{0}, 0);
+  put(event_kind::clock_reading, 10, INT64_MAX, 0);
+  put(event_kind::segment_end, 20, 0, 0);
+  put(event_kind::clock_reading, ~std::uint64_t{0}, INT64_MAX, 0);
+  put(event_kind::lost_events, 0, ~std::uint64_t{0}, 1);
+  put(event_kind::gap, 0, 0, ~std::uint64_t{0});
+  put(event_kind::gap, 0, 0, 2);
+  put(event_kind::segment_end, 30, 0, 0);
+  const memprof::profile profile = memprof::profile_of(stored);
+  CHECK_FALSE(profile.exact);
+  CHECK(profile.anomalies.dropped_events == INT64_MAX);
+  CHECK(profile.anomalies.missing_events == INT64_MAX);
+  CHECK(profile.duration_ns >= 0);
+  for (const memprof::segment& segment : profile.segments) {
+    CHECK(segment.begin_ns >= 0);
+    CHECK(segment.end_ns >= segment.begin_ns);
+  }
+}
+
+TEST_CASE("trace file: what the capture was must be possible") {
+  const auto is_refused = [](const memprof::capture_info& info, std::string_view replaced = {}, std::string_view by = {}) {
+    std::string encoded = memprof::detail::encode_info(info);
+    if (!replaced.empty()) encoded.replace(encoded.find(replaced), replaced.size(), by);
+    memprof::capture_info read;
+    return !memprof::detail::decode_info(encoded, read);
+  };
+  memprof::capture_info info;
+  CHECK_FALSE(is_refused(info));
+  info.largest_blocks = memprof::max_largest_blocks + 1;
+  CHECK(is_refused(info));
+  info = {};
+  constexpr std::string_view mode{"\x02\x01\x00", 3};             // tag, length, zigzag of 0
+  constexpr std::string_view mode_of_256{"\x02\x02\x80\x04", 4};  // the lowest byte of 256 is 0
+  CHECK(is_refused(info, mode, mode_of_256));
 }

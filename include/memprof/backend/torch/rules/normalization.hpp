@@ -88,26 +88,15 @@ inline void layer_norm_backward_rule(torch_call& call) {
   return input.scalar_type();
 }
 
-/// Results of batch normalisation in training; in evaluation the statistics are empty. The CPU kernel has means and sums of
-/// squares of the channels beside them, and then a factor and a summand for each.
+/// Results of batch normalisation in training; in evaluation the statistics are empty.
 inline void return_batch_norm(torch_call& call, bool is_training, at::ScalarType dtype) {
   const at::Tensor input = call.tensor(0);
-  const bool is_on_cpu = !torch_call::is_on_cuda(input);
-  if (is_on_cpu && !is_without_steps(input)) return call.run_without_rule();
-  const std::vector<std::int64_t> channels{input.size(1)};
+  // The CPU kernel's scratch memory depends on steps, format and mode: let it show that itself.
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
   const std::vector<std::int64_t> saved{is_training ? input.size(1) : 0};
-  const at::ScalarType sums = accumulation_type(input.scalar_type());
   at::Tensor output = torch_call::in_format(input.sizes(), input, input.suggest_memory_format());
   at::Tensor mean = torch_call::empty(saved, input, dtype);
   at::Tensor deviation = torch_call::empty(saved, input, dtype);
-  if (is_on_cpu) {
-    if (is_training) {
-      const at::Tensor means = torch_call::scratch(channels, input, dtype);
-      const at::Tensor squares = torch_call::scratch(channels, input, dtype);
-    }
-    const at::Tensor factors = torch_call::scratch(channels, input, sums);
-    const at::Tensor summands = torch_call::scratch(channels, input, sums);
-  }
   call.returns(std::move(output), std::move(mean), std::move(deviation));
 }
 
@@ -126,8 +115,7 @@ inline void batch_norm_no_statistics_rule(torch_call& call) {
 /// (grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, output_mask)
 inline void batch_norm_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
-  // The CPU kernel's scratch memory depends on steps, weights and mode: let it show that itself.
-  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();  // likewise
   const at::ScalarType dtype =
       batch_statistics_type(input, {call.tensor(2), call.tensor(3), call.tensor(4), call.tensor(5), call.tensor(6)});
   at::Tensor of_input;

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/cuda_streams.hpp>
+#include <memprof/backend/torch/capture/operator_memory.hpp>
+#include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+/// @file
+/// What PyTorch's caching allocator tells of itself, as events. Needs no CUDA: the entries are a template's.
+
+namespace memprof::detail {
+
+/// The spaces of CUDA devices: "cuda:0" has a block until its tensor dies, as `allocated_bytes` of PyTorch's statistics, and
+/// "cuda:0 active" until no stream uses it any more, as `active_bytes`. Bytes are those that were asked for, as
+/// `requested_bytes`. Streams and pools, reserved bytes and failed allocations are those of "cuda:0".
+class cuda_trace {
+ public:
+  static constexpr std::size_t max_devices = 64;
+
+  /// Makes the spaces. Throws `memprof::error` if the process has too many.
+  void name_devices(std::size_t count) {
+    for (std::size_t device = 0; device < count && device < max_devices; ++device) {
+      if (devices_[device].has_value()) continue;
+      const std::string name = "cuda:" + std::to_string(device);
+      devices_[device].emplace(device_spaces{memory_space{name}, memory_space{name + " active"}, {}});
+    }
+  }
+
+  /// Records what the allocator has reserved already, from its `SnapshotInfo::segments`. `Entry` is that of its trace.
+  template <class Entry, class Segments>
+  void record_reserved(const Segments& segments) noexcept {
+    for (const auto& segment : segments) {
+      const device_spaces* const spaces = spaces_of(segment.device);
+      if (spaces == nullptr) continue;
+      const stream_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
+      event_sink{}.reserve(spaces->allocated, address_of(segment.address), static_cast<std::size_t>(segment.total_size), where);
+    }
+  }
+
+  /// Records one entry of the allocator's trace. Called under the lock of its device, on the thread that allocates: it must call
+  /// nothing of PyTorch that takes a lock or allocates.
+  template <class Entry>
+  void record(const Entry& entry) noexcept {
+    device_spaces* const spaces = spaces_of(entry.device_);
+    if (spaces == nullptr) return;
+    const void* const address = address_of(entry.addr_);
+    const auto bytes = static_cast<std::size_t>(entry.size_);
+    switch (entry.action_) {
+      case Entry::ALLOC: record_block(*spaces, address, bytes, where_of(*spaces, entry)); break;
+      case Entry::FREE_REQUESTED: record_end_of_block(*spaces, address, bytes, where_of(*spaces, entry)); break;
+      case Entry::FREE_COMPLETED: record_deallocation(spaces->active.id(), address, bytes); break;
+      case Entry::SEGMENT_ALLOC:
+      case Entry::SEGMENT_MAP: event_sink{}.reserve(spaces->allocated, address, bytes, where_of(*spaces, entry)); break;
+      case Entry::SEGMENT_FREE:
+      case Entry::SEGMENT_UNMAP: event_sink{}.release(spaces->allocated, address, bytes, where_of(*spaces, entry)); break;
+      case Entry::OOM: event_sink{}.out_of_memory(spaces->allocated, bytes, number_of(entry.addr_)); break;
+      default: break;
+    }
+  }
+
+ private:
+  struct device_spaces {
+    memory_space allocated;
+    memory_space active;
+    cuda_stream_names streams;
+  };
+
+  /// Null for a device that has no name.
+  [[nodiscard]] device_spaces* spaces_of(std::int64_t device) noexcept {
+    if (device < 0 || device >= std::int64_t{max_devices}) return nullptr;
+    std::optional<device_spaces>& named = devices_[static_cast<std::size_t>(device)];
+    return named.has_value() ? &*named : nullptr;
+  }
+
+  /// Addresses and streams are numbers or pointers, by version.
+  template <class Number>
+  [[nodiscard]] static std::uintptr_t number_of(Number number) noexcept {
+    return static_cast<std::uintptr_t>(number);
+  }
+  template <class Object>
+  [[nodiscard]] static std::uintptr_t number_of(Object* object) noexcept {
+    return reinterpret_cast<std::uintptr_t>(object);
+  }
+  template <class Number>
+  [[nodiscard]] static const void* address_of(Number number) noexcept {
+    return reinterpret_cast<const void*>(number_of(number));
+  }
+
+  template <class Entry>
+  [[nodiscard]] static stream_pool where_of(device_spaces& spaces, const Entry& entry) noexcept {
+    return spaces.streams.find(number_of(entry.stream_), pool_of_entry(entry));
+  }
+
+  static void record_block(const device_spaces& spaces, const void* address, std::size_t bytes, stream_pool where) noexcept {
+    torch_thread* const self = this_torch_thread();
+    const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
+    event_sink{}.allocate_on_stream(spaces.allocated, address, bytes, where, category);
+    record_allocation(spaces.active.id(), address, bytes);
+    if (self != nullptr) count_on_device(*self, static_cast<std::int64_t>(bytes));
+  }
+
+  static void record_end_of_block(const device_spaces& spaces, const void* address, std::size_t bytes,
+                                  stream_pool where) noexcept {
+    torch_thread* const self = this_torch_thread();
+    if (self != nullptr) forget_undecided(*self, address);
+    event_sink{}.deallocate_on_stream(spaces.allocated, address, where, bytes);
+    if (self != nullptr) count_on_device(*self, -static_cast<std::int64_t>(bytes));
+  }
+
+  std::array<std::optional<device_spaces>, max_devices> devices_{};
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <torch/nn/module.h>
+
+#include <string>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/capture/memory_from_malloc.hpp>
+#include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/tensor_annotation.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/variable.h>
+
+#include <memory>
+#include <utility>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Tells of a parameter's gradient what it is, whenever the backward pass has accumulated one. Owned by the parameter.
+///
+/// It runs after the accumulation, and libtorch takes over or adds gradients as it does without. The parameter frees it where
+/// nothing hides that from a tracked heap: so it comes from `malloc`, and its text is a label's.
+class gradient_annotation final : public torch::autograd::PostAccumulateGradHook, public memory_from_malloc {
+ public:
+  gradient_annotation(label parameter, std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier)
+      : parameter_(parameter), earlier_(std::move(earlier)) {}
+
+  void operator()(const at::Tensor& parameter) override {
+    if (earlier_ != nullptr) (*earlier_)(parameter);
+    annotate(parameter);
+  }
+
+  void annotate(const at::Tensor& parameter) const {
+    if (active_session() == 0) return;
+    const nested_allocation hidden;
+    annotate_tensor(parameter.grad(), this->parameter() + ".grad", category::gradient);
+  }
+
+  /// Path of the parameter in its module.
+  [[nodiscard]] std::string parameter() const { return std::string{text_of_label(parameter_)}; }
+  void rename(label parameter) noexcept { parameter_ = parameter; }
+
+ private:
+  label parameter_;
+  std::unique_ptr<torch::autograd::PostAccumulateGradHook> earlier_;  ///< of somebody else; null: there was none
+};
+
+/// That of a parameter; null if it has none.
+[[nodiscard]] inline gradient_annotation* find_gradient_annotation(const at::Tensor& parameter) {
+  if (!parameter.defined() || torch::autograd::impl::get_autograd_meta(parameter) == nullptr) return nullptr;
+  return dynamic_cast<gradient_annotation*>(torch::autograd::impl::post_acc_grad_hooks(parameter).get());
+}
+
+inline void watch_gradient(const at::Tensor& parameter, const std::string& name) {
+  if (!parameter.requires_grad() || !parameter.is_leaf()) return;
+  if (gradient_annotation* const known = find_gradient_annotation(parameter)) return known->rename(find_label(name));
+  std::unique_ptr<torch::autograd::PostAccumulateGradHook>& hook = torch::autograd::impl::post_acc_grad_hooks(parameter);
+  hook = std::make_unique<gradient_annotation>(find_label(name), std::move(hook));
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Tells what the tensors of a model are: parameters, with their path in the module below `path`, shape, element type and
+/// `requires_grad` as it is now; their gradients, those of now and every one that a backward pass accumulates from now on;
+/// buffers, by name only, as PyTorch has no category for them.
+///
+/// To be called when the parameters are what they stay: after `to`, before the first step. Stays in force for later captures; for
+/// blocks that they did not see allocated it says so (`unknown_annotations`). Costs a lock and a text for each tensor, and as
+/// much for each gradient of a backward pass.
+inline void annotate_module(const torch::nn::Module& module, std::string_view path = {}) {
+  const detail::nested_allocation hidden;
+  const auto path_of = [&](const std::string& name) { return path.empty() ? name : std::string{path} + '.' + name; };
+  for (const auto& entry : module.named_parameters()) {
+    const std::string name = path_of(entry.key());
+    detail::watch_gradient(entry.value(), name);
+    if (detail::active_session() == 0) continue;
+    detail::annotate_tensor(entry.value(), name, category::parameter);
+    if (const auto* const gradient = detail::find_gradient_annotation(entry.value())) gradient->annotate(entry.value());
+  }
+  if (detail::active_session() == 0) return;
+  for (const auto& entry : module.named_buffers()) {
+    detail::annotate_tensor(entry.value(), path_of(entry.key()), category::other);
+  }
+}
+
+/// The same for what holds a module, as `torch::nn::Linear` or a `std::shared_ptr`.
+template <class Holder>
+requires requires(const Holder& holder) { holder->named_parameters(); }
+void annotate_module(const Holder& holder, std::string_view path = {}) { annotate_module(*holder, path); }
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate_module(const torch::nn::Module&, std::string_view = {}) noexcept {}
+template <class Holder>
+requires requires(const Holder& holder) { holder->named_parameters(); }
+void annotate_module(const Holder&, std::string_view = {}) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

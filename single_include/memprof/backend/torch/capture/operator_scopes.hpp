@@ -1,0 +1,195 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/forward_scopes.hpp>
+#include <memprof/backend/torch/capture/memory_from_malloc.hpp>
+#include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/shared_end.hpp>
+#include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+/// @file
+/// Operators of libtorch as operations: a scope for each on its own thread, within those that the program opened itself.
+///
+/// The autograd engine opens a wrapper around each node of the backward pass, which also covers the sums of gradients and the
+/// release of what was saved. The wrapper becomes the scope "gradients of X", X being the program's scope around the operator of
+/// the forward pass that made the node. If there was none, it has the node's own name.
+///
+/// What names a part of the program (RECORD_USER_SCOPE, the profiler's `record_function`) may end on another thread than it began
+/// on, as with a future. Its scope is closed by the thread that opened it, when that begins or ends its next operator.
+
+namespace memprof::detail {
+
+/// Called before an operator that autograd does not record, on its thread; null: nobody asks for it.
+inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
+
+inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
+  opened.capture = capture;
+  begin_operation(opened.scope, abi_1::this_thread, name, category.tag());
+}
+
+inline void close_scope(const open_operator& opened) noexcept {
+  if (opened.capture == 0) return;
+  // A scope that outlives its capture must not close one of the next.
+  end_operation(opened.scope, active_session() == opened.capture);
+}
+
+/// Takes the innermost operator off a thread and closes its scope.
+inline void close_innermost(torch_thread& self) noexcept {
+  if (self.graph_operator == self.open_count) decide_category(self);
+  const open_operator& ended = self.open[--self.open_count];
+  close_scope(ended);
+  if (ended.end != nullptr) ended.end->release();
+}
+
+/// Closes what other threads have ended.
+inline void close_ended_elsewhere(torch_thread& self) noexcept {
+  while (self.open_count != 0) {
+    const open_operator& innermost = self.open[self.open_count - 1];
+    if (innermost.end == nullptr || !innermost.end->is_told()) return;
+    close_innermost(self);
+  }
+}
+
+/// What libtorch keeps of a scope of the program until it ends, on whichever thread.
+class user_scope_context final : public at::ObserverContext, public memory_from_malloc {
+ public:
+  explicit user_scope_context(const torch_thread& thread) : thread_(&thread) {}
+  user_scope_context(const user_scope_context&) = delete;
+  user_scope_context& operator=(const user_scope_context&) = delete;
+  ~user_scope_context() override { end_->release(); }
+
+  /// For the thread on which it began, which leaves it too.
+  [[nodiscard]] shared_end& end() const noexcept { return *end_; }
+  /// False, and nothing is told, on that thread.
+  [[nodiscard]] bool tell_from_elsewhere() const noexcept {
+    if (thread_ == this_torch_thread()) return false;
+    end_->tell();
+    return true;
+  }
+
+ private:
+  shared_end* end_ = new shared_end;
+  const torch_thread* thread_;
+};
+
+/// The begin and the end of operators, as libtorch tells them to its observers.
+class operator_scopes {
+ public:
+  /// From now on, on all threads. Operators that are running are left out, to their end. Throws `memprof::error` if another one
+  /// does it already: each operator would open two scopes.
+  void begin() {
+    if (is_observing.load(std::memory_order_relaxed)) {
+      raise("begin_capture: operators are recorded already; give one of torch_backend and torch_no_dispatch, and once");
+    }
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.scopes(
+        {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+    is_observing.store(true, std::memory_order_relaxed);
+  }
+  /// Operators that are running still tell their end.
+  void end() noexcept {
+    at::removeCallback(handle_);
+    is_observing.store(false, std::memory_order_relaxed);
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
+    // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
+    if (function.isAsync()) return nullptr;
+    // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
+    const std::uint32_t capture = active_session();
+    torch_thread* const thread = this_torch_thread();
+    if (thread == nullptr) return nullptr;
+    torch_thread& self = *thread;
+    close_ended_elsewhere(self);
+    if (capture == 0 || self.open_count == torch_thread::max_open || !is_outside(abi_1::this_thread)) return nullptr;
+    switch (function.scope()) {
+      case at::RecordScope::BACKWARD_FUNCTION: begin_node(self, function, capture); break;
+      case at::RecordScope::USER_SCOPE: return begin_user_scope(self, function, capture);
+      default: begin_plain(self, function, capture); break;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] static open_operator& push(torch_thread& self, const at::RecordFunction& function) noexcept {
+    open_operator& opened = self.open[self.open_count++];
+    opened = {&function, 0, {}, false, nullptr};
+    return opened;
+  }
+
+  [[nodiscard]] static bool is_engine_wrapper(const char* name) noexcept {
+    static constexpr char prefix[] = "autograd::engine::evaluate_function: ";
+    return std::strncmp(name, prefix, sizeof prefix - 1) == 0;
+  }
+
+  static void begin_plain(torch_thread& self, const at::RecordFunction& function, std::uint32_t capture) {
+    const char* const name = function.name();
+    if (is_engine_wrapper(name)) {
+      push(self, function).is_engine_wrapper = true;  // its scope waits for the node
+      return;
+    }
+    const std::int64_t sequence = function.seqNr();
+    if (sequence >= 0) {
+      process_forward_scopes.store(function.threadId(), sequence, innermost_scope());
+    } else {
+      // Acquire pairs with the release of who waits.
+      if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
+    }
+    open_scope(push(self, function), capture, operator_label(self, name), {});
+    if (sequence >= 0 && self.graph_operator == 0) {
+      self.graph_operator = self.open_count;
+      self.graph_sequence = static_cast<std::uint64_t>(sequence);
+    }
+  }
+
+  /// RECORD_USER_SCOPE names a part of the program, as `track_operation` does.
+  [[nodiscard]] static std::unique_ptr<at::ObserverContext> begin_user_scope(torch_thread& self,
+                                                                             const at::RecordFunction& function,
+                                                                             std::uint32_t capture) {
+    const label name = operator_label(self, function.name());
+    auto context = std::make_unique<user_scope_context>(self);
+    open_operator& opened = push(self, function);
+    opened.end = &context->end();
+    open_scope(opened, capture, name, {});
+    abi_1::this_thread.innermost_name = name;
+    return context;
+  }
+
+  static void begin_node(torch_thread& self, const at::RecordFunction& function, std::uint32_t capture) {
+    const label name = operator_label(self, function.name());
+    const std::int64_t sequence = function.seqNr();
+    const label cause = sequence < 0 ? 0 : process_forward_scopes.find(function.forwardThreadId(), sequence);
+    open_operator* wrapper = self.open_count == 0 ? nullptr : &self.open[self.open_count - 1];
+    if (wrapper == nullptr || !wrapper->is_engine_wrapper || wrapper->capture != 0) wrapper = &push(self, function);
+    if (cause == 0) return open_scope(*wrapper, capture, name, category::temporary);
+    open_scope(*wrapper, capture, gradients_label(self, cause), category::temporary);
+    if (self.open_count < torch_thread::max_open) open_scope(push(self, function), capture, name, {});
+  }
+
+  static void end_operator(const at::RecordFunction& function, at::ObserverContext* context) {
+    if (context != nullptr && static_cast<const user_scope_context*>(context)->tell_from_elsewhere()) return;
+    torch_thread* const thread = this_torch_thread();
+    if (thread == nullptr) return;
+    torch_thread& self = *thread;
+    std::uint32_t kept = self.open_count;
+    while (kept != 0 && self.open[kept - 1].function != &function) --kept;
+    if (kept == 0) return;  // it began unseen
+    while (kept > 1 && self.open[kept - 2].function == &function) --kept;
+    while (self.open_count >= kept) close_innermost(self);
+    close_ended_elsewhere(self);
+  }
+
+  inline static constinit std::atomic<bool> is_observing{false};  ///< used by control calls only
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <torch/optim/optimizer.h>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/capture/module_annotation.hpp>
+#include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/capture/tensor_annotation.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <c10/util/StringUtil.h>
+#include <torch/optim/adagrad.h>
+#include <torch/optim/adam.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/rmsprop.h>
+#include <torch/optim/sgd.h>
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <vector>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// Calls `visit(name, tensor)` for each tensor of a parameter's state, for the optimizers that libtorch has, but for LBFGS, whose
+/// state is that of a line search over all parameters together.
+template <class Visitor>
+void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visitor&& visit) {
+  const auto visit_moments = [&](const auto& moments) {
+    visit(".exp_avg", moments.exp_avg());
+    visit(".exp_avg_sq", moments.exp_avg_sq());
+    visit(".max_exp_avg_sq", moments.max_exp_avg_sq());
+  };
+  if (const auto* const adam = dynamic_cast<const torch::optim::AdamParamState*>(&state)) {
+    visit_moments(*adam);
+  } else if (const auto* const adamw = dynamic_cast<const torch::optim::AdamWParamState*>(&state)) {
+    visit_moments(*adamw);
+  } else if (const auto* const sgd = dynamic_cast<const torch::optim::SGDParamState*>(&state)) {
+    visit(".momentum_buffer", sgd->momentum_buffer());
+  } else if (const auto* const rmsprop = dynamic_cast<const torch::optim::RMSpropParamState*>(&state)) {
+    visit(".square_avg", rmsprop->square_avg());
+    visit(".momentum_buffer", rmsprop->momentum_buffer());
+    visit(".grad_avg", rmsprop->grad_avg());
+  } else if (const auto* const adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(&state)) {
+    visit(".sum", adagrad->sum());
+  }
+}
+
+/// The state of a parameter in `Optimizer::state()`, where the key is the address of its `TensorImpl`; in older versions, that
+/// address as a string.
+template <class States>
+[[nodiscard]] auto find_state(const States& states, void* parameter) {
+  if constexpr (requires { states.find(parameter); }) {
+    return states.find(parameter);
+  } else {
+    return states.find(c10::str(parameter));
+  }
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+class optimizer_annotation;
+}
+
+namespace detail {
+
+/// The optimizers whose state is awaited.
+struct awaited_optimizers {
+  futex_lock lock;
+  optimizer_annotation* first = nullptr;
+};
+inline constinit awaited_optimizers process_awaited_optimizers{};
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Tells what the state of an optimizer is, as it comes into being, until the end of the scope. See `annotate_optimizer`.
+///
+/// An optimizer tells nobody when it makes its state. But its step consists of operators that autograd does not record, and
+/// between the one that allocates a parameter's state and the end of the step there is another. So a look at the number of states
+/// before each of them finds every one as soon as it is there, while its segment is still open.
+class [[nodiscard]] optimizer_annotation {
+ public:
+  explicit optimizer_annotation(const torch::optim::Optimizer& optimizer)
+      : optimizer_(optimizer), thread_(detail::this_torch_thread()) {
+    annotate_new_states();
+    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
+    next_ = detail::process_awaited_optimizers.first;
+    detail::process_awaited_optimizers.first = this;
+    // Release pairs with the acquire of the operator that calls it.
+    detail::before_unrecorded_operator.store(look_at_all, std::memory_order_release);
+  }
+  optimizer_annotation(const optimizer_annotation&) = delete;
+  optimizer_annotation& operator=(const optimizer_annotation&) = delete;
+  ~optimizer_annotation() {
+    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
+    const detail::nested_allocation hidden;
+    sparse_states_ = {};
+    optimizer_annotation** place = &detail::process_awaited_optimizers.first;
+    while (*place != this) place = &(*place)->next_;
+    *place = next_;
+    // Release: the same pair.
+    if (detail::process_awaited_optimizers.first == nullptr) {
+      detail::before_unrecorded_operator.store(nullptr, std::memory_order_release);
+    }
+  }
+
+ private:
+  /// A state that lies in two blocks, which are replaced whenever something is added to it: momentum of sparse gradients.
+  struct sparse_state {
+    void* parameter;  ///< its `TensorImpl`
+    std::string name;
+    const void* block;  ///< of its values, as told last
+  };
+
+  static void look_at_all() {
+    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
+    for (optimizer_annotation* each = detail::process_awaited_optimizers.first; each != nullptr; each = each->next_) {
+      if (each->thread_ == detail::this_torch_thread()) each->look();
+    }
+  }
+
+  void look() {
+    if (optimizer_.state().size() != state_count_) annotate_new_states();
+    for (sparse_state& state : sparse_states_) annotate_replaced(state);
+  }
+
+  /// Tells a state anew if something was added to it. Additions are operators, so that there is a look between any two.
+  void annotate_replaced(sparse_state& known) const {
+    const auto state = detail::find_state(optimizer_.state(), known.parameter);
+    if (state == optimizer_.state().end() || state->second == nullptr) return;
+    detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
+      const void* const block = detail::sparse_block(tensor);
+      if (block == known.block || block == nullptr) return;
+      known.block = block;
+      const detail::nested_allocation hidden;
+      if (detail::active_session() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
+    });
+  }
+
+  void annotate_new_states() {
+    const detail::nested_allocation hidden;
+    state_count_ = optimizer_.state().size();
+    std::size_t number = 0;
+    for (const auto& group : optimizer_.param_groups()) {
+      for (const at::Tensor& parameter : group.params()) {
+        if (number == has_state_.size()) has_state_.push_back(false);
+        if (!has_state_[number]) has_state_[number] = annotate_state(parameter, number);
+        ++number;
+      }
+    }
+  }
+
+  /// False if the parameter has no state.
+  [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) {
+    const auto state = detail::find_state(optimizer_.state(), parameter.unsafeGetTensorImpl());
+    if (state == optimizer_.state().end() || state->second == nullptr) return false;
+    const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
+    const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
+    detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
+      if (detail::active_session() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+      const void* const block = detail::sparse_block(tensor);
+      if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
+    });
+    return true;
+  }
+
+  const torch::optim::Optimizer& optimizer_;
+  const detail::torch_thread* thread_;
+  optimizer_annotation* next_ = nullptr;
+  std::size_t state_count_ = 0;
+  std::vector<bool> has_state_;  ///< by the parameter's place in the groups
+  std::vector<sparse_state> sparse_states_;
+};
+
+/// Tells what the state of an optimizer is: category `optimizer_state`, and the name of the parameter, if `annotate_module` told
+/// it, with that of the moment. For Adam, AdamW, SGD, RMSprop and Adagrad; that of others stays in the category it has.
+///
+/// State that there is already is told at once; that which a step makes, while the returned object lives, if this thread makes
+/// the step and the capture has `torch_backend`. In other cases call it again after the first step, and after loading a state.
+/// The optimizer must outlive the object. Cost: a lock before each operator without gradient.
+[[nodiscard]] inline optimizer_annotation annotate_optimizer(const torch::optim::Optimizer& optimizer) {
+  return optimizer_annotation{optimizer};
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] optimizer_annotation {
+ public:
+  // Not trivial, so that an unused one draws no warning.
+  ~optimizer_annotation() {}
+};
+
+[[nodiscard]] inline optimizer_annotation annotate_optimizer(const torch::optim::Optimizer&) noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

@@ -1,0 +1,123 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <ATen/core/Tensor.h>
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <ATen/SparseTensorImpl.h>
+#include <c10/core/Layout.h>
+#include <c10/core/ScalarType.h>
+
+#include <string>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// An element type as users of PyTorch write it; those that are not listed keep the name that C++ has for them.
+[[nodiscard]] inline std::string_view dtype_name(c10::ScalarType type) noexcept {
+  switch (type) {
+    case c10::ScalarType::Float: return "float32";
+    case c10::ScalarType::Double: return "float64";
+    case c10::ScalarType::Half: return "float16";
+    case c10::ScalarType::BFloat16: return "bfloat16";
+    case c10::ScalarType::Long: return "int64";
+    case c10::ScalarType::Int: return "int32";
+    case c10::ScalarType::Short: return "int16";
+    case c10::ScalarType::Char: return "int8";
+    case c10::ScalarType::Byte: return "uint8";
+    case c10::ScalarType::Bool: return "bool";
+    default: return c10::toString(type);
+  }
+}
+
+/// The address under which the tensor's block is recorded: that of its data, or of what stands for it in NO_DISPATCH. Null for a
+/// tensor without a block of its own and plain sizes, as one that is sparse, nested, on "meta" or undefined.
+[[nodiscard]] inline const void* block_address(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kStrided || !tensor.has_storage() ||
+      tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    return nullptr;
+  }
+  const c10::DataPtr& block = tensor.storage().data_ptr();
+  return block.get() != nullptr ? block.get() : block.get_context();
+}
+
+/// Interns what `annotate` would: name, shape, element type and `requires_grad`.
+[[nodiscard]] inline label describe_tensor(std::string_view name, const at::Tensor& tensor) {
+  std::string text{name};
+  text += "\x1f[";
+  for (const std::int64_t size : tensor.sizes()) {
+    if (text.back() != '[') text += ", ";
+    text += std::to_string(size);
+  }
+  text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
+  text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
+  return find_label(text);
+}
+
+struct sparse_parts {
+  at::Tensor indices;
+  at::Tensor values;
+};
+
+/// Both are read by operators, which the hooks must leave out: the look at optimizers is called by one and holds a lock, which a
+/// look from within these would wait for.
+[[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
+  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  return {tensor._indices(), tensor._values()};
+}
+
+/// The block of the values of a sparse tensor, for which no operator is called; null for all other tensors.
+[[nodiscard]] inline const void* sparse_block(const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.layout() != c10::kSparse) return nullptr;
+  return block_address(static_cast<const at::SparseTensorImpl*>(tensor.unsafeGetTensorImpl())->values());
+}
+
+/// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
+inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category told) {
+  if (!tensor.defined()) return;
+  if (tensor.layout() == c10::kSparse) {
+    const nested_allocation hidden;  // to the end of the parts
+    const sparse_parts parts = parts_of_sparse(tensor);
+    annotate_tensor(parts.indices, name, told);
+    annotate_tensor(parts.values, name, told);
+    return;
+  }
+  const void* const address = block_address(tensor);
+  if (address == nullptr) return;
+  const nested_allocation hidden;
+  annotate_block(address, told, describe_tensor(name, tensor));
+}
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Tells that a tensor is an input of the model: its block gets the category `input`, and name, shape, element type and
+/// `requires_grad` in reports.
+///
+/// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
+inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
+  if (detail::active_session() != 0) detail::annotate_tensor(tensor, name, category::input);
+}
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+inline void annotate_input(const at::Tensor&, std::string_view) noexcept {}
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

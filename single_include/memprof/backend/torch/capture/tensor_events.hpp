@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/operator_memory.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <ATen/SequenceNumber.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What is recorded of the bytes of a CPU tensor, and when they are an activation.
+///
+/// Autograd makes the node of an operator before it calls the kernel, and numbers the nodes of a thread in turn. So a block is
+/// part of the graph if the next number has grown since the outermost operator began. Operators that consist of others may
+/// allocate before their first node (the mask of dropout): such blocks become activations when the operator ends, if it made a
+/// node at all.
+
+namespace memprof::detail {
+
+/// Whether a backend records tensors of the CPU, real or simulated ones. Used by control calls only.
+[[gnu::visibility("default")]] inline constinit std::atomic<bool> are_tensors_recorded{false};
+
+/// Throws `memprof::error` if one does: a second would count a block twice, or add up real and simulated ones in one space.
+inline void check_no_tensors_are_recorded() {
+  if (!are_tensors_recorded.load(std::memory_order_relaxed)) return;
+  raise(
+      "begin_capture: tensors are recorded already; give one of torch_backend, torch_allocations and torch_no_dispatch, and "
+      "once");
+}
+
+/// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
+inline void annotate_block(const void* address, category told, label description = 0) noexcept {
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), 0, description, event_kind::annotate, any_space,
+                optional_category{told}.tag()});
+}
+
+/// The category of a block that is being allocated, as far as it is known now.
+[[nodiscard]] inline optional_category category_in_graph(torch_thread& self, const void* address) noexcept {
+  if (self.graph_operator == 0) return {};
+  if (at::sequence_number::peek() != self.graph_sequence) return category::activation;
+  if (self.undecided_count < torch_thread::max_undecided) self.undecided[self.undecided_count++] = address;
+  return {};
+}
+
+/// A block that is freed need not be told anything when its operator ends.
+inline void forget_undecided(torch_thread& self, const void* address) noexcept {
+  for (std::uint32_t index = 0; index < self.undecided_count; ++index) {
+    if (self.undecided[index] != address) continue;
+    self.undecided[index] = self.undecided[--self.undecided_count];
+    return;
+  }
+}
+
+/// To be called when the outermost operator ends that autograd may record.
+inline void decide_category(torch_thread& self) noexcept {
+  const bool is_in_graph = self.undecided_count != 0 && at::sequence_number::peek() != self.graph_sequence;
+  for (std::uint32_t index = 0; is_in_graph && index < self.undecided_count; ++index) {
+    annotate_block(self.undecided[index], category::activation);
+  }
+  self.undecided_count = 0;
+  self.graph_operator = 0;
+}
+
+/// To be called after the block was allocated, in whatever space.
+inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
+  torch_thread* const self = this_torch_thread();
+  if (self == nullptr) return record_allocation(space, address, bytes);
+  record_allocation(space, address, bytes, category_in_graph(*self, address).tag());
+  if (space == cpu_space)
+    count_allocation(*self, address, bytes);
+  else
+    count_on_device(*self, static_cast<std::int64_t>(bytes));
+}
+
+/// To be called before the block is freed. A size of 0 is what the ledger remembers; a device's allocator knows it.
+inline void record_tensor_deallocation(const void* address, std::size_t bytes = 0, std::uint8_t space = cpu_space) noexcept {
+  if (torch_thread* const self = this_torch_thread()) {
+    if (space == cpu_space)
+      count_deallocation(*self, address);
+    else
+      count_on_device(*self, -static_cast<std::int64_t>(bytes));
+    forget_undecided(*self, address);
+  }
+  record_deallocation(space, address, bytes);
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,225 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#if MEMPROF_ENABLED
+#include <memprof/backend/torch/capture/block_sizes.hpp>
+#include <memprof/backend/torch/capture/device_times.hpp>
+#include <memprof/backend/torch/capture/memory_from_malloc.hpp>
+#include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/operator_memory.hpp>
+#include <memprof/backend/torch/capture/operator_table.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <ATen/core/ivalue.h>
+#include <ATen/record_function.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+#endif
+
+namespace memprof {
+
+#if MEMPROF_ENABLED
+namespace detail {
+
+/// What is kept of one call of an operator until it ends. libtorch owns it.
+class pytorch_operator_context final : public at::ObserverContext, public memory_from_malloc {
+ public:
+  /// An asynchronous operator tells its time alone: what its thread allocates until it ends is not its own.
+  pytorch_operator_context(std::uint32_t capture, operator_key key, torch_thread& thread, bool is_asynchronous)
+      : capture_(capture), key_(std::move(key)), thread_(&thread) {
+    if (!is_asynchronous) {
+      call_ = new pytorch_operator_call;
+      call_->outer = innermost_call(*thread_);
+      thread_->call = call_;
+    }
+    before_on_device_ = process_device_times().mark();
+    begin_ns_ = monotonic_ns();
+  }
+  pytorch_operator_context(const pytorch_operator_context&) = delete;
+  pytorch_operator_context& operator=(const pytorch_operator_context&) = delete;
+  ~pytorch_operator_context() override {
+    if (call_ != nullptr) call_->release();
+  }
+
+  /// Adds the call to the table. An operator that ends on another thread tells its time, and the memory up to now.
+  void end() {
+    const std::int64_t time_ns = monotonic_ns() - begin_ns_;
+    const operator_memory self_memory = call_ == nullptr ? operator_memory{} : call_->memory();
+    if (pytorch_operator_call* const ended = std::exchange(call_, nullptr)) {
+      if (thread_ == this_torch_thread()) unlink_call(*thread_, *ended);
+      ended->release();
+    }
+    process_operator_table().add(capture_, key_, time_ns, self_memory);
+    process_device_times().add(capture_, key_, std::move(before_on_device_));
+    key_ = {};  // here and not in the destructor, which libtorch calls where nothing hides it
+  }
+
+ private:
+  std::uint32_t capture_;
+  operator_key key_;
+  torch_thread* thread_;
+  pytorch_operator_call* call_ = nullptr;  ///< null: it has ended, or is asynchronous
+  device_event before_on_device_;
+  std::int64_t begin_ns_;
+};
+
+inline void append_input(std::vector<std::int64_t>& numbers, const at::Tensor& tensor) {
+  if (!tensor.defined() || tensor.is_nested() || tensor.unsafeGetTensorImpl()->has_symbolic_sizes_strides()) {
+    numbers.push_back(operator_key::no_tensor);
+    return;
+  }
+  numbers.push_back(tensor.dim());
+  numbers.insert(numbers.end(), tensor.sizes().begin(), tensor.sizes().end());
+}
+
+inline void append_input(std::vector<std::int64_t>& numbers, const c10::IValue& input) {
+  if (input.isTensor()) {
+    append_input(numbers, input.toTensor());
+  } else if (input.isTensorList()) {
+    const c10::List<at::Tensor> list = input.toTensorList();
+    numbers.insert(numbers.end(), {operator_key::tensor_list, static_cast<std::int64_t>(list.size())});
+    for (std::size_t index = 0; index < list.size(); ++index) append_input(numbers, list.get(index));
+  } else {
+    numbers.push_back(operator_key::no_tensor);
+  }
+}
+
+// libtorch's headers let `RecordFunction::inputs` check a member of their own if NDEBUG is not defined, and the libraries, which
+// are built with it, never set that member. So a unit without NDEBUG must not ask. The two stand in differently named namespaces:
+// the linker would otherwise keep one for all units of a program.
+#if defined(NDEBUG)
+
+inline namespace with_inputs {
+
+[[nodiscard]] inline std::vector<std::int64_t> shapes_of_inputs(const at::RecordFunction& function) {
+  std::vector<std::int64_t> numbers;
+  constexpr std::size_t usual_numbers = 24;
+  numbers.reserve(usual_numbers);
+  for (const c10::IValue& input : function.inputs()) append_input(numbers, input);
+  return numbers;
+}
+
+}  // namespace with_inputs
+
+#else
+
+inline namespace without_inputs {
+
+[[nodiscard]] inline std::vector<std::int64_t> shapes_of_inputs(const at::RecordFunction&) { return {operator_key::unknown}; }
+
+}  // namespace without_inputs
+
+#endif
+
+/// Counts the operators of all threads while at least one guard wants it.
+class operator_counter {
+ public:
+  void begin() {
+    const nested_allocation hidden;
+    const lock_guard lock{lock_};
+    if (guards_++ != 0) return;
+    // Release pairs with the acquire of `count_allocation`: the table is complete.
+    counted_blocks.store(&process_block_sizes(), std::memory_order_release);
+    learn_live_blocks();
+    process_device_times().begin();
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_call, end_call}.needsInputs(true).scopes(
+        {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+  }
+
+  void end() noexcept {
+    const nested_allocation hidden;
+    const lock_guard lock{lock_};
+    if (--guards_ != 0) return;
+    at::removeCallback(handle_);
+    // Release: the same pair.
+    counted_blocks.store(nullptr, std::memory_order_release);
+    process_block_sizes().clear();
+  }
+
+ private:
+  static std::unique_ptr<at::ObserverContext> begin_call(const at::RecordFunction& function) {
+    const std::uint32_t capture = active_session();
+    if (capture == 0 || !is_outside(abi_1::this_thread)) return nullptr;
+    torch_thread* const self = this_torch_thread();
+    if (self == nullptr) return nullptr;
+    const nested_allocation hidden;
+    operator_key key{operator_label(*self, function.name()), shapes_of_inputs(function)};
+    return std::make_unique<pytorch_operator_context>(capture, std::move(key), *self, function.isAsync());
+  }
+
+  static void end_call(const at::RecordFunction&, at::ObserverContext* context) {
+    const nested_allocation hidden;
+    if (context != nullptr) static_cast<pytorch_operator_context*>(context)->end();
+  }
+
+  /// The sizes of blocks that were allocated earlier in the capture, from its ledger.
+  static void learn_live_blocks() {
+    registry& shared = abi_1::process_registry;
+    const control_guard control;
+    if (shared.drain == nullptr) return;
+    shared.drain(shared);
+    const space_ledger* const cpu = state_of(shared)->fold.events().space(cpu_space);
+    if (cpu == nullptr) return;
+    cpu->blocks().for_each([](const block& live) {
+      process_block_sizes().insert_if_new(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
+    });
+  }
+
+  futex_lock lock_;
+  std::uint32_t guards_ = 0;
+  at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
+};
+inline constinit operator_counter process_operator_counter{};
+
+}  // namespace detail
+
+inline namespace enabled {
+
+/// Counts PyTorch's operators until the end of the scope. See `track_pytorch_ops`.
+class [[nodiscard]] pytorch_ops_guard {
+ public:
+  pytorch_ops_guard() { detail::process_operator_counter.begin(); }
+  pytorch_ops_guard(const pytorch_ops_guard&) = delete;
+  pytorch_ops_guard& operator=(const pytorch_ops_guard&) = delete;
+  ~pytorch_ops_guard() { detail::process_operator_counter.end(); }
+};
+
+/// Counts the operators that libtorch runs until the end of the scope, on all threads, by name and by the shapes of their inputs:
+/// calls, time, and the bytes they allocated less those they freed, without operators within. The profile's facts have them, as
+/// rows of `pytorch_operation`, if the capture has `torch_backend` or `torch_allocations`.
+///
+/// Where libtorch has CUDA, an event before and after each call in its current stream tells the time that lies between them on
+/// the device. A profile that is asked for waits for the device; between two profiles 262,144 calls get such a time, and a row
+/// says how many did not. Ask for none while a CUDA graph is captured.
+///
+/// Shapes are told by programs that are compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
+/// them to anybody. Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: some 300 ns for each
+/// operator, with a look-up in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by
+/// several threads.
+[[nodiscard]] inline pytorch_ops_guard track_pytorch_ops() { return {}; }
+
+}  // namespace enabled
+
+#else
+inline namespace disabled {
+
+class [[nodiscard]] pytorch_ops_guard {
+ public:
+  // Not trivial, so that an unused guard draws no warning.
+  ~pytorch_ops_guard() {}
+};
+
+[[nodiscard]] inline pytorch_ops_guard track_pytorch_ops() noexcept { return {}; }
+
+}  // namespace disabled
+#endif
+
+}  // namespace memprof

@@ -1,0 +1,168 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <ATen/Parallel.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Attention that never holds its scores (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, transformers/cuda). Queries, keys
+/// and values are (batch, heads, length, head size); kernels want heads and length exchanged.
+
+namespace memprof::detail {
+
+[[nodiscard]] constexpr std::int64_t up_to_multiple(std::int64_t value, std::int64_t multiple) noexcept {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+/// A new tensor of the sizes of `like` that lies in memory with heads and length exchanged.
+[[nodiscard]] inline at::Tensor with_exchanged_heads(const at::Tensor& like) {
+  return torch_call::transposed(torch_call::empty({like.size(0), like.size(2), like.size(1), like.size(3)}, like), 1, 2);
+}
+
+/// The CPU's kernels work on tiles of the scores.
+struct score_tile {
+  std::int64_t rows;
+  std::int64_t columns;
+};
+[[nodiscard]] inline score_tile score_tile_of(const at::Tensor& query, const at::Tensor& key) {
+  const std::int64_t length = query.size(2);
+  return {std::min<std::int64_t>(length, length >= 768   ? 256
+                                         : length >= 192 ? 64
+                                                         : 32),
+          std::min<std::int64_t>(key.size(2), 512)};
+}
+
+/// What the CPU's kernel makes: the output, and the logarithms of the sums of each row.
+[[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
+  const at::ScalarType sums = accumulation_type(query.scalar_type());
+  at::Tensor output = torch_call::empty_like(query);
+  at::Tensor logsumexp =
+      torch_call::transposed(torch_call::empty({query.size(0), query.size(2), query.size(1)}, query, sums), 1, 2);
+  // Each thread has the scores of one tile, their maxima and sums, and the tile's output.
+  const auto [rows, columns] = score_tile_of(query, key);
+  const std::int64_t threads = at::get_num_threads();
+  const at::Tensor tiles = torch_call::empty({threads, rows * columns + 2 * rows + rows * query.size(3)}, query, sums);
+  at::Tensor narrow_scores;
+  if (sums != query.scalar_type()) narrow_scores = torch_call::empty({threads, rows, columns}, query);
+  return {std::move(output), std::move(logsumexp)};
+}
+
+/// (query, key, value, dropout_p, is_causal, attn_mask, scale) -> (output, logsumexp)
+inline void flash_attention_for_cpu_rule(torch_call& call) {
+  auto [output, logsumexp] = cpu_flash_attention(call.tensor(0), call.tensor(1));
+  call.returns(std::move(output), std::move(logsumexp));
+}
+
+/// (grad_out, query, key, value, out, logsumexp, dropout_p, is_causal, attn_mask, scale) -> gradients of query, key, value
+inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(1);
+  const at::ScalarType sums = accumulation_type(query.scalar_type());
+  at::Tensor of_query = with_exchanged_heads(query);
+  at::Tensor of_key = with_exchanged_heads(call.tensor(2));
+  at::Tensor of_value = with_exchanged_heads(call.tensor(3));
+  const at::Tensor gradient = torch_call::contiguous(torch_call::transposed(call.tensor(0), 1, 2));
+  // Each thread has the scores of one tile and their gradients, and a sum for each row.
+  const auto [rows, columns] = score_tile_of(query, call.tensor(2));
+  const std::int64_t threads = at::get_num_threads();
+  const at::Tensor tiles = torch_call::empty({threads, 2 * rows * columns}, query, sums);
+  at::Tensor narrow_tiles;
+  if (sums != query.scalar_type()) narrow_tiles = torch_call::empty({threads, 2 * rows * columns}, query);
+  std::vector<at::Tensor> row_sums;
+  for (std::int64_t thread = 0; thread < threads; ++thread) row_sums.push_back(torch_call::empty({rows}, query, sums));
+  row_sums.clear();
+  call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
+}
+
+/// (query, key, value, dropout_p, is_causal, return_debug_mask, scale) -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
+/// philox_seed, philox_offset, debug_attn_mask)
+inline void flash_attention_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(0);
+  if (!torch_call::is_on_cuda(query)) {  // before the CPU's kernel had an operator of its own
+    auto [output, logsumexp] = cpu_flash_attention(query, call.tensor(1));
+    return call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2),
+                        call.tensor(1).size(2), at::Tensor{}, at::Tensor{}, at::Tensor{});
+  }
+  const std::int64_t keys = call.tensor(1).size(2);
+  at::Tensor output = with_exchanged_heads(query);
+  at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
+  // Unsigned where libtorch has that type.
+  at::Tensor seed = torch_call::empty({2}, query, at::kLong);
+  at::Tensor offset = torch_call::empty({}, query, at::kLong);
+  call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), keys, std::move(seed),
+               std::move(offset), torch_call::empty({0}, query));
+}
+
+/// (grad_out, query, key, value, out, logsumexp, ...) -> gradients of query, key, value
+inline void flash_attention_backward_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(1);
+  if (!torch_call::is_on_cuda(query)) return flash_attention_for_cpu_backward_rule(call);
+  const at::Tensor key = call.tensor(2);
+  const std::int64_t batch = query.size(0);
+  const std::int64_t heads = query.size(1);
+  const std::int64_t width = query.size(3);
+  const at::Tensor gradient = torch_call::contiguous(torch_call::transposed(call.tensor(0), 1, 2));
+  at::Tensor of_query = with_exchanged_heads(query);
+  at::Tensor of_key = with_exchanged_heads(key);
+  at::Tensor of_value = with_exchanged_heads(call.tensor(3));
+  // Row sums and the wide sum of the query's gradient, over rounded sizes (flash_api.cpp, mha_bwd).
+  const std::int64_t rounded_length = up_to_multiple(query.size(2), 128);
+  const at::Tensor row_sums = torch_call::empty({batch, heads, rounded_length}, query, at::kFloat);
+  const at::Tensor wide_gradient =
+      torch_call::empty({batch, rounded_length, heads, up_to_multiple(width, width <= 128 ? 32 : 64)}, query, at::kFloat);
+  // Grouped queries: gradients of keys and values for every head, which are then added up.
+  at::Tensor of_every_key;
+  at::Tensor of_every_value;
+  if (key.size(1) != heads) {
+    of_every_key = torch_call::empty({batch, key.size(2), heads, width}, query);
+    of_every_value = torch_call::empty({batch, key.size(2), heads, width}, query);
+  }
+  call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
+}
+
+/// (query, key, value, attn_bias, compute_log_sumexp, ...) -> (output, log_sumexp, philox_seed, philox_offset)
+inline void cuda_efficient_attention_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(0);
+  at::Tensor output = torch_call::transposed(
+      torch_call::empty({query.size(0), query.size(2), query.size(1), call.tensor(2).size(3)}, query), 1, 2);
+  const std::int64_t rows = call.flag(4) ? up_to_multiple(query.size(2), 32) : 0;
+  at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), rows}, query, at::kFloat);
+  call.returns(std::move(output), std::move(logsumexp), torch_call::empty({}, query, at::kLong),
+               torch_call::empty({}, query, at::kLong));
+}
+
+/// (grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, grad_input_mask, ...) -> gradients of query,
+/// key, value, bias
+inline void cuda_efficient_attention_backward_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(1);
+  at::Tensor of_query = with_exchanged_heads(query);
+  at::Tensor of_key = with_exchanged_heads(call.tensor(2));
+  at::Tensor of_value = with_exchanged_heads(call.tensor(3));
+  at::Tensor of_bias;
+  if (call.has(4) && call.tensor(4).defined() && call.wants(10, 3)) of_bias = torch_call::empty_like(call.tensor(4));
+  const at::Tensor row_sums =
+      torch_call::empty({query.size(0), query.size(1), up_to_multiple(query.size(2), 32)}, query, at::kFloat);
+  // Sums of the query's gradient are wide where the type is not.
+  at::Tensor wide_gradient;
+  if (query.scalar_type() != at::kFloat) wide_gradient = torch_call::empty(query.sizes(), query, at::kFloat);
+  call.approximate("scratch memory of the memory-efficient attention's backward pass depends on the device");
+  call.returns(std::move(of_query), std::move(of_key), std::move(of_value), std::move(of_bias));
+}
+
+inline constexpr known_rule attention_rules[] = {
+    {"aten::_scaled_dot_product_flash_attention_for_cpu", flash_attention_for_cpu_rule},
+    {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_for_cpu_backward_rule},
+    {"aten::_scaled_dot_product_flash_attention", flash_attention_rule},
+    {"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward_rule},
+    {"aten::_scaled_dot_product_efficient_attention", cuda_efficient_attention_rule},
+    {"aten::_scaled_dot_product_efficient_attention_backward", cuda_efficient_attention_backward_rule},
+};
+
+}  // namespace memprof::detail

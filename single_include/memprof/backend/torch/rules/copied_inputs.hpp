@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <array>
+#include <cstddef>
+
+/// @file
+/// Kernels whose memory is that of their shape functions, and copies of some inputs where these have gaps or another order.
+
+namespace memprof::detail {
+
+/// Ends a call with what its shape function makes, then holds copies of the inputs at these positions, each in the memory format
+/// that it suggests itself. On CUDA the kernels read inputs as they lie.
+template <std::size_t... Positions>
+void copies_inputs_rule(torch_call& call) {
+  const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};
+  const bool is_on_cpu = !torch_call::is_on_cuda(inputs[0]);
+  call.run_shape_function();
+  if (!is_on_cpu) return;
+  const auto copy = [](const at::Tensor& input) {
+    return input.defined() ? torch_call::contiguous(input, input.suggest_memory_format()) : at::Tensor{};
+  };
+  std::array<at::Tensor, sizeof...(Positions)> copies;
+  for (std::size_t index = 0; index < copies.size(); ++index) copies[index] = copy(inputs[index]);
+}
+
+/// The same with copies that are contiguous.
+template <std::size_t... Positions>
+void copies_inputs_contiguously_rule(torch_call& call) {
+  const std::array<at::Tensor, sizeof...(Positions)> inputs{call.tensor(Positions)...};
+  const bool is_on_cpu = !torch_call::is_on_cuda(inputs[0]);
+  call.run_shape_function();
+  if (!is_on_cpu) return;
+  std::array<at::Tensor, sizeof...(Positions)> copies;
+  for (std::size_t index = 0; index < copies.size(); ++index) {
+    if (inputs[index].defined()) copies[index] = torch_call::contiguous(inputs[index]);
+  }
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/stand_ins.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+
+#include <ATen/Dispatch_v2.h>
+
+#include <cmath>
+
+/// @file
+/// Operators that read values, where these are not known.
+
+namespace memprof::detail {
+
+/// The number that a tensor of one element holds, whatever it is worth; 0 if it is none that a program could go on with.
+[[nodiscard]] inline at::Scalar number_in(const at::Tensor& tensor) {
+  stand_ins replaced;
+  const at::Tensor memory = replaced.stand_in_of(tensor, false);
+  at::Scalar number;
+  AT_DISPATCH_V2(memory.scalar_type(), "item", AT_WRAP([&] {
+                   if (memory.storage().data() != nullptr) number = at::Scalar{*memory.const_data_ptr<scalar_t>()};
+                 }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), at::kComplexHalf, at::kHalf, at::kBool, at::kBFloat16,
+                 AT_EXPAND(AT_FLOAT8_TYPES), AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES));
+  const bool is_finite = !number.isFloatingPoint() || std::isfinite(number.toDouble());
+  return is_finite ? number : at::Scalar{0.0};
+}
+
+/// What `item()` reads.
+inline void read_number_rule(torch_call& call) {
+  unknown_reads::instance().add();
+  call.returns(number_in(call.tensor(0)));
+}
+
+/// Two tensors over the same bytes are equal, as in the attention that asks whether its queries are its keys. Others are taken to
+/// differ.
+inline void equal_rule(torch_call& call) {
+  const at::Tensor left = call.tensor(0);
+  const at::Tensor right = call.tensor(1);
+  const bool is_same = left.storage().is_alias_of(right.storage()) && left.storage_offset() == right.storage_offset() &&
+                       left.sizes() == right.sizes() && left.strides() == right.strides();
+  if (!is_same && left.sizes() == right.sizes()) unknown_reads::instance().add();
+  call.returns(is_same);
+}
+
+/// What a program asserts of its data is taken to hold.
+inline void assert_rule(torch_call& call) { call.returns(); }
+inline void functional_assert_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(2))); }
+
+inline constexpr known_rule data_rules[] = {
+    {"aten::_local_scalar_dense", read_number_rule, rule_use::without_values},
+    {"aten::equal", equal_rule, rule_use::without_values},
+    {"aten::_assert_async", assert_rule, rule_use::without_values},
+    {"aten::_assert_async.msg", assert_rule, rule_use::without_values},
+    {"aten::_functional_assert_async.msg", functional_assert_rule, rule_use::without_values},
+};
+
+}  // namespace memprof::detail

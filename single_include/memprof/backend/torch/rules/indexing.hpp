@@ -1,0 +1,190 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
+
+#include <ATen/ExpandUtils.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Gathering, embedding, and operators whose result has a size that only the data tells.
+
+namespace memprof::detail {
+
+/// What part of the elements is taken to be selected where the data decides; see `set_torch_selected_fraction`.
+[[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
+
+[[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements) noexcept {
+  call.approximate("the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+  return static_cast<std::int64_t>(selected_fraction.load(std::memory_order_relaxed) * static_cast<double>(elements));
+}
+
+[[nodiscard]] inline std::size_t dimension(std::int64_t told, const at::Tensor& of) {
+  return static_cast<std::size_t>(at::maybe_wrap_dim(told, of.dim()));
+}
+
+/// (self, dim, index)
+inline void index_select_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  if (!sizes.empty()) sizes[dimension(call.integer(1), input)] = call.tensor(2).numel();
+  at::Tensor result = torch_call::empty(sizes, input);
+  // There is a kernel of the CPU for the second dimension alone.
+  const bool is_on_cpu = !torch_call::is_on_cuda(input);
+  const bool is_copied = is_on_cpu && input.dim() > 1 && dimension(call.integer(1), input) == 1;
+  const at::Tensor contiguous_index = is_on_cpu ? torch_call::contiguous(call.tensor(2)) : call.tensor(2);
+  const at::Tensor contiguous = is_copied ? torch_call::contiguous(input) : input;
+  call.returns(std::move(result));
+}
+
+/// (grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)
+inline void embedding_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const at::Tensor indices = call.tensor(1);
+  at::Tensor of_weight = torch_call::empty({call.integer(2), gradient.size(-1)}, gradient);
+  const at::Tensor contiguous_indices = torch_call::contiguous(indices);
+  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  std::vector<at::Tensor> scratch;
+  // Above this number the CUDA kernel sorts the indices (EmbeddingBackwardKernel.cu): keys, their order, and both sorted.
+  constexpr std::int64_t greatest_unsorted = 3072;
+  if (torch_call::is_on_cuda(gradient) && indices.numel() > greatest_unsorted) {
+    for (int buffer = 0; buffer < 3; ++buffer) scratch.push_back(torch_call::empty_like(indices));
+  }
+  call.returns(std::move(of_weight));
+}
+
+inline void nonzero_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const std::int64_t selected = selected_of(call, input.numel());
+  // The transpose of a (dimensions, selected) matrix, in the kernels of both devices.
+  const at::Tensor coordinates = torch_call::empty({input.dim(), selected}, input, at::kLong);
+  call.returns(input.dim() > 1 ? torch_call::transposed(coordinates, 0, 1)
+                               : torch_call::viewed(coordinates, {selected, input.dim()}));
+}
+
+/// (self, indices), where a mask may be among the indices: the shape function asks for its elements.
+inline void index_rule(torch_call& call) {
+  for (const c10::IValue& index : call.argument(1).toListRef()) {
+    if (!index.isTensor() || !index.toTensor().defined()) continue;
+    const at::Tensor& tensor = index.toTensor();
+    const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+    if (is_mask && !detail::has_values(tensor)) {
+      call.approximate(
+          "the size of the result depends on data: taken as the selected fraction, all elements unless set otherwise");
+      return call.run_shape_function();
+    }
+  }
+  call.run_without_rule();
+}
+
+/// (self, mask)
+inline void masked_select_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (detail::has_values(call.tensor(1))) return call.run_without_rule();
+  const std::vector<std::int64_t> both = at::infer_size(input.sizes(), call.tensor(1).sizes());
+  std::int64_t elements = 1;
+  for (const std::int64_t size : both) elements *= size;
+  call.returns(torch_call::empty({selected_of(call, elements)}, input));
+}
+
+/// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others with the flags at `first_flag`.
+inline void return_unique(torch_call& call, std::size_t first_flag) {
+  const at::Tensor input = call.tensor(0);
+  const std::vector<std::int64_t> distinct{selected_of(call, input.numel())};
+  const at::Tensor values = torch_call::empty(distinct, input);
+  const at::Tensor inverse = torch_call::empty(call.flag(first_flag) ? input.sizes() : at::IntArrayRef{0}, input, at::kLong);
+  const at::Tensor counts =
+      torch_call::empty(call.flag(first_flag + 1) ? at::IntArrayRef{distinct} : at::IntArrayRef{0}, input, at::kLong);
+  call.returns(values, inverse, counts);
+}
+inline void unique_rule(torch_call& call) { return_unique(call, 2); }
+inline void unique_consecutive_rule(torch_call& call) { return_unique(call, 1); }
+
+/// (self, dim, ...)
+inline void unique_of_dimension_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  const std::int64_t all = input.size(call.integer(1));  // a tensor without dimensions is refused, as by libtorch
+  const std::int64_t distinct = selected_of(call, all);
+  sizes[dimension(call.integer(1), input)] = distinct;
+  const at::Tensor values = torch_call::empty(sizes, input);
+  const at::Tensor inverse = torch_call::empty({all}, input, at::kLong);
+  const at::Tensor counts = torch_call::empty({distinct}, input, at::kLong);
+  call.returns(values, inverse, counts);
+}
+
+/// (self, repeats)
+inline void repeat_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  std::vector<std::int64_t> sizes = call.integers(1);
+  TORCH_CHECK(std::ssize(sizes) >= input.dim(),
+              "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+  const std::size_t added = sizes.size() - static_cast<std::size_t>(input.dim());
+  for (std::size_t index = added; index < sizes.size(); ++index) sizes[index] *= input.sizes()[index - added];
+  call.returns(torch_call::empty(sizes, input));
+}
+
+/// (grad_in, input_sizes, dim, size, step)
+inline void unfold_backward_rule(torch_call& call) {
+  const at::Tensor gradient = call.tensor(0);
+  const std::vector<std::int64_t> sizes = call.integers(1);
+  at::Tensor of_input = torch_call::empty(sizes, gradient);
+  const auto unfolded = static_cast<std::size_t>(at::maybe_wrap_dim(call.integer(2), std::ssize(sizes)));
+  const at::Tensor positions = torch_call::empty({sizes.empty() ? 1 : sizes[unfolded]}, gradient, at::kLong);
+  call.returns(std::move(of_input));
+}
+
+/// (self, src, non_blocking)
+inline void copy_rule(torch_call& call) {
+  const at::Tensor to = call.tensor(0);
+  const at::Tensor from = call.tensor(1);
+  // A matrix is transposed on the CPU tile by tile, through a tile of its own (Copy.cpp).
+  constexpr std::int64_t tile = 60;
+  const bool is_transposition = !torch_call::is_on_cuda(to) && !torch_call::is_on_cuda(from) && from.dim() == 2 &&
+                                to.is_contiguous() && from.stride(0) == 1 && from.stride(1) == from.size(0) &&
+                                to.sizes() == from.sizes() && to.scalar_type() == from.scalar_type() && to.numel() >= tile * tile;
+  call.run_shape_function();
+  at::Tensor transposed_tile;
+  if (is_transposition) transposed_tile = torch_call::empty({tile, tile}, to);
+}
+
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), where the result is large.
+inline void embedding_bag_backward_rule(torch_call& call) {
+  constexpr std::int64_t most_run_elements = std::int64_t{1} << 26;
+  const at::Tensor gradient = call.tensor(0);
+  const at::Tensor indices = call.tensor(1);
+  const std::int64_t rows = call.integer(6);
+  if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= most_run_elements) return call.run_without_rule();
+  call.approximate("a table too large to run its kernel: indices are taken to be sorted in three copies");
+  at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
+  const at::Tensor contiguous = torch_call::contiguous(gradient);
+  const at::Tensor sorted = torch_call::scratch(indices.sizes(), indices);
+  const at::Tensor order = torch_call::scratch(indices.sizes(), indices);
+  const at::Tensor bags = torch_call::scratch(indices.sizes(), indices);
+  call.returns(std::move(of_weight));
+}
+
+inline constexpr known_rule indexing_rules[] = {
+    {"aten::index_select", index_select_rule},
+    {"aten::embedding_dense_backward", embedding_backward_rule},
+    {"aten::index.Tensor", index_rule, rule_use::without_values},
+    {"aten::nonzero", nonzero_rule, rule_use::without_values},
+    {"aten::masked_select", masked_select_rule, rule_use::without_values},
+    {"aten::_unique2", unique_rule, rule_use::without_values},
+    {"aten::unique_consecutive", unique_consecutive_rule, rule_use::without_values},
+    {"aten::unique_dim", unique_of_dimension_rule, rule_use::without_values},
+    {"aten::repeat", repeat_rule},
+    {"aten::unfold_backward", unfold_backward_rule},
+    {"aten::copy_", copy_rule},
+    {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/rules/reductions.hpp>
+#include <memprof/backend/torch/simulation/cublas_workspace.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+/// @file
+/// Products of matrices: their results are those of the shape functions; on the CPU the kernels copy what BLAS cannot read
+/// (aten/src/ATen/native/LinearAlgebra.cpp).
+
+namespace memprof::detail {
+
+/// Whether BLAS reads a matrix as it lies: rows or columns without gaps, each behind the other.
+[[nodiscard]] inline bool suits_blas(const at::Tensor& matrix) {
+  const auto behind_each_other = [&](std::int64_t within, std::int64_t across) {
+    return matrix.stride(within) == 1 && matrix.stride(across) >= std::max<std::int64_t>(1, matrix.size(within));
+  };
+  const std::int64_t rows = matrix.dim() - 2;
+  return behind_each_other(rows, rows + 1) || behind_each_other(rows + 1, rows);
+}
+
+[[nodiscard]] inline bool is_copied_for_blas(const at::Tensor& matrix) {
+  return matrix.defined() && !torch_call::is_on_cuda(matrix) && matrix.numel() != 0 && !suits_blas(matrix);
+}
+
+/// What oneDNN holds for products of 16-bit numbers depends on the processor: small ones run for real. True if the call is over.
+[[nodiscard]] inline bool multiply_16_bit_numbers(torch_call& call, const at::Tensor& left, const at::Tensor& right) {
+  constexpr std::size_t most_run_bytes = std::size_t{4} << 20;
+  if (torch_call::is_on_cuda(left) || left.is_meta() || left.scalar_type() == accumulation_type(left.scalar_type())) return false;
+  if (left.nbytes() + right.nbytes() <= most_run_bytes) {
+    call.run_without_rule();
+  } else {
+    call.approximate("what oneDNN holds for products of 16-bit numbers depends on the processor");
+    call.run_shape_function();
+  }
+  return true;
+}
+
+/// The copies for the product of two matrices; `first` and its successor are the positions of the factors.
+inline void multiply_matrices(torch_call& call, std::size_t first) {
+  const at::Tensor left = call.tensor(first);
+  const at::Tensor right = call.tensor(first + 1);
+  if (multiply_16_bit_numbers(call, left, right)) return;
+  call.run_shape_function();
+  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
+  at::Tensor left_copy;
+  at::Tensor right_copy;
+  if (left.numel() == 0 || right.numel() == 0) return;
+  if (is_copied_for_blas(left)) left_copy = torch_call::empty(left.sizes(), left);
+  if (is_copied_for_blas(right)) right_copy = torch_call::empty(right.sizes(), right);
+}
+inline void mm_rule(torch_call& call) { multiply_matrices(call, 0); }
+inline void addmm_rule(torch_call& call) { multiply_matrices(call, 1); }
+
+/// The same for batches of matrices, one matrix after the other; small ones are multiplied without BLAS.
+inline void multiply_batches(torch_call& call, std::size_t first) {
+  const at::Tensor left = call.tensor(first);
+  const at::Tensor right = call.tensor(first + 1);
+  if (multiply_16_bit_numbers(call, left, right)) return;
+  call.run_shape_function();
+  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
+  constexpr std::int64_t least_work = 400;
+  if (left.size(1) * left.size(2) * right.size(2) < least_work) return;
+  const bool copies_left = is_copied_for_blas(left);
+  const bool copies_right = is_copied_for_blas(right);
+  if (!copies_left && !copies_right) return;
+  for (std::int64_t batch = 0; batch < left.size(0); ++batch) {
+    at::Tensor left_copy;
+    at::Tensor right_copy;
+    if (copies_left) left_copy = torch_call::empty({left.size(1), left.size(2)}, left);
+    if (copies_right) right_copy = torch_call::empty({right.size(1), right.size(2)}, right);
+  }
+}
+inline void bmm_rule(torch_call& call) { multiply_batches(call, 0); }
+inline void baddbmm_rule(torch_call& call) { multiply_batches(call, 1); }
+
+inline constexpr known_rule matrix_rules[] = {
+    {"aten::mm", mm_rule},           {"aten::addmm", addmm_rule}, {"aten::bmm", bmm_rule},
+    {"aten::baddbmm", baddbmm_rule}, {"aten::dot", scalar_rule},  {"aten::vdot", scalar_rule},
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/rules/copied_inputs.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+/// @file
+/// Padding with what is next to the rim.
+
+namespace memprof::detail {
+
+/// (input, padding), with a shape function that does not know channels last.
+inline void pad_rule(torch_call& call) {
+  if (!torch_call::is_on_cuda(call.tensor(0)) && call.tensor(0).suggest_memory_format() != c10::MemoryFormat::Contiguous) {
+    return call.run_without_rule();
+  }
+  copies_inputs_rule<0>(call);
+}
+/// (grad_output, input, padding)
+inline void pad_backward_rule(torch_call& call) {
+  if (!torch_call::is_on_cuda(call.tensor(0)) && call.tensor(1).suggest_memory_format() != c10::MemoryFormat::Contiguous) {
+    return call.run_without_rule();
+  }
+  copies_inputs_contiguously_rule<0>(call);
+}
+
+inline constexpr known_rule padding_rules[] = {
+    {"aten::reflection_pad1d", copies_inputs_contiguously_rule<0>},
+    {"aten::reflection_pad1d_backward", copies_inputs_contiguously_rule<0>},
+    {"aten::reflection_pad3d", pad_rule},
+    {"aten::reflection_pad3d_backward", pad_backward_rule},
+    {"aten::replication_pad1d", copies_inputs_contiguously_rule<0>},
+    {"aten::replication_pad1d_backward", copies_inputs_contiguously_rule<0>},
+    {"aten::replication_pad2d", pad_rule},
+    {"aten::replication_pad3d", pad_rule},
+};
+
+}  // namespace memprof::detail

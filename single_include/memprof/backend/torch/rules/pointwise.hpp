@@ -1,0 +1,132 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
+#include <ATen/native/TypeProperties.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Element by element: operators whose shape function libtorch has in Python only.
+
+namespace memprof::detail {
+
+/// One result like the first argument.
+inline void like_first_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
+/// A gradient: one result like the second argument.
+inline void like_second_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(1))); }
+/// Sizes and strides of what libtorch's iterator makes of these inputs.
+struct iterated_shape {
+  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> strides;
+};
+[[nodiscard]] inline iterated_shape shape_of_iteration(std::initializer_list<at::Tensor> inputs) {
+  at::TensorIteratorConfig config;
+  config.check_all_same_dtype(false).declare_static_dtype_and_device(at::kByte, c10::Device{c10::kMeta});
+  config.add_owned_output(at::Tensor{});
+  for (const at::Tensor& input : inputs) {
+    config.add_owned_const_input(at::detail::empty_strided_meta(input.sizes(), input.strides(), at::kByte));
+  }
+  const at::TensorBase& result = config.build().output();
+  return {result.sizes().vec(), result.strides().vec()};
+}
+
+/// (condition, self, other)
+inline void where_rule(torch_call& call) {
+  const at::Tensor left = call.tensor(1);
+  const at::Tensor right = call.tensor(2);
+  const at::Tensor& on = left.dim() == 0 ? right : left;  // a number on the host may choose among values on the device
+  const at::ScalarType common = at::native::result_type({left, right});
+  const at::Tensor left_copy = left.dim() == 0 ? at::Tensor{} : torch_call::converted(left, common);
+  const at::Tensor right_copy = right.dim() == 0 ? at::Tensor{} : torch_call::converted(right, common);
+  const auto [sizes, strides] = shape_of_iteration({call.tensor(0), left, right});
+  call.returns(detail::fake_strided(sizes, strides, c10::scalarTypeToTypeMeta(common), on.device()));
+}
+
+/// Gives a tensor that is written the sizes of its result, and where it has none yet also their order of dimensions.
+inline void resize_result(const at::Tensor& result, std::initializer_list<at::Tensor> inputs) {
+  const auto [sizes, strides] = shape_of_iteration(inputs);
+  if (result.sizes() == at::IntArrayRef{sizes}) return;
+  result.resize_(sizes);
+  result.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
+}
+inline void where_out_rule(torch_call& call) {
+  const at::Tensor result = call.tensor(3);
+  resize_result(result, {call.tensor(0), call.tensor(1), call.tensor(2)});
+  call.returns(result);
+}
+/// The last argument is written, with the sizes of the first.
+inline void out_like_first_rule(torch_call& call) {
+  const at::Tensor result = call.tensor(call.size() - 1);
+  resize_result(result, {call.tensor(0)});
+  call.returns(result);
+}
+/// The same, where the length of a complex number is complex itself at first.
+inline void abs_out_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  const at::Tensor result = call.tensor(call.size() - 1);
+  out_like_first_rule(call);
+  at::Tensor complex;
+  if (input.is_complex() && !result.is_complex()) complex = torch_call::empty_like(input);
+}
+
+/// Both inputs are broadcast; the last argument is written.
+inline void out_broadcast_rule(torch_call& call) {
+  const at::Tensor result = call.tensor(call.size() - 1);
+  resize_result(result, {call.tensor(0), call.tensor(1)});
+  call.returns(result);
+}
+
+/// (grad_output, self, approximate): oneDNN, which computes some of them, wants the gradient without gaps.
+inline void gelu_backward_rule(torch_call& call) {
+  const bool is_on_cpu = !torch_call::is_on_cuda(call.tensor(0));
+  if (is_on_cpu && !(call.tensor(0).is_contiguous() && call.tensor(1).is_contiguous())) return call.run_without_rule();
+  call.run_shape_function();
+}
+
+/// (grad_output, self, weight) -> gradients of both, the latter before it is added up
+inline void prelu_backward_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(1);
+  at::Tensor of_input = torch_call::empty_like(input);
+  call.returns(std::move(of_input), torch_call::empty_like(input, call.tensor(2).scalar_type()));
+}
+
+/// (self, shifts, dims): each dimension makes a tensor of its own.
+inline void roll_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (call.integers(2).size() != 1) return call.run_without_rule();
+  call.returns(torch_call::empty(input.sizes(), input));
+}
+
+inline constexpr known_rule pointwise_rules[] = {
+    {"aten::relu", like_first_rule},
+    {"aten::hardtanh", like_first_rule},
+    {"aten::hardswish", like_first_rule},
+    {"aten::hardswish_backward", like_second_rule},
+    {"aten::mish_backward", like_second_rule},
+    {"aten::gelu_backward", gelu_backward_rule},
+    {"aten::_prelu_kernel", like_first_rule},
+    {"aten::_prelu_kernel_backward", prelu_backward_rule},
+    {"aten::flip", like_first_rule},
+    {"aten::roll", roll_rule},
+    {"aten::where.self", where_rule},
+    {"aten::where.self_out", where_out_rule},
+    {"aten::abs.out", abs_out_rule},
+    {"aten::nan_to_num.out", out_like_first_rule},
+    {"aten::angle.out", out_like_first_rule},
+    {"aten::sign.out", out_like_first_rule},
+    {"aten::logical_not.out", out_like_first_rule},
+    {"aten::logical_and.out", out_broadcast_rule},
+    {"aten::logical_or.out", out_broadcast_rule},
+    {"aten::logical_xor.out", out_broadcast_rule},
+};
+
+}  // namespace memprof::detail

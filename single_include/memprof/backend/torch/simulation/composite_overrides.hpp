@@ -1,0 +1,95 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_scaled_dot_product_efficient_attention.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention.h>
+#include <ATen/ops/max_pool1d.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/library.h>
+
+#include <cstdint>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Operators above autograd that decide by what libtorch was built with, or read data, before they call others: they are replaced
+/// for claimed tensors.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline bool is_simulated(const at::Tensor& tensor) { return !runs_for_real() && is_fake(tensor); }
+
+/// Whether a GPU's flash attention takes these (sdp_utils.cpp): 16-bit types, heads of at most 256 numbers.
+[[nodiscard]] inline bool suits_flash_attention(const at::Tensor& query) {
+  return (query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16) && query.size(-1) <= 256;
+}
+
+/// For the type that libtorch's `scaled_dot_product_attention` has: older ones have no `enable_gqa`, and an optional of their
+/// own.
+template <class Operator>
+struct attention_choice;
+
+template <class Mask, class Scale, class... Grouped>
+struct attention_choice<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Mask, double, bool, Scale,
+                                   Grouped...)> {
+  /// Chooses as a libtorch with CUDA does on a device of compute capability 8.0 or more.
+  static at::Tensor choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, Mask mask, double dropout,
+                           bool is_causal, Scale scale, Grouped... is_grouped) {
+    const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+    const bool has_mask = mask.has_value() && mask->defined();
+    if (!is_simulated(query) || !query.is_cuda() || query.dim() != 4) {
+      return at::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal, scale, is_grouped...);
+    }
+    if (!has_mask && suits_flash_attention(query)) {
+      return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, dropout, is_causal, false, scale));
+    }
+    const bool needs_gradient =
+        at::GradMode::is_enabled() && (query.requires_grad() || key.requires_grad() || value.requires_grad());
+    std::remove_cvref_t<Mask> bias = mask;
+    if (has_mask && mask->scalar_type() == at::kBool) {
+      bias = at::zeros_like(*mask, mask->options().dtype(query.scalar_type())).masked_fill_(mask->logical_not(), 0);
+    }
+    return std::get<0>(
+        at::_scaled_dot_product_efficient_attention(query, key, value, bias, needs_gradient, dropout, is_causal, scale));
+  }
+};
+
+/// On the CPU without gradients, the kernel is called without the dispatcher.
+inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kernel, at::IntArrayRef stride,
+                                  at::IntArrayRef padding, at::IntArrayRef dilation, bool rounds_up) {
+  const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
+  const bool needs_gradient = at::GradMode::is_enabled() && input.requires_grad();
+  if (!is_simulated(input) || !input.is_cpu() || needs_gradient) {
+    return at::max_pool1d(input, kernel, stride, padding, dilation, rounds_up);
+  }
+  const std::int64_t step = stride.empty() ? kernel[0] : stride[0];
+  const std::int64_t reach = dilation[0] * (kernel[0] - 1) + 1;
+  const std::int64_t space = input.size(-1) + 2 * padding[0] - reach;
+  std::int64_t outputs = (space + (rounds_up ? step - 1 : 0)) / step + 1;
+  // The last window begins within the input or the padding before it.
+  if (rounds_up && (outputs - 1) * step >= input.size(-1) + padding[0]) --outputs;
+  std::vector<std::int64_t> sizes = input.sizes().vec();
+  sizes.back() = outputs;
+  return torch_call::empty(sizes, input);
+}
+
+/// Registers them, for ever; on threads that are not simulated they are never called.
+inline void override_composites() {
+  static auto* const overrides =
+      new torch::Library{torch::Library::IMPL, "aten", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};
+  overrides->impl("scaled_dot_product_attention",
+                  TORCH_FN(attention_choice<at::_ops::scaled_dot_product_attention::schema>::choose));
+  overrides->impl("max_pool1d", TORCH_FN(choose_max_pool));
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/fake_block.hpp>
+
+#include <c10/core/Device.h>
+#include <torch/csrc/autograd/graph_task.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// The workspace that libtorch gives cuBLAS at a thread's first product of matrices, from the caching allocator, for good: on
+/// CUDA one thread runs the forward pass, another the backward pass (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
+
+namespace memprof::detail {
+
+/// Bytes of a setting like ":4096:2:16:8": two blocks of 4096 KiB and eight of 16 KiB. 0 if it is none.
+[[nodiscard]] constexpr std::int64_t cublas_workspace_bytes(std::string_view setting) noexcept {
+  std::int64_t total = 0;
+  std::int64_t block = 0;
+  std::size_t fields = 0;
+  for (std::size_t position = 0; position < setting.size();) {
+    if (setting[position] != ':') return 0;
+    ++position;
+    std::int64_t number = 0;
+    const std::size_t first = position;
+    for (; position < setting.size() && setting[position] >= '0' && setting[position] <= '9' && number < 1'000'000; ++position) {
+      number = 10 * number + (setting[position] - '0');
+    }
+    if (position == first) return 0;
+    if (++fields % 2 == 0) total += 1024 * block * number;
+    block = number;
+  }
+  return fields % 2 == 0 ? total : 0;
+}
+
+static_assert(cublas_workspace_bytes(":4096:2:16:8") == 8'519'680);
+static_assert(cublas_workspace_bytes("4096:2") == 0 && cublas_workspace_bytes(":4096") == 0 && cublas_workspace_bytes("") == 0);
+
+/// What the workspace of a device takes: as the environment tells, else 32 MiB from Hopper on and 8.125 MiB before.
+[[nodiscard]] inline std::int64_t cublas_workspace_bytes(const device_description& device) {
+  if (const char* const told = std::getenv("CUBLAS_WORKSPACE_CONFIG")) {
+    if (const std::int64_t bytes = cublas_workspace_bytes(std::string_view{told}); bytes != 0) return bytes;
+  }
+  for (const std::string_view recent : {"141gb", "h100", "h200", "b100", "b200"}) {
+    if (device.name.view().find(recent) != std::string_view::npos) return std::int64_t{32} << 20;
+  }
+  return cublas_workspace_bytes(std::string_view{":4096:2:16:8"});
+}
+
+/// The workspaces of one capture.
+class cublas_workspaces {
+ public:
+  void begin(std::int64_t bytes) {
+    const std::lock_guard<std::mutex> guard{lock_};
+    bytes_ = bytes;
+    // Those of the last capture were live to its end, which is over: nothing is recorded.
+    is_made_ = {};
+  }
+
+  /// Makes that of the calling pass, if it has none. Cheap after that.
+  void ensure() {
+    const bool is_backward = torch::autograd::get_current_graph_task_id() != -1;
+    const std::lock_guard<std::mutex> guard{lock_};
+    bool& is_made = is_made_[is_backward ? 1 : 0];
+    if (std::exchange(is_made, true)) return;
+    record_allocation(space_of(c10::Device{c10::kCUDA, 0}), &is_made, static_cast<std::size_t>(bytes_));
+  }
+
+  [[nodiscard]] static cublas_workspaces& instance() {
+    static auto* const all = new cublas_workspaces;
+    return *all;
+  }
+
+ private:
+  std::mutex lock_;
+  std::int64_t bytes_ = 0;
+  std::array<bool, 2> is_made_{};  ///< that of the forward and of the backward pass
+};
+
+}  // namespace memprof::detail

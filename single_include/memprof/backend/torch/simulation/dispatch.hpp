@@ -1,0 +1,190 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/estimated_call.hpp>
+#include <memprof/backend/torch/simulation/meta_views.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
+#include <memprof/backend/torch/simulation/refused_zeros.hpp>
+#include <memprof/backend/torch/simulation/shape_functions.hpp>
+#include <memprof/backend/torch/simulation/taped_kernel.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/type_promotion.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// @file
+/// How one call of an operator is simulated. The first of these that applies:
+///
+/// 1. A view: the kernel of the CPU makes it, since it reads no data.
+/// 2. A kernel that is the same for all devices and calls other operators: it runs, and those are simulated.
+/// 3. All that is read has values and is small: the real kernel runs, and its results have values.
+/// 4. All that is read is small: the real kernel runs on what is there. That is as quick as a rule, and right by construction.
+/// 5. There is a rule: it makes what the kernel makes.
+/// 6. A shape function (Meta kernel) that was compared with the real kernel and allocates as that does.
+/// 7. The real kernel runs on what the arguments hold, which is zeros mostly; what it computed is dropped.
+/// 8. It would take too much: the shape function, or an estimate by the schema. The profile lists the call.
+
+namespace memprof::detail {
+
+/// Runs the kernels of the devices, as if the Fake key were not there.
+inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
+  for (std::size_t index = 0; index < call.size(); ++index) {
+    map_tensors(call.argument(index), [&](const at::Tensor& tensor) {
+      TORCH_CHECK(!is_fake(tensor), call.called().operator_name(),
+                  is_simulating.load(std::memory_order_relaxed)
+                      ? ": a tensor of a NO_DISPATCH capture has no data, so it cannot be used in a real_scope; make its data in "
+                        "the scope"
+                      : ": this tensor was made in a NO_DISPATCH capture that has ended, so it has no data; make it anew");
+      return tensor;
+    });
+  }
+  call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
+}
+
+/// 1. Views that it consists of are made in the same way.
+inline void run_view(torch_call& call, const call_facts& facts) {
+  const c10::DispatchKey key = facts.is_on_meta ? c10::DispatchKey::Meta : c10::DispatchKey::CPU;
+  call.called().redispatchBoxed(c10::DispatchKeySet{key}, &call.stack());
+}
+
+/// 2.
+inline void run_composed(torch_call& call, c10::DispatchKeySet keys) {
+  call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
+}
+
+/// 8. Guesses, and says so in the profile; throws `c10::Error` if there is nothing to guess by.
+[[gnu::cold, gnu::noinline]] inline void run_estimate(torch_call& call, const operator_plan& plan) {
+  call.approximate("no rule, no shape function, and no kernel that could be run: results take the sizes of the inputs");
+  TORCH_CHECK(estimate_call(call), "NO_DISPATCH: nothing is known of the results of '", plan.name,
+              "'; register a rule before the capture: memprof::register_torch_rule(\"", plan.name,
+              "\", [](memprof::torch_call& call) { call.returns(call.empty(sizes, call.tensor(0))); });");
+}
+
+/// 8.
+inline void run_approximately(torch_call& call, const operator_plan& plan) {
+  if (!plan.has_shape_function) return run_estimate(call, plan);
+  call.approximate("too large to run its kernel: results are exact, scratch memory of the kernel is not known");
+  run_shape_function(call);
+}
+
+/// Results that have the sizes which the kernel of the CPU gives them.
+inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
+  stand_ins replaced;
+  torch::jit::Stack computed = compute_hidden(call, plan, keys, replaced, most_kernel_bytes);
+  replaced.take_over_sizes();
+  torch::jit::drop(call.stack(), call.size());
+  for (c10::IValue& result : computed) {
+    map_tensors(result, [&](const at::Tensor& made) {
+      const at::Tensor original = replaced.original_of(made);
+      return original.defined() ? original : fake_cuda_copy(made);
+    });
+    call.stack().push_back(std::move(result));
+  }
+  call.approximate("results are those of the CPU's kernel; scratch memory on CUDA is not known");
+}
+
+/// Whether the dispatcher finds a kernel of the CPU for a call.
+[[nodiscard]] inline bool has_kernel(const torch_call& call, const call_facts& facts, c10::DispatchKeySet keys) {
+  const c10::DispatchKey key = kernel_keys(keys, facts.is_on_cuda && facts.has_tensor).highestPriorityTypeId();
+  return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
+}
+
+/// 4. and 7.
+inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
+  if (facts.bytes > most_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
+  const bool has_what_decides = plan.depends_on_masks ? facts.has_masks : facts.has_values;
+  if (plan.depends_on_data && !has_what_decides) {
+    call.approximate("the sizes of the results depend on data: taken as those of zeros");
+  }
+  if (plan.holds_by_data && !has_what_decides) call.approximate("scratch memory depends on data: taken as that of zeros");
+  if (!facts.is_on_cuda && run_smaller_batches(call, plan, keys)) return;
+  try {
+    with_data_that_suits(call, plan, [&] {
+      if (facts.is_on_cuda)
+        run_kernel_for_cuda(call, plan, keys);
+      else
+        run_or_play_kernel(call, plan, keys, facts.bytes);
+    });
+  } catch (const kernel_too_large&) {
+    run_approximately(call, plan);
+  } catch (const c10::Error&) {
+    // What is wrong with sizes or types, the shape function refuses as well.
+    if (facts.has_values || !plan.has_shape_function) throw;
+    call.approximate("the kernel refuses data that the simulation can give it: results are exact, scratch memory is not known");
+    run_shape_function(call);
+  }
+}
+
+inline void run_without_rule(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
+  if (plan.is_composed) return run_composed(call, keys);
+  if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
+  if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function(call);
+  if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);
+  if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || facts.is_contiguous)) {
+    return run_with_promotion(call, plan);
+  }
+  const bool is_exact = plan.is_exact || (plan.is_exact_if_plain && facts.is_plain);
+  if (plan.has_shape_function && is_exact) return run_shape_function(call);
+  run_kernel_on_zeros(call, plan, facts, keys);
+}
+
+/// 4. to 8.
+inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
+  const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
+  // Acquire pairs with the release where the rule is set.
+  const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
+  if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
+  const bool is_small = !facts.is_on_meta && !facts.is_on_cuda && facts.is_dense && plan.has_cpu_kernel &&
+                        facts.bytes < small_kernel_bytes.load(std::memory_order_relaxed);
+  if (is_small && !plan.depends_on_data && (rule == nullptr || rule->use == rule_use::unless_small)) {
+    run_kernel_on_zeros(call, plan, facts, keys);
+  } else if (rule != nullptr) {
+    rule->run(call);
+    if (call.runs_without_rule()) run_without_rule(call, plan, facts, keys);
+  } else if (facts.is_on_meta) {
+    run_on_meta(call);
+  } else {
+    run_without_rule(call, plan, facts, keys);
+  }
+  if (call.cause() != nullptr) plan.count_estimate(call.cause(), this_simulating_thread.allocated_bytes - bytes_before);
+}
+
+/// One operation of a simulated thread.
+inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
+  operator_plan& plan = all_operator_plans().plan_of(call.called());
+  const call_facts facts = facts_of(call, plan);
+  if (plan.is_view && facts.is_dense) return run_view(call, facts);
+  if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
+  const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
+  const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
+  if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
+    if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: taken as that of zeros", 0);
+    return run_composed(call, keys);
+  }
+
+  const bool suits_values = facts.has_values && facts.is_small && facts.is_dense && plan.has_cpu_kernel &&
+                            (rule == nullptr || rule->use != rule_use::always);
+  if (suits_values && !facts.is_on_cuda && run_on_values(call, plan, keys)) return;
+  const std::vector<at::Tensor> written = facts.writes ? written_tensors(call, plan) : std::vector<at::Tensor>{};
+  if (suits_values && facts.is_on_cuda) {
+    if (const auto computed = compute_for_cuda(call, plan, keys)) {
+      simulate_memory(call, plan, facts, keys);
+      take_over_values(call, *computed);
+      for (const at::Tensor& tensor : written) keep_values(tensor);
+      return;
+    }
+  }
+  simulate_memory(call, plan, facts, keys);
+  for (const at::Tensor& tensor : written) forget_values(tensor);
+}
+
+}  // namespace memprof::detail

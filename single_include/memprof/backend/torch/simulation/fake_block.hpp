@@ -1,0 +1,249 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/forwarding_allocator.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
+#include <memprof/backend/torch/simulation/zero_pages.hpp>
+
+#include <ATen/Parallel.h>
+#include <c10/core/Allocator.h>
+#include <c10/core/Device.h>
+#include <c10/core/StorageImpl.h>
+#include <c10/core/TensorImpl.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <string>
+#include <utility>
+
+/// @file
+/// The blocks of simulated tensors. They are recorded at their full size. What stands behind them reads as zeros and takes no
+/// memory, until somebody writes to it.
+
+namespace memprof::detail {
+
+/// Thrown by the allocator where a real kernel wants more than it may have.
+struct kernel_too_large {};
+
+/// Real kernels that run on any thread; their worker threads run operators for real as well.
+[[gnu::visibility("default")]] inline constinit std::atomic<int> running_kernels{0};
+/// How many have begun, ever.
+[[gnu::visibility("default")]] inline constinit std::atomic<std::uint64_t> begun_kernels{0};
+/// Those of them whose blocks are not the program's.
+[[gnu::visibility("default")]] inline constinit std::atomic<int> running_hidden_kernels{0};
+
+/// Whether this thread works for such a kernel.
+[[nodiscard]] inline bool is_in_hidden_kernel() {
+  return this_simulating_thread.hidden_kernels != 0 ||
+         (running_hidden_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region());
+}
+
+/// Hears of the blocks of real kernels, whether or not they are recorded, from all threads.
+struct kernel_listener {
+  virtual void allocated(const void* address, std::size_t bytes) = 0;
+  virtual void freeing(const void* address) = 0;
+
+ protected:
+  ~kernel_listener() = default;
+};
+/// Null: nobody listens. A listener lives for ever.
+[[gnu::visibility("default")]] inline constinit std::atomic<kernel_listener*> present_kernel_listener{nullptr};
+
+/// Reports what libtorch allocates for real while a capture simulates: within real kernels, and for tensors that it makes
+/// without its dispatcher.
+struct simulation_recorder {
+  static void check(std::size_t bytes) {
+    simulating_thread& self = this_simulating_thread;
+    if (bytes > self.most_kernel_bytes) throw kernel_too_large{};
+    if (self.most_kernel_bytes != std::numeric_limits<std::size_t>::max()) self.most_kernel_bytes -= bytes;
+  }
+  static void allocated(const void* address, std::size_t bytes) {
+    // Acquire, here and below, pairs with the release of who begins to listen.
+    if (kernel_listener* const listener = present_kernel_listener.load(std::memory_order_acquire)) [[unlikely]] {
+      listener->allocated(address, bytes);
+    }
+    if (!is_in_hidden_kernel()) record_simulated_allocation(address, bytes, cpu_space);
+  }
+  static void freeing(const void* address) noexcept {
+    if (kernel_listener* const listener = present_kernel_listener.load(std::memory_order_acquire)) [[unlikely]] {
+      listener->freeing(address);
+    }
+    if (!is_in_hidden_kernel()) record_simulated_deallocation(address, 0, cpu_space);
+  }
+};
+using kernel_allocator = forwarding_allocator<simulation_recorder>;
+
+struct fake_block {
+  /// What stands behind a block.
+  enum class memory : std::uint8_t {
+    none,   ///< nothing: addresses are used up
+    small,  ///< memory of its own
+    pages,  ///< zero pages
+    real,   ///< a block that the real allocator made
+  };
+
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  std::uint8_t space = 0;
+  memory behind = memory::none;
+  bool is_recorded = true;
+  bool is_visible = false;               ///< a tensor has it, so it may have been written
+  std::atomic<bool> has_values = false;  ///< what is there is what the program computed
+  c10::DataPtr real;                     ///< what frees a real block, and records that
+};
+
+/// The memory space of a device: "cpu", "cuda:0". Its look-up takes the registry's lock, so it is kept.
+[[nodiscard]] inline std::uint8_t space_of(c10::Device device) {
+  if (!device.is_cuda()) return cpu_space;
+  static std::array<std::atomic<int>, 64> known{};  // id + 1
+  const auto index = static_cast<std::size_t>(device.has_index() ? device.index() : 0) % known.size();
+  // Relaxed: the id is a number that means the same to every thread.
+  int id = known[index].load(std::memory_order_relaxed);
+  if (id == 0) {
+    id = memory_space{"cuda:" + std::to_string(index)}.id() + 1;
+    known[index].store(id, std::memory_order_relaxed);
+  }
+  return static_cast<std::uint8_t>(id - 1);
+}
+
+/// Gives a block addresses that read as zeros.
+inline void find_memory(fake_block& block) {
+  constexpr std::size_t alignment = 64;  // as libtorch's allocator
+  if (block.bytes < page_classes::page_bytes) {
+    const std::size_t rounded = (block.bytes + alignment - 1) / alignment * alignment;
+    block.data = std::aligned_alloc(alignment, rounded);
+    if (block.data == nullptr) return;
+    std::memset(block.data, 0, rounded);
+    block.behind = fake_block::memory::small;
+    return;
+  }
+  block.data = process_zero_pages().take(block.bytes);
+  if (block.data != nullptr) block.behind = fake_block::memory::pages;
+}
+
+/// What frees a fake block, which may be long after the capture. Its address tells fake storages from others.
+[[gnu::visibility("default")]] inline void free_fake_block(void* context) noexcept {
+  auto* const block = static_cast<fake_block*>(context);
+  if (block->behind == fake_block::memory::real) {
+    block->real.clear();
+  } else if (block->is_recorded) {
+    record_simulated_deallocation(block->data != nullptr ? block->data : block, block->bytes, block->space);
+  }
+  const nested_allocation hidden;
+  if (block->behind == fake_block::memory::small) std::free(block->data);
+  if (block->behind == fake_block::memory::pages) process_zero_pages().give_back(block->data, block->bytes, block->is_visible);
+  delete block;
+}
+
+/// A new block, or none for no bytes, as with the allocators of the devices. `counted_on` is where its bytes count, `device` what
+/// the pointer says: the two differ within Meta kernels. `has_values`: zeros are what the program asked for.
+[[nodiscard]] inline c10::DataPtr new_fake_block(std::size_t bytes, c10::Device counted_on, c10::Device device,
+                                                 bool has_values = false) {
+  if (bytes == 0) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
+  fake_block* block = nullptr;
+  {
+    const nested_allocation hidden;
+    block = new fake_block;
+    block->bytes = bytes;
+    block->space = space_of(counted_on);
+    block->has_values.store(has_values, std::memory_order_relaxed);
+    find_memory(*block);
+    block->is_visible = !device.is_meta();
+  }
+  record_simulated_allocation(block->data != nullptr ? block->data : block, bytes, block->space);
+  return {device.is_meta() ? nullptr : block->data, block, &free_fake_block, device};
+}
+
+/// The same block for another device: what a Meta kernel has allocated becomes that of a tensor.
+[[nodiscard]] inline c10::DataPtr moved_to(c10::DataPtr&& made, c10::Device device) {
+  if (made.get_deleter() != &free_fake_block) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
+  auto* const block = static_cast<fake_block*>(made.release_context());
+  block->is_visible = true;
+  return {block->data, block, &free_fake_block, device};
+}
+
+[[nodiscard]] inline bool is_fake(const c10::StorageImpl& storage) {
+  return storage.data_ptr().get_deleter() == &free_fake_block;
+}
+
+/// Null for a storage that is not fake.
+[[nodiscard]] inline fake_block* block_of(const c10::StorageImpl& storage) {
+  return is_fake(storage) ? static_cast<fake_block*>(storage.data_ptr().get_context()) : nullptr;
+}
+
+/// Makes the storage of a real block of this capture a fake one, with what is there. Null for blocks from outside the capture,
+/// and where there are no bytes.
+inline fake_block* adopt(c10::StorageImpl& storage) {
+  if (fake_block* const known = block_of(storage)) return known;
+  if (storage.nbytes() == 0 || !kernel_allocator::is_own(storage.data_ptr())) return nullptr;
+  const nested_allocation hidden;
+  auto* const block = new fake_block;
+  block->data = storage.mutable_data_ptr().get();
+  block->bytes = storage.nbytes();
+  block->behind = fake_block::memory::real;
+  block->is_visible = true;
+  block->has_values.store(true, std::memory_order_relaxed);
+  const c10::Device device = storage.device();
+  block->real = storage.set_data_ptr(c10::DataPtr{block->data, block, &free_fake_block, device});
+  return block;
+}
+
+/// From now on nothing is known of the bytes: they are zeros.
+inline void forget_values(fake_block& block) {
+  block.has_values.store(false, std::memory_order_relaxed);
+  if (block.data == nullptr) return;
+  if (block.behind == fake_block::memory::pages) return zero_pages::clear(block.data, block.bytes);
+  // Of a real block, whole pages go back to the system; what the allocator has on their rims is its own.
+  auto* const first = static_cast<char*>(block.data);
+  char* const last = first + block.bytes;
+  const auto up = [](char* address) {
+    constexpr std::uintptr_t mask = page_classes::page_bytes - 1;
+    return address + ((page_classes::page_bytes - (reinterpret_cast<std::uintptr_t>(address) & mask)) & mask);
+  };
+  char* const first_page = up(first);
+  char* const last_page = last - (reinterpret_cast<std::uintptr_t>(last) & (page_classes::page_bytes - 1));
+  if (first_page >= last_page || ::madvise(first_page, static_cast<std::size_t>(last_page - first_page), MADV_DONTNEED) != 0) {
+    std::memset(first, 0, block.bytes);
+    return;
+  }
+  std::memset(first, 0, static_cast<std::size_t>(first_page - first));
+  std::memset(last_page, 0, static_cast<std::size_t>(last - last_page));
+}
+
+/// What a fake storage asks when it is resized.
+class fake_allocator final : public c10::Allocator {
+ public:
+  explicit fake_allocator(c10::Device device) noexcept : device_(device) {}
+
+  // One of the two overrides, as in `forwarding_allocator`. NOLINTBEGIN(modernize-*)
+  c10::DataPtr allocate(std::size_t bytes) const { return new_fake_block(bytes, device_, device_); }
+  c10::DataPtr allocate(std::size_t bytes) { return new_fake_block(bytes, device_, device_); }
+  void copy_data(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }
+  // NOLINTEND(modernize-*)
+
+ private:
+  c10::Device device_;
+};
+
+/// One for each device, for ever: storages outlive the capture.
+[[nodiscard]] inline fake_allocator& allocator_of(c10::Device device) {
+  const nested_allocation hidden;
+  static fake_allocator* const on_cpu = new fake_allocator{c10::Device{c10::kCPU}};
+  if (!device.is_cuda()) return *on_cpu;
+  static const std::array<fake_allocator*, 64> on_cuda = [] {
+    std::array<fake_allocator*, 64> all{};
+    for (std::size_t index = 0; index < all.size(); ++index) {
+      all[index] = new fake_allocator{c10::Device{c10::kCUDA, static_cast<c10::DeviceIndex>(index)}};
+    }
+    return all;
+  }();
+  return *on_cuda[static_cast<std::size_t>(device.has_index() ? device.index() : 0) % on_cuda.size()];
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/set_allocator.hpp>
+#include <memprof/backend/torch/simulation/fake_block.hpp>
+
+#include <c10/core/Allocator.h>
+
+#include <cstddef>
+
+namespace memprof::detail {
+
+/// Stands before libtorch's allocator of the Meta device: what a Meta kernel allocates for a simulated operation is recorded.
+class meta_allocator final : public c10::Allocator {
+ public:
+  explicit meta_allocator(c10::Allocator* previous) noexcept : previous_(previous) {}
+
+  // One of the two overrides, as in `torch_cpu_allocator`. NOLINTBEGIN(modernize-*)
+  c10::DataPtr allocate(std::size_t bytes) const { return allocate_or_pass_on(bytes); }
+  c10::DataPtr allocate(std::size_t bytes) { return allocate_or_pass_on(bytes); }
+  void copy_data(void*, const void*, std::size_t) const {}
+  // NOLINTEND(modernize-*)
+
+ private:
+  [[nodiscard]] c10::DataPtr allocate_or_pass_on(std::size_t bytes) const {
+    if (!this_simulating_thread.meta_device.has_value()) return previous_->allocate(bytes);
+    return new_fake_block(bytes, *this_simulating_thread.meta_device, c10::Device{c10::kMeta});
+  }
+
+  c10::Allocator* previous_;
+};
+
+/// Installs it, once; it stays, as storages refer to it. Call it while no other thread uses the Meta device: libtorch's table of
+/// allocators has no lock. Throws `memprof::error` if libtorch does not let it in.
+inline void install_meta_allocator() {
+  static meta_allocator* const allocator = new meta_allocator{c10::GetAllocator(c10::kMeta)};
+  if (c10::GetAllocator(c10::kMeta) == allocator || set_allocator(c10::kMeta, *allocator)) return;
+  raise(
+      "begin_capture: libtorch keeps another allocator of the Meta device (c10::SetAllocator had no effect); capture without "
+      "torch_no_dispatch");
+}
+
+}  // namespace memprof::detail

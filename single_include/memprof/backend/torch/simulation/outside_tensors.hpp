@@ -1,0 +1,94 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+
+#include <c10/core/StorageImpl.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+/// @file
+/// Tensors from before the capture. A simulated operation must not write to them, so the first that does gives their storage a
+/// shadow, which stands for it until the capture ends: with a copy of what is there if that is small, else without values.
+
+namespace memprof::detail {
+
+/// Whether a storage holds data that the capture has not seen being made.
+[[nodiscard]] inline bool is_outside(const c10::StorageImpl& storage) {
+  return !is_fake(storage) && storage.nbytes() != 0 && !kernel_allocator::is_own(storage.data_ptr());
+}
+
+/// The shadows of a capture, by storage. Thread-safe.
+class outside_shadows {
+ public:
+  [[nodiscard]] static outside_shadows& instance() {
+    const nested_allocation hidden;
+    static auto* const all = new outside_shadows;
+    return *all;
+  }
+
+  /// An empty one if the storage was not written yet.
+  [[nodiscard]] c10::Storage find(const c10::StorageImpl& storage) {
+    // Relaxed: a write by another thread that the program has not ordered may be missed.
+    if (count_.load(std::memory_order_relaxed) == 0) return {};
+    const nested_allocation hidden;
+    const std::lock_guard<std::mutex> guard{lock_};
+    const auto known = shadows_.find(&storage);
+    return known == shadows_.end() ? c10::Storage{} : known->second.shadow;
+  }
+
+  /// To be called before a write; storages of at most `most_copied` bytes keep their values.
+  [[nodiscard]] c10::Storage find_or_make(const c10::Storage& storage, std::size_t most_copied) {
+    const nested_allocation hidden;
+    const std::lock_guard<std::mutex> guard{lock_};
+    c10::StorageImpl* const original = storage.unsafeGetStorageImpl();
+    const auto known = shadows_.find(original);
+    if (known != shadows_.end()) return known->second.shadow;
+    c10::Storage shadow = make(*original, most_copied);
+    shadows_.emplace(original, entry{c10::weak_intrusive_ptr<c10::StorageImpl>{storage.getWeakStorageImpl()}, shadow});
+    count_.fetch_add(1, std::memory_order_relaxed);
+    return shadow;
+  }
+
+  void forget() noexcept {
+    const nested_allocation hidden;
+    std::unordered_map<const c10::StorageImpl*, entry> forgotten;
+    const std::lock_guard<std::mutex> guard{lock_};
+    forgotten.swap(shadows_);
+    count_.store(0, std::memory_order_relaxed);
+  }
+
+ private:
+  struct entry {
+    c10::weak_intrusive_ptr<c10::StorageImpl> original;  ///< keeps its address from being used again
+    c10::Storage shadow;
+  };
+
+  [[nodiscard]] static c10::Storage make(c10::StorageImpl& original, std::size_t most_copied) {
+    auto* const block = new fake_block;
+    block->bytes = original.nbytes();
+    block->is_recorded = false;
+    block->is_visible = true;
+    find_memory(*block);
+    const bool is_copied = block->data != nullptr && original.device().is_cpu() && block->bytes <= most_copied;
+    if (is_copied) std::memcpy(block->data, original.data(), block->bytes);
+    block->has_values.store(is_copied, std::memory_order_relaxed);
+    const c10::Device device = original.device();
+    return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(block->bytes),
+                                                 c10::DataPtr{block->data, block, &free_fake_block, device},
+                                                 &allocator_of(device), true);
+  }
+
+  std::mutex lock_;
+  std::unordered_map<const c10::StorageImpl*, entry> shadows_;
+  std::atomic<std::size_t> count_{0};
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,251 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/stand_ins.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
+
+#include <ATen/Parallel.h>
+#include <c10/core/DispatchKeySet.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Real kernels of the CPU in a simulated run. What they allocate and free is recorded, so their memory is right by construction;
+/// what they compute is kept if all that they read has values, and is given back to the system otherwise.
+
+namespace memprof::detail {
+
+/// How much a kernel may allocate in all.
+inline constexpr std::size_t most_kernel_bytes = std::size_t{1} << 30;
+/// How much its arguments may hold, which as zeros take no memory.
+inline constexpr std::size_t most_argument_bytes = std::size_t{16} << 30;
+/// Kernels that read no more run for real though there is a rule: that takes some microseconds. Tests of rules set it to 0.
+[[gnu::visibility("default")]] inline constinit std::atomic<std::size_t> small_kernel_bytes{std::size_t{64} << 10};
+
+/// Lets this thread run kernels for real until the end of the scope.
+class [[nodiscard]] kernel_scope {
+ public:
+  kernel_scope(std::size_t most_bytes, bool is_hidden)
+      : outer_most_bytes_(std::exchange(this_simulating_thread.most_kernel_bytes, most_bytes)), is_hidden_(is_hidden) {
+    running_kernels.fetch_add(1, std::memory_order_relaxed);
+    begun_kernels.fetch_add(1, std::memory_order_relaxed);
+    if (is_hidden_) {
+      ++this_simulating_thread.hidden_kernels;
+      running_hidden_kernels.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  kernel_scope(const kernel_scope&) = delete;
+  kernel_scope& operator=(const kernel_scope&) = delete;
+  ~kernel_scope() {
+    if (is_hidden_) {
+      --this_simulating_thread.hidden_kernels;
+      running_hidden_kernels.fetch_sub(1, std::memory_order_relaxed);
+    }
+    running_kernels.fetch_sub(1, std::memory_order_relaxed);
+    this_simulating_thread.most_kernel_bytes = outer_most_bytes_;
+  }
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard below_{c10::DispatchKeySet{{c10::DispatchKey::Fake, c10::DispatchKey::DeferredInit}}};
+  std::size_t outer_most_bytes_;
+  bool is_hidden_;
+};
+
+/// The arguments of a call, to be put back if a kernel does not get through.
+class saved_arguments {
+ public:
+  explicit saved_arguments(torch_call& call)
+      : stack_(call.stack()),
+        first_(call.stack().size() - call.size()),
+        arguments_(stack_.begin() + static_cast<std::ptrdiff_t>(first_), stack_.end()) {}
+
+  void restore() {
+    stack_.resize(first_);
+    stack_.insert(stack_.end(), arguments_.begin(), arguments_.end());
+  }
+
+ private:
+  torch::jit::Stack& stack_;
+  std::size_t first_;
+  std::vector<c10::IValue> arguments_;
+};
+
+/// Puts stand-ins in place of the arguments.
+inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, stand_ins& replaced) {
+  for (std::size_t index = 0; index < call.size(); ++index) {
+    c10::IValue& value = call.argument(index);
+    if (value.isDevice()) {
+      value = c10::IValue{c10::Device{c10::kCPU}};
+    } else if (plan.roles[index].is_pin_memory) {
+      value = c10::IValue{};
+    } else {
+      map_tensors(value, [&](const at::Tensor& tensor) {
+        return is_dense(tensor) ? replaced.stand_in_of(tensor, plan.roles[index].is_written) : tensor;
+      });
+    }
+  }
+}
+
+/// A tensor that a real kernel has made, as one of the program's. Its block is recorded already.
+[[nodiscard]] inline at::Tensor simulated_result(const at::Tensor& made, bool has_values) {
+  if (!made.has_storage() || !is_dense(made) || !made.is_cpu()) return made;
+  c10::StorageImpl& storage = *made.storage().unsafeGetStorageImpl();
+  const bool is_new = !is_fake(storage);
+  if (is_new && storage.nbytes() != 0) {
+    fake_block* const block = adopt(storage);
+    if (block == nullptr) return made;  // from outside the capture
+    const bool is_small = block->bytes <= most_valued_bytes(made.scalar_type());
+    block->has_values.store(has_values && is_small, std::memory_order_relaxed);
+    // What is small keeps its bytes, though they are worth nothing: indices among them are valid ones.
+    if (!is_small) forget_values(*block);
+  }
+  if (made.key_set().has(c10::DispatchKey::Fake)) return made;
+  at::Tensor result = tensor_over(made.storage(), made.dtype(), made.sizes(), made.strides(), made.storage_offset());
+  if (made.is_conj()) result._set_conj(true);
+  if (made.is_neg()) result._set_neg(true);
+  return result;
+}
+
+/// The results of a call, the last values on the stack.
+template <class Visit>
+void for_each_result(torch_call& call, Visit visit) {
+  torch::jit::Stack& stack = call.stack();
+  for (std::size_t index = stack.size() - call.called().schema().returns().size(); index < stack.size(); ++index) {
+    visit(stack[index]);
+  }
+}
+
+/// Below the Fake key: the keys by which the dispatcher finds the kernel of the CPU.
+[[nodiscard]] inline c10::DispatchKeySet kernel_keys(c10::DispatchKeySet keys, bool has_cuda_tensor) {
+  if (has_cuda_tensor) return c10::DispatchKeySet{c10::DispatchKey::CPU};
+  return keys & c10::DispatchKeySet{c10::DispatchKeySet::FULL_AFTER, c10::DispatchKey::Fake};
+}
+
+[[nodiscard]] inline std::vector<at::Tensor> written_tensors(const torch_call& call, const operator_plan& plan) {
+  std::vector<at::Tensor> written;
+  for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
+    if (role.is_written) written.push_back(tensor);
+  });
+  return written;
+}
+
+/// Runs the kernel of the CPU on what tensors of the CPU hold, and ends the call with its results. What it throws, also
+/// `kernel_too_large` if it wants more than `most_bytes`, is thrown on, with the arguments as they were.
+/// `after(results)` is called before the results become the program's.
+template <class After>
+void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t most_bytes,
+                After after) {
+  saved_arguments saved{call};
+  stand_ins replaced;
+  const std::vector<at::Tensor> written = written_tensors(call, plan);
+  try {
+    stand_in_for_arguments(call, plan, replaced);
+    const kernel_scope scope{most_bytes, false};
+    call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
+  } catch (...) {
+    saved.restore();
+    throw;
+  }
+  after(torch::jit::last(call.stack(), call.called().schema().returns().size()).vec());
+  replaced.take_over_sizes();
+  for_each_result(call, [&](c10::IValue& result) {
+    map_tensors(result, [&](const at::Tensor& made) {
+      const at::Tensor original = replaced.original_of(made);
+      if (original.defined()) return original;
+      for (const at::Tensor& one : written) {
+        if (one.unsafeGetTensorImpl() == made.unsafeGetTensorImpl()) return one;
+      }
+      return simulated_result(made, has_values);
+    });
+  });
+  for (const at::Tensor& tensor : written) has_values ? keep_values(tensor) : discard_values(tensor);
+}
+
+inline void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values,
+                       std::size_t most_bytes) {
+  run_kernel(call, plan, keys, has_values, most_bytes, [](const torch::jit::Stack&) {});
+}
+
+/// The same on true values: either the whole call happens, or nothing of it does, and the answer is false.
+[[nodiscard]] inline bool run_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  pending_events events;
+  try {
+    run_kernel(call, plan, keys, true, most_bytes);
+  } catch (const kernel_too_large&) {
+    return false;
+  }
+  events.commit();
+  return true;
+}
+
+/// What the kernel of the CPU computes for fake tensors of CUDA. Nothing of it is recorded, and the call goes on as if nothing
+/// had happened, except that arguments which it writes are written.
+[[nodiscard]] inline torch::jit::Stack compute_hidden(const torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
+                                                      stand_ins& replaced, std::size_t most_bytes) {
+  torch::jit::Stack stack;
+  bool has_tensor = false;
+  for (std::size_t index = 0; index < call.size(); ++index) stack.push_back(call.argument(index));
+  torch_call copy{call.called(), stack, nullptr};
+  for_each_tensor(copy, plan, [&](const at::Tensor&, const argument_role&) { has_tensor = true; });
+  stand_in_for_arguments(copy, plan, replaced);
+  const kernel_scope scope{most_bytes, true};
+  call.called().redispatchBoxed(kernel_keys(keys, has_tensor), &stack);
+  return stack;
+}
+
+/// The same for a call on values; none if the kernel wants too much, or refuses them.
+[[nodiscard]] inline std::optional<torch::jit::Stack> compute_for_cuda(const torch_call& call, const operator_plan& plan,
+                                                                       c10::DispatchKeySet keys) {
+  constexpr std::size_t most_bytes = std::size_t{64} << 20;
+  stand_ins replaced;
+  try {
+    return compute_hidden(call, plan, keys, replaced, most_bytes);
+  } catch (const kernel_too_large&) {
+    return std::nullopt;
+  } catch (const c10::Error&) {
+    return std::nullopt;
+  }
+}
+
+/// A tensor of fake CUDA like one that a kernel of the CPU has made.
+[[nodiscard]] inline at::Tensor fake_cuda_copy(const at::Tensor& made) {
+  if (!is_dense(made) || !made.is_cpu()) return made;
+  const c10::Device device{c10::kCUDA, 0};
+  at::Tensor result = tensor_over(fake_storage(made.storage().nbytes(), device), made.dtype(), made.sizes(), made.strides(),
+                                  made.storage_offset());
+  fake_block* const block = block_of(*result.storage().unsafeGetStorageImpl());
+  if (block != nullptr && block->data != nullptr && is_small(made)) std::memcpy(block->data, made.storage().data(), block->bytes);
+  return result;
+}
+
+/// Gives the results of a call, which have ended it, the values that were computed for them.
+inline void take_over_values(torch_call& call, const torch::jit::Stack& computed) {
+  std::size_t index = 0;
+  for_each_result(call, [&](c10::IValue& result) {
+    const c10::IValue& value = computed[index++];
+    if (!result.isTensor()) {
+      if (!result.isTensorList()) result = value;
+      return;
+    }
+    const at::Tensor& to = result.toTensor();
+    if (!to.defined() || !value.isTensor() || !value.toTensor().defined() || to.sizes() != value.toTensor().sizes()) return;
+    stand_ins replaced;
+    const at::Tensor memory = replaced.stand_in_of(to, true);
+    if (memory.storage().data() != value.toTensor().storage().data()) {
+      const kernel_scope scope{most_kernel_bytes, true};
+      memory.copy_(value.toTensor());
+    }
+    keep_values(to);
+  });
+}
+
+}  // namespace memprof::detail

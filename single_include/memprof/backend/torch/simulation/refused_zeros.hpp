@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
+
+#include <ATen/ops/eye.h>
+#include <c10/util/Exception.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+/// @file
+/// Kernels that refuse zeros, as the inverse of a matrix or a draw from probabilities does: they are tried again with identity
+/// matrices and ones.
+
+namespace memprof::detail {
+
+/// Gives arguments without values data that most kernels take, and zeros again at the end of the scope.
+class [[nodiscard]] suitable_data {
+ public:
+  suitable_data(const torch_call& call, const operator_plan& plan, bool fills_integers) {
+    for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
+      const bool is_number = at::isFloatingType(tensor.scalar_type()) || at::isComplexType(tensor.scalar_type());
+      if ((!is_number && !fills_integers) || role.is_overwritten || !is_fake(tensor) || has_values(tensor)) return;
+      if (block_of(*tensor.storage().unsafeGetStorageImpl())->data != nullptr) filled_.push_back(tensor);
+    });
+    const kernel_scope scope{most_kernel_bytes, true};
+    const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
+    stand_ins replaced;
+    for (const at::Tensor& tensor : filled_) {
+      at::Tensor memory = replaced.stand_in_of(tensor, true);
+      for (std::int64_t dimension = 0; dimension < memory.dim(); ++dimension) {  // what is expanded is written once
+        if (memory.stride(dimension) == 0 && memory.size(dimension) > 1) memory = memory.narrow(dimension, 0, 1);
+      }
+      const bool is_square = memory.dim() >= 2 && memory.size(-1) == memory.size(-2);
+      if (is_square)
+        memory.copy_(at::eye(memory.size(-1), memory.options()).expand_as(memory));
+      else
+        memory.fill_(1);
+    }
+  }
+  suitable_data(const suitable_data&) = delete;
+  suitable_data& operator=(const suitable_data&) = delete;
+  ~suitable_data() {
+    for (const at::Tensor& tensor : filled_) forget_values(*block_of(*tensor.storage().unsafeGetStorageImpl()));
+  }
+
+ private:
+  std::vector<at::Tensor> filled_;
+};
+
+/// Calls `run`, and again with other data if it throws `c10::Error`: first with other floating-point numbers, then with other
+/// integers as well. If that is of no use either, throws what it threw first.
+template <class Run>
+void with_data_that_suits(torch_call& call, const operator_plan& plan, Run run) {
+  try {
+    return run();
+  } catch (const c10::Error&) {
+    for (const bool fills_integers : {false, true}) {
+      try {
+        const suitable_data filled{call, plan, fills_integers};
+        return run();
+      } catch (const c10::Error&) {  // the first one is thrown
+        continue;
+      }
+    }
+    throw;
+  }
+}
+
+}  // namespace memprof::detail

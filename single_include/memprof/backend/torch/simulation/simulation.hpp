@@ -1,0 +1,112 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/rules/rule_table.hpp>
+#include <memprof/backend/torch/simulation/composite_overrides.hpp>
+#include <memprof/backend/torch/simulation/cublas_workspace.hpp>
+#include <memprof/backend/torch/simulation/dispatch.hpp>
+#include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/meta_allocator.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/threads.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/zero_pages.hpp>
+
+#include <ATen/record_function.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Begin and end of a simulation in the process.
+
+namespace memprof::detail {
+
+/// Gives libtorch our kernels for the keys that it keeps for out-of-tree fake tensors. Empty, or why that failed. For ever: a
+/// registration cannot be taken back while tensors carry the key.
+[[nodiscard]] inline const std::string& register_kernels() {
+  static const std::string* const fault = [] {
+    auto* const text = new std::string;
+    try {
+      static auto* const fake = new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::Fake, __FILE__, __LINE__};
+      fake->fallback(torch::CppFunction::makeFromBoxedFunction<&dispatch_simulated>());
+      static auto* const above =
+          new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};
+      above->fallback(torch::CppFunction::makeFallthrough());
+      override_composites();
+    } catch (const std::exception& thrown) {
+      *text = thrown.what();
+    }
+    return text;
+  }();
+  return *fault;
+}
+
+/// Whether a described device is a CUDA one: by its own name, or by that of a memory space.
+[[nodiscard]] inline bool is_cuda(const device_description& device) {
+  const auto begins = [](const short_name& name) { return name.view().substr(0, 4) == "cuda"; };
+  bool found = begins(device.name);
+  for (std::size_t index = 0; index < device.space_count; ++index) found |= begins(device.spaces[index].name);
+  return found;
+}
+
+/// The handle of the callback by which threads join.
+[[nodiscard]] inline at::CallbackHandle& join_callback() noexcept {
+  static at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+  return handle;
+}
+
+/// Throws `memprof::error` if libtorch does not take our kernels or allocators, if tensors are recorded already, or if there are
+/// no addresses.
+inline void begin_simulation(const device_description& device) {
+  check_no_tensors_are_recorded();
+  if (const std::string& fault = register_kernels(); !fault.empty()) {
+    raise(
+        "torch_no_dispatch: another library of this process has taken libtorch's Fake dispatch key, so operations cannot be "
+        "simulated; link without it (torchdistX is one). libtorch says: " +
+        fault);
+  }
+  if (!process_zero_pages().is_usable()) {
+    raise(
+        "torch_no_dispatch: the system gives no 64 GiB of addresses, which take no memory; raise `ulimit -v`, and set "
+        "vm.overcommit_memory to 0 or 1");
+  }
+  add_known_rules();
+  all_operator_plans().forget_estimates();
+  unknown_reads::instance().begin();
+  install_meta_allocator();
+  const bool has_fake_cuda = is_cuda(device);
+  if (has_fake_cuda) {
+    install_fake_cuda_guard();
+    cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
+  }
+  kernel_allocator::instance().begin();
+  try {
+    join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
+  } catch (...) {
+    kernel_allocator::instance().end();
+    throw;
+  }
+  is_cuda_faked.store(has_fake_cuda, std::memory_order_relaxed);
+  are_tensors_recorded.store(true, std::memory_order_relaxed);
+  is_simulating.store(true, std::memory_order_relaxed);
+  simulate_this_thread();
+}
+
+/// Threads other than this one leave at their next operation.
+inline void end_simulation() noexcept {
+  is_simulating.store(false, std::memory_order_relaxed);
+  are_tensors_recorded.store(false, std::memory_order_relaxed);
+  is_cuda_faked.store(false, std::memory_order_relaxed);
+  at::removeCallback(join_callback());
+  leave_this_thread();
+  kernel_allocator::instance().end();
+  outside_shadows::instance().forget();
+  kernel_tapes::instance().forget();
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,169 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/version.hpp>
+
+#include <ATen/WrapDimUtils.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/ivalue.h>
+#include <ATen/core/stack.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// One call of a PyTorch operator in a simulated run, as a rule sees it (`register_torch_rule`). A rule makes the tensors that
+/// the operator's kernel makes, results and scratch memory alike, in the same order; what it lets go of is recorded as freed. It
+/// computes nothing.
+///
+/// Arguments are named by their position in the operator's schema; a wrong one, or one of another type, throws `c10::Error`.
+class torch_call {
+ public:
+  using kernel_runner = void (*)(torch_call&);
+
+  torch_call(const c10::OperatorHandle& called, torch::jit::Stack& stack, kernel_runner shape_function)
+      : operator_(called),
+        stack_(stack),
+        first_(stack.size() - called.schema().arguments().size()),
+        shape_function_(shape_function) {}
+
+  [[nodiscard]] const c10::OperatorHandle& called() const noexcept { return operator_; }
+  [[nodiscard]] torch::jit::Stack& stack() noexcept { return stack_; }
+  [[nodiscard]] std::size_t size() const { return operator_.schema().arguments().size(); }
+
+  [[nodiscard]] const c10::IValue& argument(std::size_t index) const { return stack_.at(first_ + index); }
+  [[nodiscard]] c10::IValue& argument(std::size_t index) { return stack_.at(first_ + index); }
+  [[nodiscard]] bool has(std::size_t index) const { return !argument(index).isNone(); }
+  /// Undefined if the argument was left out.
+  [[nodiscard]] at::Tensor tensor(std::size_t index) const { return has(index) ? argument(index).toTensor() : at::Tensor{}; }
+  [[nodiscard]] std::vector<at::Tensor> tensors(std::size_t index) const { return argument(index).toTensorVector(); }
+  [[nodiscard]] std::int64_t integer(std::size_t index) const { return argument(index).toInt(); }
+  [[nodiscard]] bool flag(std::size_t index) const { return argument(index).toBool(); }
+  [[nodiscard]] double number(std::size_t index) const { return argument(index).toScalar().toDouble(); }
+  /// An integer as a list of one; empty if the argument was left out.
+  [[nodiscard]] std::vector<std::int64_t> integers(std::size_t index) const {
+    if (!has(index)) return {};
+    if (argument(index).isInt()) return {argument(index).toInt()};
+    return argument(index).toIntVector();
+  }
+  /// Whether a result is wanted, of an argument like `output_mask`.
+  [[nodiscard]] bool wants(std::size_t index, std::size_t result) const { return argument(index).toBoolList().get(result); }
+  [[nodiscard]] std::optional<at::ScalarType> dtype(std::size_t index) const {
+    return has(index) ? std::optional{argument(index).toScalarType()} : std::nullopt;
+  }
+
+  /// A new contiguous tensor, on the device of `like`, and of its type or the one that is given.
+  [[nodiscard]] static at::Tensor empty(at::IntArrayRef sizes, const at::Tensor& like,
+                                        std::optional<at::ScalarType> dtype = std::nullopt) {
+    return in_format(sizes, like, c10::MemoryFormat::Contiguous, dtype);
+  }
+  /// The same in a memory format, such as that of `at::Tensor::suggest_memory_format`.
+  [[nodiscard]] static at::Tensor in_format(at::IntArrayRef sizes, const at::Tensor& like, c10::MemoryFormat format,
+                                            std::optional<at::ScalarType> dtype = std::nullopt) {
+    return detail::fake_strided(sizes, detail::strides_in(sizes, format), type_of(like, dtype), like.device());
+  }
+  /// A new tensor of the sizes of `like`, with its order of dimensions, as `at::empty_like`.
+  [[nodiscard]] static at::Tensor empty_like(const at::Tensor& like, std::optional<at::ScalarType> dtype = std::nullopt) {
+    return detail::fake_strided(like.sizes(), detail::strides_like(like), type_of(like, dtype), like.device());
+  }
+  /// `like` itself if it is contiguous, else a new tensor, as `at::Tensor::contiguous`.
+  [[nodiscard]] static at::Tensor contiguous(const at::Tensor& like, c10::MemoryFormat format = c10::MemoryFormat::Contiguous) {
+    return like.is_contiguous(format) ? like : in_format(like.sizes(), like, format);
+  }
+  /// Another order of two dimensions over the same storage.
+  [[nodiscard]] static at::Tensor transposed(const at::Tensor& from, std::int64_t first, std::int64_t second) {
+    std::vector<std::int64_t> sizes = from.sizes().vec();
+    std::vector<std::int64_t> strides = from.strides().vec();
+    std::swap(sizes[static_cast<std::size_t>(first)], sizes[static_cast<std::size_t>(second)]);
+    std::swap(strides[static_cast<std::size_t>(first)], strides[static_cast<std::size_t>(second)]);
+    return detail::tensor_over(from.storage(), from.dtype(), sizes, strides, from.storage_offset());
+  }
+  /// Whether a tensor's kernels are those of CUDA; one within a Meta kernel has those of the device that it is made for.
+  [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept {
+    const auto& made_for = detail::this_simulating_thread.meta_device;
+    return tensor.is_cuda() || (tensor.is_meta() && made_for.has_value() && made_for->is_cuda());
+  }
+  /// Other sizes over the storage of a contiguous tensor.
+  [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes) {
+    return detail::tensor_over(from.storage(), from.dtype(), sizes, detail::strides_in(sizes, c10::MemoryFormat::Contiguous),
+                               from.storage_offset());
+  }
+
+  /// Scratch memory of the kernel, until the end of the returned object; as `empty`, but none where `is_needed` is false.
+  [[nodiscard]] static at::Tensor scratch(at::IntArrayRef sizes, const at::Tensor& like,
+                                          std::optional<at::ScalarType> dtype = std::nullopt, bool is_needed = true) {
+    return is_needed ? empty(sizes, like, dtype) : at::Tensor{};
+  }
+  /// The same in bytes.
+  [[nodiscard]] static at::Tensor scratch_bytes(std::int64_t bytes, const at::Tensor& like) {
+    return empty({bytes}, like, at::kByte);
+  }
+  /// What a kernel makes of an input that it reads in another type: a copy, or none.
+  [[nodiscard]] static at::Tensor converted(const at::Tensor& input, at::ScalarType to) {
+    return !input.defined() || input.scalar_type() == to ? at::Tensor{} : empty_like(input, to);
+  }
+
+  /// Ends the call with these results, one for each that the schema has.
+  template <class... Results>
+  void returns(Results&&... results) {
+    torch::jit::drop(stack_, size());
+    (stack_.emplace_back(std::forward<Results>(results)), ...);
+  }
+  /// Ends the call with what the operator's own shape function makes: for rules that only add scratch memory to it.
+  void run_shape_function() { shape_function_(*this); }
+  /// Ends the call as if there were no rule: for rules of some devices or types only. On the CPU the real kernel runs.
+  void run_without_rule() { runs_without_rule_ = true; }
+  [[nodiscard]] bool runs_without_rule() const noexcept { return runs_without_rule_; }
+
+  /// Says that this call's memory is an estimate, and why: the profile lists it. `cause` must live for ever.
+  void approximate(const char* cause) noexcept { cause_ = cause; }
+  [[nodiscard]] const char* cause() const noexcept { return cause_; }
+
+ private:
+  [[nodiscard]] static caffe2::TypeMeta type_of(const at::Tensor& like, std::optional<at::ScalarType> dtype) {
+    return dtype.has_value() ? c10::scalarTypeToTypeMeta(*dtype) : like.dtype();
+  }
+
+  const c10::OperatorHandle& operator_;
+  torch::jit::Stack& stack_;
+  std::size_t first_;
+  kernel_runner shape_function_;
+  const char* cause_ = nullptr;
+  bool runs_without_rule_ = false;
+};
+
+/// What a rule is: see `register_torch_rule`.
+using torch_rule_function = std::function<void(torch_call&)>;
+
+namespace detail {
+
+/// When a rule stands in for the real kernel.
+enum class rule_use : std::uint8_t {
+  unless_small,    ///< where the kernel would take long: its memory is what counts
+  without_values,  ///< where the kernel would read values that are not known
+  always           ///< as the user asked
+};
+
+/// A line of the tables of rules that come with memprof.
+struct known_rule {
+  const char* name;
+  void (*rule)(torch_call&);
+  rule_use use = rule_use::unless_small;
+};
+
+/// The type in which kernels add up numbers of a 16-bit type.
+[[nodiscard]] inline at::ScalarType accumulation_type(at::ScalarType dtype) noexcept {
+  return dtype == at::kBFloat16 || dtype == at::kHalf ? at::kFloat : dtype;
+}
+
+}  // namespace detail
+
+}  // namespace memprof

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the
+/// program may go another way than it does for real. So the profile lists them, with the operation that asked.
+
+namespace memprof::detail {
+
+/// The reads of a capture. Thread-safe; grows with the number of different operations.
+class unknown_reads {
+ public:
+  [[nodiscard]] static unknown_reads& instance() {
+    const nested_allocation hidden;
+    static auto* const all = new unknown_reads;
+    return *all;
+  }
+
+  void begin() {
+    const nested_allocation hidden;
+    const lock_guard guard{lock_};
+    counts_.clear();
+  }
+
+  /// The calling thread reads such a value now.
+  void add() {
+    const std::pair<label, label> reader{outermost_operator(), innermost_scope()};
+    const nested_allocation hidden;
+    const lock_guard guard{lock_};
+    ++counts_[reader];
+  }
+
+  /// A row for each reader. Takes the registry's lock.
+  [[nodiscard]] std::vector<unknown_read> rows() const {
+    const lock_guard guard{lock_};
+    std::vector<unknown_read> result;
+    for (const auto& [reader, count] : counts_) {
+      const auto& [operation, scope] = reader;
+      result.push_back({text_of(operation), text_of(scope), count});
+    }
+    return result;
+  }
+
+ private:
+  [[nodiscard]] static std::string text_of(label name) { return name == 0 ? std::string{} : std::string{text_of_label(name)}; }
+
+  /// That of libtorch which the program called; 0 if there is none.
+  [[nodiscard]] static label outermost_operator() noexcept {
+    const torch_thread* const self = this_torch_thread();
+    if (self == nullptr) return 0;
+    std::uint32_t first = self->open_count;
+    while (first != 0 && self->open[first - 1].end == nullptr) --first;  // what has an end of its own is the program's
+    while (first != self->open_count && self->open[first].scope.name == 0) ++first;
+    return first == self->open_count ? 0 : self->open[first].scope.name;
+  }
+
+  mutable futex_lock lock_;
+  std::map<std::pair<label, label>, std::int64_t> counts_;
+};
+
+}  // namespace memprof::detail

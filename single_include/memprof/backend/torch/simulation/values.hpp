@@ -1,0 +1,162 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/outside_tensors.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstddef>
+
+/// @file
+/// Which tensors hold what the program computed. Small ones do, as long as they are made of others that do: lengths, indices,
+/// masks, counters, permutations, biases before the first step. All others read as zeros.
+
+namespace memprof::detail {
+
+/// Up to how many bytes a tensor holds values. Integers steer programs (indices, permutations of a data set); floating-point
+/// numbers seldom do.
+[[nodiscard]] inline std::size_t most_valued_bytes(c10::ScalarType dtype) noexcept {
+  constexpr std::size_t of_numbers = std::size_t{64} << 10;
+  constexpr std::size_t of_integers = std::size_t{16} << 20;
+  return c10::isIntegralType(dtype, true) ? of_integers : of_numbers;
+}
+
+/// Whether what a tensor reads is what the program computed.
+[[nodiscard]] inline bool has_values(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return !tensor.defined();
+  const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  if (storage.nbytes() == 0) return true;
+  if (const fake_block* const block = block_of(storage)) return block->has_values.load(std::memory_order_relaxed);
+  if (!storage.device().is_cpu()) return false;
+  if (!is_outside(storage)) return true;  // made by libtorch without its dispatcher
+  const c10::Storage shadow = outside_shadows::instance().find(storage);
+  return !shadow || block_of(*shadow.unsafeGetStorageImpl())->has_values.load(std::memory_order_relaxed);
+}
+
+[[nodiscard]] inline bool is_small(const at::Tensor& tensor) {
+  return !tensor.defined() || tensor.nbytes() <= most_valued_bytes(tensor.scalar_type());
+}
+
+/// The block that is written where a tensor is; null if its bytes are not the simulation's.
+[[nodiscard]] inline fake_block* written_block(const at::Tensor& tensor) {
+  if (!tensor.defined() || !tensor.has_storage()) return nullptr;
+  c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
+  if (fake_block* const block = adopt(storage)) return block;
+  if (storage.nbytes() == 0) return nullptr;
+  const c10::Storage shadow = outside_shadows::instance().find(storage);
+  return shadow ? block_of(*shadow.unsafeGetStorageImpl()) : nullptr;
+}
+
+/// After a simulated operation has written a tensor: nothing is known of what is there.
+inline void forget_values(const at::Tensor& tensor) {
+  if (tensor.defined() && tensor.has_storage() && is_outside(*tensor.storage().unsafeGetStorageImpl())) {
+    (void)outside_shadows::instance().find_or_make(tensor.storage(), 0);
+  }
+  fake_block* const block = written_block(tensor);
+  if (block != nullptr && block->has_values.load(std::memory_order_relaxed)) forget_values(*block);
+}
+
+/// After a real kernel has written a tensor from zeros: what is small keeps its bytes, which are worth nothing.
+inline void discard_values(const at::Tensor& tensor) {
+  fake_block* const block = written_block(tensor);
+  if (block == nullptr) return;
+  block->has_values.store(false, std::memory_order_relaxed);
+  if (block->bytes > most_valued_bytes(tensor.scalar_type())) forget_values(*block);
+}
+
+/// After a real kernel has written a tensor, from values alone: they are kept if the whole storage has some now and is small.
+inline void keep_values(const at::Tensor& tensor) {
+  fake_block* const block = written_block(tensor);
+  if (block == nullptr) return;
+  const bool covers = tensor.is_non_overlapping_and_dense() && tensor.nbytes() == tensor.storage().nbytes();
+  const bool has = covers || block->has_values.load(std::memory_order_relaxed);
+  if (has && block->bytes <= most_valued_bytes(tensor.scalar_type()))
+    block->has_values.store(true, std::memory_order_relaxed);
+  else
+    forget_values(*block);
+}
+
+/// Calls `visit(tensor, role)` for every tensor among the arguments of a call, also within lists.
+template <class Visit>
+void for_each_tensor(const torch_call& call, const operator_plan& plan, Visit visit) {
+  for (std::size_t index = 0; index < call.size(); ++index) {
+    const c10::IValue& value = call.argument(index);
+    if (value.isTensor()) {
+      if (value.toTensor().defined()) visit(value.toTensor(), plan.roles[index]);
+    } else if (value.isList()) {
+      for (const c10::IValue& element : value.toListRef()) {
+        if (element.isTensor() && element.toTensor().defined()) visit(element.toTensor(), plan.roles[index]);
+      }
+    }
+  }
+}
+
+/// What decides how a call is simulated, besides its operator.
+struct call_facts {
+  bool is_on_meta = false;  ///< within a Meta kernel, or the program's own on the Meta device: there is no data anyway
+  bool has_tensor = false;
+  bool is_dense = true;      ///< every tensor is a strided one
+  bool is_on_cuda = false;   ///< some of it, or to be made there
+  bool has_values = true;    ///< in all that is read
+  bool has_masks = true;     ///< in all that is read and may be a mask
+  bool is_small = true;      ///< all of it
+  bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
+  bool has_one_type = true;  ///< of all tensors
+  bool is_contiguous = true;
+  bool writes = false;
+  std::size_t bytes = 0;                                     ///< of the tensors
+  c10::ScalarType type = c10::ScalarType::Undefined;         ///< of the last tensor
+  c10::ScalarType number_type = c10::ScalarType::Undefined;  ///< of the last one of floating-point numbers
+};
+
+/// Not sparse, not quantized, and not of a library's own format: one storage that is read element by element.
+[[nodiscard]] inline bool is_dense(const at::Tensor& tensor) {
+  return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
+}
+
+inline void note_type(call_facts& facts, const at::Tensor& tensor) {
+  const c10::ScalarType dtype = tensor.scalar_type();
+  const bool is_number = dtype == c10::kFloat || dtype == c10::kDouble;
+  const bool is_index = dtype == c10::kLong || dtype == c10::kBool;
+  facts.is_contiguous = facts.is_contiguous && tensor.is_contiguous();
+  facts.is_plain = facts.is_plain && facts.is_contiguous && (is_number || is_index);
+  facts.has_one_type = facts.has_one_type && (facts.type == c10::ScalarType::Undefined || facts.type == dtype);
+  if (is_number && facts.number_type != c10::ScalarType::Undefined) facts.is_plain = facts.is_plain && facts.number_type == dtype;
+  if (is_number) facts.number_type = dtype;
+  facts.type = dtype;
+}
+
+[[nodiscard]] inline call_facts facts_of(const torch_call& call, const operator_plan& plan) {
+  call_facts facts;
+  for (std::size_t index = 0; index < call.size(); ++index) {
+    const c10::IValue& value = call.argument(index);
+    if (!value.isDevice()) continue;
+    facts.is_on_meta |= value.toDevice().is_meta();
+    facts.is_on_cuda |= value.toDevice().is_cuda();
+  }
+  for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
+    facts.has_tensor = true;
+    facts.writes |= role.is_written;
+    if (tensor.is_meta()) {
+      facts.is_on_meta = true;
+    } else if (!is_dense(tensor)) {
+      facts.is_dense = false;
+    } else {
+      facts.is_on_cuda |= tensor.is_cuda();
+      facts.bytes += tensor.nbytes();
+      note_type(facts, tensor);
+      facts.is_small = facts.is_small && is_small(tensor);
+      const bool is_known = role.is_overwritten || has_values(tensor);
+      facts.has_values = facts.has_values && is_known;
+      const bool may_be_mask = tensor.scalar_type() == c10::kBool || tensor.scalar_type() == c10::kByte;
+      facts.has_masks = facts.has_masks && (is_known || !may_be_mask);
+    }
+  });
+  return facts;
+}
+
+}  // namespace memprof::detail

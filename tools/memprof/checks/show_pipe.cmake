@@ -1,0 +1,17 @@
+# Traces and profiles that cannot be read twice.
+include(${CHECKS}/run.cmake)
+execute_process(COMMAND ${WRITER} ${LOG} ${SCRATCH}/run.memtrace COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+execute_process(COMMAND ${PROGRAM} profile run.memtrace -o run.json WORKING_DIRECTORY ${SCRATCH} COMMAND_ERROR_IS_FATAL ANY)
+foreach(command IN ITEMS "show /dev/stdin" "trace /dev/stdin" "analyze --logs /dev/stdin")
+  foreach(file IN ITEMS run.memtrace run.json)
+    if(file STREQUAL "run.json" AND command MATCHES "^trace")
+      continue()
+    endif()
+    separate_arguments(arguments UNIX_COMMAND "${command}")
+    execute_process(COMMAND cat ${file} COMMAND ${PROGRAM} ${arguments} WORKING_DIRECTORY ${SCRATCH}
+      RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+    if(NOT status EQUAL 0 OR NOT output MATCHES "gpu|RMM_LOG|stdin")
+      message(FATAL_ERROR "cat ${file} | memprof ${command}: status ${status}\n${output}${errors}")
+    endif()
+  endforeach()
+endforeach()
