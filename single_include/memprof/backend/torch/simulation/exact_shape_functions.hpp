@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <algorithm>
 #include <iterator>
 #include <string_view>
