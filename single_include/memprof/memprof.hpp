@@ -9271,7 +9271,7 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
                            " lost because a signal handler allocated or freed while another event was recorded");
   }
   if (on_the_way.missing_events != 0) {
-    append_line(lines, counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
+    append_line(lines, "at least " + counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
   }
   if (on_the_way.rejected_events != 0) {
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
@@ -9940,6 +9940,7 @@ void append_state(auto& text, const auto& source, const space_profile* primary) 
 }
 
 void append_cost(auto& text, const auto& cost) {
+  if (cost.events == 0 && cost.memory_bytes == 0) return;  // a trace does not know it
   text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
   if (cost.memory_bytes_at_million_events != 0) {
     text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";

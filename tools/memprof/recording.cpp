@@ -39,7 +39,8 @@ recording read_recording(std::FILE* file, const std::string& path) {
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status);
   if (!status.damage.empty()) {
-    result.complaint = status.damage + "; the numbers are those of what comes before";
+    result.complaint =
+        status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
   } else if (!status.has_ended) {
     result.complaint = "'" + path + "' was written before its capture had ended; the numbers are those so far";
   }

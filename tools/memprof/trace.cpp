@@ -108,7 +108,14 @@ class printer {
     const bool has_space = happened.space != memprof::any_space;
     nlohmann::ordered_json line = {{"time_ns", ns}, {"thread", on.number}, {"kind", kind}};
     if (has_space) line["space"] = text_of(spaces_[happened.space]);
-    if (happened.address != 0) line["address"] = happened.address;
+    const bool is_operation = happened.kind == event_kind::scope_begin || happened.kind == event_kind::scope_end;
+    if (is_operation) {
+      line["operation"] = happened.address & 0xFFFF'FFFFU;
+      const std::uint64_t other = happened.address >> 32U;
+      if (other != 0) line[happened.kind == event_kind::scope_begin ? "within" : "of_thread"] = other;
+    } else if (happened.address != 0) {
+      line["address"] = happened.address;
+    }
     if (happened.bytes != 0) line["bytes"] = happened.bytes;
     if (happened.label != 0 && names_something(happened.kind)) {
       line["name"] = text_of(happened.label);
@@ -122,7 +129,7 @@ class printer {
       return;
     }
     std::string text;
-    for (const char* key : {"space", "address", "bytes", "name", "label", "category"}) {
+    for (const char* key : {"space", "operation", "within", "of_thread", "address", "bytes", "name", "label", "category"}) {
       if (!line.contains(key)) continue;
       const nlohmann::ordered_json& value = line[key];
       text += ' ' + std::string{key} + '=';

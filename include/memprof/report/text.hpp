@@ -34,6 +34,7 @@ void append_state(auto& text, const auto& source, const space_profile* primary) 
 }
 
 void append_cost(auto& text, const auto& cost) {
+  if (cost.events == 0 && cost.memory_bytes == 0) return;  // a trace does not know it
   text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
   if (cost.memory_bytes_at_million_events != 0) {
     text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";

@@ -24,6 +24,12 @@ namespace memprof {
   return build_profile_of(fold);
 }
 
+/// The same where it does not matter why a profile is not `exact`.
+[[nodiscard]] inline profile profile_of(const std::filesystem::path& path) {
+  trace_file_status status;
+  return profile_of(path, status);
+}
+
 /// The same of a file that is open, from where it stands; `path` is its name for messages.
 [[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status) {
   trace_fold fold;

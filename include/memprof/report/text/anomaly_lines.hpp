@@ -31,7 +31,7 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
                            " lost because a signal handler allocated or freed while another event was recorded");
   }
   if (on_the_way.missing_events != 0) {
-    append_line(lines, counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
+    append_line(lines, "at least " + counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
   }
   if (on_the_way.rejected_events != 0) {
     append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
