@@ -8201,6 +8201,9 @@ class trace {
 
 namespace memprof::detail {
 
+/// The facts of the capture once more: leak checkers do not look for pointers to them in its pages.
+inline constinit const void* reachable_facts = nullptr;
+
 /// One capture: the trace as it comes, folded, and kept if that is asked for. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
@@ -8242,6 +8245,7 @@ struct capture_state {
   }
   void facts(const fact_table& table) {
     fold.facts(fitted(table), true);
+    reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
   }
   void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
@@ -8667,6 +8671,7 @@ inline constinit void* reachable_backends = nullptr;
   }
   shared.capture = nullptr;
   reachable_backends = nullptr;
+  reachable_facts = nullptr;
   return backends;
 }
 

@@ -26,6 +26,9 @@
 
 namespace memprof::detail {
 
+/// The facts of the capture once more: leak checkers do not look for pointers to them in its pages.
+inline constinit const void* reachable_facts = nullptr;
+
 /// One capture: the trace as it comes, folded, and kept if that is asked for. Used under the registry's lock.
 struct capture_state {
   capture_state(const capture_options& options, registry& shared)
@@ -67,6 +70,7 @@ struct capture_state {
   }
   void facts(const fact_table& table) {
     fold.facts(fitted(table), true);
+    reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
   }
   void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }

@@ -76,6 +76,7 @@ inline constinit void* reachable_backends = nullptr;
   }
   shared.capture = nullptr;
   reachable_backends = nullptr;
+  reachable_facts = nullptr;
   return backends;
 }
 

@@ -33,7 +33,9 @@ class step_recorder {
 
   /// The address of a new block. Raises an error if all live bytes together do not fit 63 bits.
   [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, optional_category told) {
-    if (__builtin_add_overflow(live_, bytes, &live_)) raise("the estimate does not fit 63 bits: a size is too large");
+    std::int64_t live = 0;
+    if (__builtin_add_overflow(live_, bytes, &live)) raise("the estimate does not fit 63 bits: a size is too large");
+    live_ = live;
     constexpr std::uint64_t alignment = 512;
     const std::uint64_t address = next_address_;
     // An address is never used twice, as long as 2^64 bytes reach.
