@@ -23,7 +23,7 @@ std::string included_name(const std::string& line) {
 }
 
 /// Collects the C++ standard headers that a header of memprof reaches. Those of the system (`<unistd.h>`) are memprof's choice
-/// and its cost: they are not part of what it is compared with.
+/// and its cost: they are not part of what it is compared with. Nor is config.hpp's `#include` of what is no name.
 void collect_standard_headers(const std::string& name, std::set<std::string>& seen, std::set<std::string>& standard) {
   if (!seen.insert(name).second) return;
   std::ifstream file{fs::path{BENCH_INCLUDE_FOLDER} / name};
@@ -32,7 +32,7 @@ void collect_standard_headers(const std::string& name, std::set<std::string>& se
     const std::string included = included_name(line);
     if (included.starts_with("memprof/")) {
       collect_standard_headers(included, seen, standard);
-    } else if (!included.empty() && included.find('.') == std::string::npos) {
+    } else if (!included.empty() && included.find_first_of(". ") == std::string::npos) {
       standard.insert(included);
     }
   }
