@@ -105,8 +105,17 @@ TEST_CASE("torch no_dispatch: LBFGS, whose steps hang on the loss, is listed") {
     loss.backward();
     return loss;
   };
-  optimizer.step(closure);
-  CHECK_FALSE(reads_of(capture.profile()).empty());
+  {
+    const auto scope = memprof::track_operation<"search">();
+    optimizer.step(closure);
+  }
+  const std::vector<memprof::unknown_read> reads = reads_of(capture.profile());
+  REQUIRE_FALSE(reads.empty());
+  for (const memprof::unknown_read& read : reads) {
+    INFO(read.name);
+    CHECK(read.operation == "search");
+    CHECK(read.count > 0);
+  }
 }
 
 TEST_CASE("torch no_dispatch: small problems train for real, to the same numbers") {
