@@ -1,22 +1,38 @@
 include(CMakePackageConfigHelpers)
 
-set(package_directory ${CMAKE_INSTALL_DATAROOTDIR}/memprof)
-
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(TARGETS memprof EXPORT memprof-targets)
-install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directory})
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT headers)
+install(TARGETS memprof EXPORT memprof-targets COMPONENT headers)
+install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directory} COMPONENT headers)
 
 # Any 0.x may break the interface of the one before.
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cmake
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
+set(package_files memprof-config.cmake memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake)
+list(TRANSFORM package_files PREPEND ${PROJECT_SOURCE_DIR}/cmake/)
 install(
-  FILES
-    ${PROJECT_SOURCE_DIR}/cmake/memprof-config.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/memprof-json.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/memprof-torch.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/memprof-torch-cuda.cmake
-    ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list
-    ${PROJECT_BINARY_DIR}/memprof-config-version.cmake
-  DESTINATION ${package_directory})
-install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${package_directory} RENAME copyright)
+  FILES ${package_files} ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list ${PROJECT_BINARY_DIR}/memprof-config-version.cmake
+  DESTINATION ${package_directory} COMPONENT headers)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${package_directory} COMPONENT headers RENAME copyright)
+
+# The build tree is a package too: memprof_DIR is the build folder.
+export(EXPORT memprof-targets NAMESPACE memprof:: FILE ${PROJECT_BINARY_DIR}/memprof-targets.cmake)
+foreach(file IN LISTS package_files)
+  file(COPY ${file} DESTINATION ${PROJECT_BINARY_DIR})
+endforeach()
+
+# pkg-config finds its prefix from where the file lies, unless a folder was given as an absolute path.
+set(pkgconfig_directory ${CMAKE_INSTALL_DATAROOTDIR}/pkgconfig)
+if(IS_ABSOLUTE "${CMAKE_INSTALL_DATAROOTDIR}" OR IS_ABSOLUTE "${CMAKE_INSTALL_INCLUDEDIR}")
+  set(pkgconfig_prefix ${CMAKE_INSTALL_PREFIX})
+else()
+  file(RELATIVE_PATH to_prefix /${pkgconfig_directory} /)
+  string(REGEX REPLACE "/$" "" to_prefix ${to_prefix})
+  set(pkgconfig_prefix "\${pcfiledir}/${to_prefix}")
+endif()
+cmake_path(ABSOLUTE_PATH CMAKE_INSTALL_INCLUDEDIR BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE pkgconfig_include)
+cmake_path(ABSOLUTE_PATH package_directory BASE_DIRECTORY "\${prefix}" OUTPUT_VARIABLE pkgconfig_data)
+foreach(module IN ITEMS memprof memprof-json)
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/${module}.pc.in ${PROJECT_BINARY_DIR}/${module}.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/${module}.pc DESTINATION ${pkgconfig_directory} COMPONENT headers)
+endforeach()

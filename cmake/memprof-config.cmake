@@ -1,6 +1,6 @@
-# find_package(memprof)                   memprof::memprof
-# find_package(memprof COMPONENTS json)   and memprof::json
-# find_package(memprof COMPONENTS torch)  and memprof::torch
+# find_package(memprof)                        memprof::memprof
+# find_package(memprof COMPONENTS json)        and memprof::json
+# find_package(memprof COMPONENTS torch)       and memprof::torch
 # find_package(memprof COMPONENTS torch_cuda)  and both memprof::torch and memprof::torch_cuda
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
@@ -10,21 +10,18 @@ include(${CMAKE_CURRENT_LIST_DIR}/memprof-targets.cmake)
 
 foreach(component IN LISTS memprof_FIND_COMPONENTS)
   if(component STREQUAL "json")
-    find_dependency(nlohmann_json 3.10 CONFIG)
-    find_dependency(Boost 1.75 CONFIG)
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
-    set(memprof_json_FOUND TRUE)
   elseif(component MATCHES "^torch(_cuda)?$")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch.cmake)
     if(component STREQUAL "torch_cuda")
       include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch-cuda.cmake)
     endif()
-    if(NOT memprof_${component}_FOUND AND memprof_FIND_REQUIRED_${component})
-      set(memprof_FOUND FALSE)
-      set(memprof_NOT_FOUND_MESSAGE "${memprof_${component}_NOT_FOUND_MESSAGE}")
-    endif()
-  elseif(memprof_FIND_REQUIRED_${component})
+  else()
+    set(memprof_${component}_FOUND FALSE)
+    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, torch, torch_cuda")
+  endif()
+  if(NOT memprof_${component}_FOUND AND memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)
-    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, torch, torch_cuda")
+    set(memprof_NOT_FOUND_MESSAGE "${memprof_${component}_NOT_FOUND_MESSAGE}")
   endif()
 endforeach()

@@ -1,0 +1,32 @@
+# An overlay port that lies in memprof's own tree and builds that tree.
+cmake_path(SET SOURCE_PATH NORMALIZE "${CMAKE_CURRENT_LIST_DIR}/../../../..")
+
+vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
+  FEATURES
+    json MEMPROF_JSON
+    tools MEMPROF_TOOLS
+)
+
+if("tools" IN_LIST FEATURES)
+  set(feature_options ${feature_options} -DMEMPROF_JSON=ON)
+else()
+  set(VCPKG_BUILD_TYPE release) # headers only: debug and release are the same
+endif()
+
+vcpkg_cmake_configure(
+  SOURCE_PATH "${SOURCE_PATH}"
+  OPTIONS
+    -DMEMPROF_DEVELOPMENT=OFF
+    -DMEMPROF_INSTALL=ON
+    ${feature_options}
+)
+vcpkg_cmake_install()
+vcpkg_cmake_config_fixup()
+vcpkg_fixup_pkgconfig()
+if("tools" IN_LIST FEATURES)
+  vcpkg_copy_tools(TOOL_NAMES memprof AUTO_CLEAN)
+endif()
+
+file(REMOVE_RECURSE "${CURRENT_PACKAGES_DIR}/debug" "${CURRENT_PACKAGES_DIR}/lib")
+file(INSTALL "${CMAKE_CURRENT_LIST_DIR}/usage" DESTINATION "${CURRENT_PACKAGES_DIR}/share/${PORT}")
+vcpkg_install_copyright(FILE_LIST "${SOURCE_PATH}/LICENSE")
