@@ -118,7 +118,7 @@ set_tests_properties("consumer: install" PROPERTIES FIXTURES_SETUP installed_mem
 set(headers_only ${consumer_builds}/headers_only)
 memprof_add_static_test("consumer: install without a build, headers where CMAKE_INSTALL_INCLUDEDIR says"
   sh -c "'${CMAKE_COMMAND}' --fresh -S '${PROJECT_SOURCE_DIR}' -B '${headers_only}' -G '${CMAKE_GENERATOR}' \
-    -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' -DMEMPROF_TESTS=OFF -DMEMPROF_VERIFY_HEADERS=OFF -DCMAKE_INSTALL_INCLUDEDIR=include/deep && \
+    -DCMAKE_CXX_COMPILER='${CMAKE_CXX_COMPILER}' -DMEMPROF_DEVELOPMENT=OFF -DMEMPROF_TOOLS=OFF -DCMAKE_INSTALL_INCLUDEDIR=include/deep && \
     rm -rf '${prefix}_deep' && '${CMAKE_COMMAND}' --install '${headers_only}' --prefix '${prefix}_deep' && \
     test -f '${prefix}_deep/include/deep/memprof/memprof.hpp' && test ! -e '${prefix}_deep/include/memprof'")
 set_tests_properties("consumer: install without a build, headers where CMAKE_INSTALL_INCLUDEDIR says"
@@ -133,7 +133,7 @@ set(configure_without_json ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR} -B 
   -DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_static_test("configure: without nlohmann/json it leaves memprof::json out and says so" ${configure_without_json})
 set_tests_properties("configure: without nlohmann/json it leaves memprof::json out and says so" PROPERTIES
-  PASS_REGULAR_EXPRESSION "skipped: memprof::json, which needs nlohmann/json.*Build files have been written"
+  PASS_REGULAR_EXPRESSION "skipped: memprof::json: nlohmann_json.* was not found.*Build files have been written"
   RESOURCE_LOCK configure_without_json)
 memprof_add_failing_test("configure: MEMPROF_JSON=ON without nlohmann/json is refused" "nlohmann_json"
   ${configure_without_json} -DMEMPROF_JSON=ON)
@@ -169,3 +169,5 @@ set_tests_properties(
   "consumer: an unknown component is refused"
   "consumer: json without nlohmann is refused"
   PROPERTIES FIXTURES_REQUIRED installed_memprof)
+
+include(packaging.cmake)

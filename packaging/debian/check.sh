@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# check.sh BUILD FOLDER COMPILER PROGRAM.cpp: makes the packages of a build, unpacks them, and uses what is in them.
+set -euo pipefail
+build=$1 out=$2 compiler=$3 program=$4
+rm -rf "$out"
+mkdir -p "$out/root"
+(cd "$build" && cpack -G DEB -B "$out")
+for package in "$out"/*.deb; do
+  dpkg-deb --info "$package"
+  dpkg-deb --extract "$package" "$out/root"
+done
+[[ $(ls "$out"/*.deb | wc -l) == 2 ]] || { echo "two packages were expected" >&2; exit 1; }
+dpkg-deb --field "$out"/memprof_*.deb Depends | grep -q 'libstdc++6' || { echo "memprof names no libraries" >&2; exit 1; }
+if dpkg-deb --contents "$out"/libmemprof-dev_*.deb | grep -v '^d' | grep -vE ' \./usr/(include/memprof|share/(memprof|pkgconfig))/'; then
+  echo "libmemprof-dev has files where none belong (above)" >&2
+  exit 1
+fi
+"$compiler" -std=c++20 -I"$out/root/usr/include" "$program" -o "$out/program" -pthread -ldl
+"$out/program"
+"$out/root/usr/bin/memprof" --version
