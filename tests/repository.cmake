@@ -57,6 +57,26 @@ endforeach()
 memprof_add_static_test("C++17: every header ends with one #error"
   ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)
 
+# A user's unit with the warnings of a strict project as errors, by every compiler there is. GCC's -Wnull-dereference is left to
+# -O0, where it sees what is written: with optimization it warns of paths through libstdc++ that cannot be taken.
+set(strict_warnings -Wall -Wextra -Wpedantic -Wconversion -Wsign-conversion -Wshadow -Wundef -Wnull-dereference -Werror)
+set(strict_compile -fsyntax-only -I${PROJECT_SOURCE_DIR}/include ${CMAKE_CURRENT_SOURCE_DIR}/language/strict.cpp)
+foreach(compiler IN ITEMS g++-12 g++-13 g++-14 g++-15 clang++-14 clang++-16 clang++-19 clang++-20 clang++-21)
+  string(MAKE_C_IDENTIFIER memprof_${compiler} program)
+  find_program(${program} ${compiler})
+  mark_as_advanced(${program})
+  if(${program})
+    set(warnings ${strict_warnings})
+    if(compiler MATCHES "^g")
+      list(APPEND warnings -Wuseless-cast)
+    endif()
+    memprof_add_static_test("strict: ${compiler}, C++20" ${${program}} -std=c++20 ${warnings} ${strict_compile})
+    memprof_add_static_test("strict: ${compiler}, C++2b" ${${program}} -std=c++2b ${warnings} ${strict_compile})
+    memprof_add_static_test("strict: ${compiler}, without exceptions and run-time type information"
+      ${${program}} -std=c++20 ${warnings} -fno-exceptions -fno-rtti -DWITHOUT_JSON ${strict_compile})
+  endif()
+endforeach()
+
 # libc++ before version 16 has no <memory_resource>: memprof::memory_resource says so when it is used, all else works.
 find_program(memprof_clang clang++)
 mark_as_advanced(memprof_clang)

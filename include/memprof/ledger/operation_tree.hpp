@@ -55,7 +55,7 @@ class operation_tree {
  private:
   [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
   }
 
   [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,

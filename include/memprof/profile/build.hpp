@@ -289,7 +289,7 @@ template <class Ledger>
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
   std::size_t space_count = 0;
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1 : 0;
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = std::vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);

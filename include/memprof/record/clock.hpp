@@ -19,14 +19,14 @@ namespace memprof {
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 /// Nanoseconds since 1970.
 [[nodiscard]] inline std::int64_t unix_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 /// Where stamps come from. One object serves all threads whose events are merged.

@@ -60,7 +60,7 @@ class hidden_blocks {
   [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
   [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
   [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    return static_cast<std::size_t>(hash_of(address) >> 20) & (slots.size() - 1);
+    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
   }
   [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
     std::size_t slot = home_of(slots, address);

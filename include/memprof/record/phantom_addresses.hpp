@@ -123,7 +123,7 @@ class phantom_addresses {
 
   [[nodiscard]] std::size_t first_slot(const shape& wanted) const noexcept {
     const std::uint64_t key = wanted.bytes * 64 + static_cast<unsigned>(std::countr_zero(wanted.alignment));
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 20) & (lists_.size() - 1);
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 20} & (lists_.size() - 1);
   }
 
   /// The slot of the shape's list, or the empty slot where it would be; `no_list` if there is no table.

@@ -91,7 +91,7 @@ class coding_state {
   void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
 
   [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
-    return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15U >> 52);
+    return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
   }
 
   /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
