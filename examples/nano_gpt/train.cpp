@@ -4,7 +4,7 @@
 #include <nano_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
-#include <memprof/profile/json.hpp>
+#include <memprof/profile/write_json.hpp>
 
 #include <cstdio>
 #include <memory_resource>

@@ -5,7 +5,7 @@
 #include <memprof/analysis/memory_fit.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
-#include <memprof/profile/json.hpp>
+#include <memprof/profile/write_json.hpp>
 #include <memprof/report/memory_fit_text.hpp>
 #include <memprof/trace/device_presets.hpp>
 

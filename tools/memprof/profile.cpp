@@ -4,7 +4,7 @@
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
-#include <memprof/profile/json.hpp>
+#include <memprof/profile/write_json.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>

@@ -9,7 +9,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,20 +20,6 @@
 /// each column. Version 1 of the format had three tables, under keys of the profile itself.
 
 namespace memprof::detail {
-
-[[nodiscard]] inline nlohmann::ordered_json facts_to_value(const std::vector<fact_table>& tables) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const fact_table& table : tables) {
-    nlohmann::ordered_json& rows = object[table.name] = nlohmann::ordered_json::array();
-    for (const std::vector<fact_value>& values : table.rows) {
-      nlohmann::ordered_json& row = rows.emplace_back(nlohmann::ordered_json::object());
-      for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
-        row[table.columns[column]] = std::visit([](const auto& value) { return nlohmann::ordered_json(value); }, values[column]);
-      }
-    }
-  }
-  return object;
-}
 
 /// Stands for a value in the last row of a table; assigned to through a pointer to the table.
 struct last_fact {};

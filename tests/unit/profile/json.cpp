@@ -1,9 +1,12 @@
 #include <memprof/profile/json.hpp>
 
+#include <bit>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <iterator>
 #include <limits>
 #include <random>
 #include <string>
@@ -202,4 +205,42 @@ TEST_CASE("json: a field that an earlier memprof did not write keeps its default
   CHECK(target.old_field == 7);
   CHECK(target.new_field == 6);
   CHECK_THROWS_AS(read(R"({"format": "test", "version": 1, "new_field": 7})", target), memprof::error);
+}
+
+TEST_CASE("json: the text is laid out as nlohmann/json does") {
+  for (const profile& source : {profile{}, memprof_tests::small_profile(), memprof_tests::filled_profile()}) {
+    const std::string text = memprof::to_json_text(source);
+    CHECK(text == nlohmann::ordered_json::parse(text).dump(1));
+  }
+}
+
+TEST_CASE("json: any bytes are written as nlohmann/json writes them") {
+  // Bytes that begin, continue and break off characters, at the limits of the ranges of Unicode's table 3-7.
+  constexpr unsigned char bytes[] = {0x00, 0x1F, 0x20, '"',  '\\', '\n', 0x7E, 0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF,
+                                     0xC0, 0xC1, 0xC2, 0xDF, 0xE0, 0xE1, 0xED, 0xEF, 0xF0, 0xF1, 0xF4, 0xF5, 0xFF};
+  std::mt19937 random{7};
+  for (int round = 0; round < 20'000; ++round) {
+    std::string words;
+    const auto length = static_cast<std::size_t>(random() % 12);
+    while (words.size() < length) words += static_cast<char>(bytes[random() % std::size(bytes)]);
+    memprof::detail::json_output out;
+    out.value(words);
+    REQUIRE(out.text() == memprof::detail::dump(nlohmann::ordered_json(words)));
+  }
+}
+
+TEST_CASE("json: any number is read back as it was") {
+  std::mt19937_64 random{11};
+  for (int round = 0; round < 20'000; ++round) {
+    const double number = std::bit_cast<double>(random());
+    memprof::detail::json_output out;
+    out.value(number);
+    const auto read = nlohmann::ordered_json::parse(out.text());
+    if (!std::isfinite(number)) {
+      REQUIRE(read.is_null());
+      continue;
+    }
+    REQUIRE(read.is_number_float());
+    REQUIRE(read.get<double>() == number);
+  }
 }
