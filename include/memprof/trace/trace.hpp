@@ -64,6 +64,12 @@ class trace {
     detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
   }
 
+  /// What `write_key_frame` made of a ledger that has seen just the events up to here.
+  void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
+    detail::for_each_key_frame_part(
+        frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
+  }
+
   // --- reading ------------------------------------------------------------------------------------------------------
 
   /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.
