@@ -1,10 +1,12 @@
 // Whoever begins at a key frame goes on as if it had seen all events before.
 #include <memprof/ledger/key_frame.hpp>
+#include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <property/ledger_model_profile.hpp>
 #include <property/random_sequence.hpp>
 #include <property/sequence_settings.hpp>
 #include <property/sequence_text.hpp>
+#include <unit/trace/trace_records.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -85,7 +87,7 @@ void put_frame(trace& target, trace_fold& known) {
 
 TEST_CASE("property: a trace that begins with a key frame gives the profile of the whole") {
   std::size_t compared = 0;
-  for (std::uint64_t index = 0; index < sequence_count(); ++index) {
+  for (std::uint64_t index = 0; index < sequence_count() / 8; ++index) {
     const recorded_sequence made = sequence_number(index);
     random_numbers random{base_seed() + index};
     const std::size_t cut = random.below(made.size() + 1);
@@ -114,12 +116,12 @@ TEST_CASE("property: a trace that begins with a key frame gives the profile of t
     REQUIRE(build_profile_of(resumed) == expected);
     REQUIRE(resumed.events().events() == whole.events().events());
   }
-  CHECK(compared > sequence_count() / 2);
+  CHECK(compared > sequence_count() / 16);
 }
 
 TEST_CASE("property: a key frame after a gap makes up for it, and one without a gap before it changes nothing") {
   std::size_t compared = 0;
-  for (std::uint64_t index = 0; index < sequence_count() / 4; ++index) {
+  for (std::uint64_t index = 0; index < sequence_count() / 8; ++index) {
     const recorded_sequence made = sequence_number(index);
     random_numbers random{base_seed() + index};
     trace_fold whole;
@@ -148,5 +150,45 @@ TEST_CASE("property: a key frame after a gap makes up for it, and one without a 
     REQUIRE(difference(profile_of(with_gaps), expected) == "");
     REQUIRE(profile_of(with_gaps) == expected);
   }
-  CHECK(compared > sequence_count() / 8);
+  CHECK(compared > sequence_count() / 16);
+}
+
+TEST_CASE("property: a trace that keeps its newest events gives the profile of all of them") {
+  constexpr std::size_t chunk = 128;
+  std::size_t compared = 0;
+  std::size_t dropped = 0;
+  for (std::uint64_t index = 0; index < sequence_count() / 8; ++index) {
+    const recorded_sequence made = sequence_number(index);
+    trace_fold whole;
+    trace all;
+    trace limited;
+    const std::size_t limit = chunk * (1 + index % 7);
+    limited.keep_newest(limit, chunk, detail::folded_head::make());
+    made.define(whole);
+    made.define(all);
+    made.define(limited);
+    made.put(whole, 0, made.size());
+    made.put(all, 0, made.size());
+    made.put(limited, 0, made.size());
+    INFO("MEMPROF_PROPERTY_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
+                                  << "', limit " << limit);
+    REQUIRE(limited.size() + limited.dropped() == all.size());
+    REQUIRE(limited.left_out() == 0);
+    const profile expected = build_profile_of(whole);
+    if (!is_possible(expected)) continue;
+    ++compared;
+    dropped += limited.dropped() != 0 ? 1 : 0;
+    REQUIRE(difference(profile_of(limited), expected) == "");
+    REQUIRE(profile_of(limited) == expected);
+    memprof_tests::trace_records everything;
+    all.visit(everything);
+    memprof_tests::trace_records kept;
+    limited.visit(kept);
+    const std::size_t gaps = limited.dropped() != 0 ? 1 : 0;
+    REQUIRE(kept.all.size() == limited.size() + gaps);
+    REQUIRE(std::equal(kept.all.begin() + static_cast<std::ptrdiff_t>(gaps), kept.all.end(),
+                       everything.all.end() - static_cast<std::ptrdiff_t>(limited.size())));
+  }
+  CHECK(compared > sequence_count() / 16);
+  CHECK(dropped > sequence_count() / 32);
 }

@@ -29,6 +29,9 @@ struct capture_options {
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
   memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+  /// Bytes of events that `trace` keeps, the newest; 0: all, else at least 65,536. What was known before the first that is kept
+  /// comes on top, some 20 bytes a live block, so that profiles of the trace stay those of the whole capture.
+  std::uint64_t trace_limit = 0;
 };
 
 }  // namespace memprof
