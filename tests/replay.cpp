@@ -1,5 +1,5 @@
-// Linked into every test program: whenever one of its captures is asked for a profile, the capture's trace, in memory and through
-// a file, has to give the same one.
+// Linked into every test program: whenever one of its captures is asked for a profile, the capture's trace has to give the same
+// one: in memory, through a file that is written afterwards, and through one that is written while the capture runs.
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/trace_profile.hpp>
@@ -20,6 +20,20 @@ memprof::trace kept;
 memprof::trace* trace_for_capture() noexcept {
   kept = memprof::trace{};
   return &kept;
+}
+
+std::filesystem::path live_file;
+
+/// Each capture's file is the last one's: more than a few would only show that again.
+const char* file_for_capture() noexcept {
+  static const std::string path =
+      (std::filesystem::temp_directory_path() / ("memprof_live_" + std::to_string(getpid()) + ".memtrace")).string();
+  static int captures = 0;
+  ++captures;
+  const bool is_written = captures <= 20 || captures % 64 == 0;
+  std::filesystem::remove(path);
+  live_file = is_written ? path : "";
+  return is_written ? path.c_str() : "";
 }
 
 template <class T>
@@ -44,6 +58,16 @@ void require_equal(const memprof::profile& replayed, const memprof::profile& liv
   require_equal(comparable, live, "other fields", from);
 }
 
+/// Of a capture that goes on, rings may hold what its profile does not know yet.
+void compare_live_file(const memprof::profile& live) {
+  if (live_file.empty() || !std::filesystem::exists(live_file)) return;  // the test writes one itself, or took it away
+  memprof::trace_file_status status;
+  const memprof::profile from_file = memprof::profile_of(live_file, status);
+  require_equal(status.damage.empty(), true, "chunks", "in the capture's file");
+  if (status.from_rings != 0 || status.is_being_written == live.complete) return;
+  require_equal(from_file, live, "in the capture's file");
+}
+
 void compare(const memprof::trace& trace, const memprof::profile& live) noexcept {
   if (trace.left_out() != 0) return;
   require_equal(memprof::profile_of(trace), live, "in memory");
@@ -55,9 +79,10 @@ void compare(const memprof::trace& trace, const memprof::profile& live) noexcept
   std::filesystem::remove(path);
   require_equal(status.damage.empty(), true, "chunks", "in a file");
   require_equal(from_file, live, "in a file");
+  compare_live_file(live);
 }
 
-constexpr memprof::detail::capture_watcher replay{trace_for_capture, compare};
+constexpr memprof::detail::capture_watcher replay{trace_for_capture, file_for_capture, compare};
 
 [[maybe_unused]] const bool is_watching = (memprof::detail::watcher = &replay, true);
 

@@ -9,6 +9,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// Bytes on one core, or peaks of them.
 struct core_usage {
   std::int64_t circular_buffers;
@@ -135,6 +139,8 @@ class core_ledger {
   }
 
  private:
+  friend struct detail::frame_parts;
+
   struct core_state {
     core_usage live;
     core_usage peak;     ///< in the open segment

@@ -22,6 +22,11 @@
 
 namespace memprof {
 
+namespace detail {
+template <class State, class Ledger>
+class ledger_frame;
+}
+
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
@@ -42,10 +47,7 @@ class ledger {
       : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
-  ~ledger() {
-    for (space_ledger* space : spaces_) destroy(space);
-    for (thread_state* thread : threads_) destroy(thread);
-  }
+  ~ledger() { forget(); }
 
   /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
   /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
@@ -55,6 +57,22 @@ class ledger {
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
     limits_[space] = {capacity, is_per_core};
     return true;
+  }
+
+  /// Forgets all but the options and limits.
+  void forget() noexcept {
+    for (space_ledger*& space : spaces_) {
+      destroy(space);
+      space = nullptr;
+    }
+    for (thread_state* thread : threads_) destroy(thread);
+    threads_.clear();
+    segments_.clear();
+    operations_ = operation_follower{};
+    clock_ = clock_readings{};
+    stamp_ = segment_begin_ = 0;
+    events_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = 0;
+    are_more_missing_ = has_ended_ = is_behind_ = false;
   }
 
   /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
@@ -144,6 +162,8 @@ class ledger {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
   /// Whether there are others, of which nobody knows how many.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// Whether events are missing since the last key frame: the next one knows better. Also before the first event.
+  [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// Whether the capture's last event has come.
@@ -160,6 +180,9 @@ class ledger {
   }
 
  private:
+  template <class State, class Ledger>
+  friend class detail::ledger_frame;
+
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
@@ -250,6 +273,7 @@ class ledger {
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
         if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        is_behind_ = true;
         break;
       default: ++rejected_events_; break;
     }
@@ -333,6 +357,7 @@ class ledger {
   std::uint64_t missing_events_ = 0;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
+  bool is_behind_ = false;
   clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;

@@ -12,6 +12,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// What an allocator held of the device in one segment, in bytes: at most, and at its end.
 struct reserved_record {
   std::int64_t peak;
@@ -71,6 +75,8 @@ class reserved_ledger {
   tally replaced_reservations;
 
  private:
+  friend struct detail::frame_parts;
+
   struct range {
     std::uint64_t begin;
     std::uint64_t end;

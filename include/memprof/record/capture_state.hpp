@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
@@ -8,6 +9,7 @@
 #include <memprof/record/drain.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/kept_backends.hpp>
+#include <memprof/record/live_trace.hpp>
 #include <memprof/record/options.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
@@ -47,6 +49,9 @@ struct capture_state {
   bool has_ended = false;
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept
+  live_trace file;
+  std::uint64_t told_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
+  std::uint32_t told_problem = 0;
   kept_backends backends;
   trace_fold fold;
 
@@ -56,24 +61,35 @@ struct capture_state {
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
     fold.events(first, last, ring_id);
     if (kept != nullptr) kept->events(first, last, ring_id);
+    file.events(first, last, ring_id);
   }
   void info(const capture_info& info) {
     fold.info(info);
     if (kept != nullptr) kept->info(info);
+    file.info(info);
   }
   void name(label id, std::string_view text) noexcept {
     if (kept != nullptr) kept->name(id, text);
+    file.name(id, text);
+    file.commit();
   }
   void space(const space_definition& space) noexcept {
     fold.space(space);
     if (kept != nullptr) kept->space(space);
+    file.space(space);
+    file.commit();
   }
   void facts(const fact_table& table) {
     fold.facts(fitted(table), true);
     reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
+    file.facts(table);
+    file.commit();
   }
-  void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
+  void put(const event& own) noexcept {
+    apply(&own, &own + 1, no_ring_id);
+    file.commit();
+  }
 };
 
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
@@ -108,6 +124,29 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.facts(to_table(modules));
 }
 
+/// Adds what the trace file lacks, if that has changed. Under the lock.
+inline void put_incomplete_file(capture_state& state) {
+  const std::uint64_t missing = state.file.missing_events();
+  const std::string problem = state.file.problem();
+  const std::uint32_t hash = problem.empty() ? 0 : label_table::hash_of(problem);
+  if (state.told_missing_events == missing && state.told_problem == hash) return;
+  state.told_missing_events = missing;
+  state.told_problem = hash;
+  state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
+}
+
+/// Brings the trace file on after a gap: what it needs to be read from here. Under the lock, before a drain.
+inline void continue_file(registry& shared, capture_state& state) noexcept {
+  live_trace& file = state.file;
+  for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
+  for (std::uint32_t id = file.spaces(); id < shared.space_count; ++id)
+    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false});
+  for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->drained != 0) file.position(ring->id, ring->drained);
+  }
+  file.commit();
+}
+
 inline constexpr std::uint64_t million = 1'000'000;
 
 /// Bytes that the profiler holds: rings, names and the capture.
@@ -117,7 +156,7 @@ inline constexpr std::uint64_t million = 1'000'000;
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
          (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes();
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
 }
 
 /// Empties the rings into the active capture: what `registry::drain` points to.
@@ -125,9 +164,14 @@ inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
   capture_state& state = *state_of(shared);
   const std::uint64_t before = shared.stamps.next();
+  if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
+  state.file.commit();
   state.drain_stamps += shared.stamps.next() - before;
-  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) put_clock_reading(shared, state);
+  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) {
+    put_clock_reading(shared, state);
+    state.file.flush_unmapped();
+  }
   if (state.profiler_bytes_at_million == 0 && state.fold.events().events() >= million) {
     state.profiler_bytes_at_million = profiler_bytes(shared, state);
   }
@@ -184,6 +228,10 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
 
 /// Ends the trace with a last segment. Under the lock, drained.
 inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
+  if (state.file.wait_and_resume()) continue_file(shared, state);
+  if (state.file.take_lacks_facts()) {
+    for (const fact_table& table : state.fold.facts()) state.file.facts(table);
+  }
   const label name = abi_1::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);
@@ -199,6 +247,7 @@ template <class State>
   if (!state.has_ended) {
     put_lost_events(shared, state);
     put_clock_reading(shared, state);
+    put_incomplete_file(state);
   }
   profile result = build_profile_of(state.fold);
   const std::uint64_t events = state.fold.events().events();

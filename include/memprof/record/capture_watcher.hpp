@@ -12,6 +12,7 @@ namespace detail {
 /// Looks on each capture of the process: how memprof's tests see that a trace tells all that its capture knows.
 struct capture_watcher {
   trace* (*trace_for_capture)() noexcept;                            ///< for one that begins and keeps no trace
+  const char* (*file_for_capture)() noexcept;                        ///< for one that writes no trace file; empty: none
   void (*compare)(const trace& kept, const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
 };
 

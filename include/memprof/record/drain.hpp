@@ -51,6 +51,7 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
     break;
   }
   consumer.apply(ring.tail, last, ring.id);
+  ring.drained += static_cast<std::uint64_t>(last - ring.tail);
   ring.tail = last;
 }
 

@@ -30,7 +30,9 @@ struct ring_slots {
   std::uint64_t first_number;     ///< how many events the ring held before the one in the first slot
   std::uint32_t ring;             ///< `event_ring::id`
   std::uint32_t capacity;
-  std::uint64_t unused[4];
+  std::uint32_t check;         ///< `live_ring_header::check_of`; set for slots in a trace file
+  std::uint32_t file_capture;  ///< number of the capture in whose trace file the slots lie; 0: in pages of their own
+  std::uint64_t unused[3];
 
   [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
     return sizeof(ring_slots) + capacity * sizeof(event);
@@ -54,6 +56,7 @@ struct event_ring {
   alignas(64) event* tail = nullptr;  ///< first event that was not drained
   event* drain_limit = nullptr;       ///< how far the drain that is running goes
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
+  std::uint64_t drained = 0;          ///< events that the active capture got from it
   std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
   std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
   event_ring* next = nullptr;

@@ -4,6 +4,7 @@
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace memprof {
@@ -12,6 +13,12 @@ namespace memprof {
 enum class overflow : std::uint8_t {
   drain,  ///< empties all rings into the ledger itself: nothing is lost
   drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
+};
+
+/// What a trace file does when events come faster than its disk takes them, for longer than its buffers last.
+enum class slow_disk : std::uint8_t {
+  leave_gap,  ///< leaves events out, and says how many; the capture's own numbers stay exact
+  wait,       ///< lets the thread that empties the rings wait, and others whose rings are full
 };
 
 /// The name of the segment that ends with the capture, unless another is told.
@@ -29,6 +36,14 @@ struct capture_options {
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
   memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+  /// The file that gets everything that happens while it happens, so that it can be read whatever becomes of the process; empty:
+  /// none. `%p` stands for the process id, `%r` for its rank, `%h` for its host. A trace that has the name gets `.old` behind it.
+  /// If the file cannot be made or written, the capture goes on and a line on stderr says why.
+  std::string trace_file = {};
+  slow_disk on_slow_disk = slow_disk::leave_gap;
+  /// Bytes of events that `trace` keeps, the newest; 0: all, else at least 65,536. What was known before the first that is kept
+  /// comes on top, some 20 bytes a live block, so that profiles of the trace stay those of the whole capture.
+  std::uint64_t trace_limit = 0;
 };
 
 }  // namespace memprof

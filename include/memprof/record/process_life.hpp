@@ -8,6 +8,7 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 #endif
 
 /// @file
@@ -22,6 +23,8 @@ inline void before_fork() noexcept {
   shared.lock.lock();
   shared.forking_process = process_id();
   shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+  // So that `make_room` is asked for each event until the handlers are through, and the child's do not go into the parent's file.
+  if (abi_1::this_thread.has_ring()) abi_1::this_thread.ring->limit.store(nullptr, std::memory_order_relaxed);
 }
 
 inline void after_fork_in_parent() noexcept {
@@ -46,8 +49,13 @@ inline void after_fork_in_child() noexcept {
   shared.define_space = nullptr;
   shared.add_facts = nullptr;
   shared.capture = nullptr;
+  if (shared.places != nullptr) shared.places->abandon(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
+  if (shared.trace_file >= 0) ::close(shared.trace_file);
+  shared.trace_file = -1;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->limit.store(nullptr, std::memory_order_relaxed);
     ring->doing.store(activity::idle, std::memory_order_relaxed);
     // Only the thread that forked lives on.
     ring->owner.reset();

@@ -98,12 +98,35 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return slots;
 }
 
+/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
+/// the lock.
+[[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
+  ring_places* const places = shared.places;
+  if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
+  ring_slots* const slots = make_slots(ring, shared.ring_capacity);
+  if (slots == nullptr) return nullptr;
+  slots->first_number = drained;
+  if (places == nullptr) return slots;
+  slots->file_capture = places->capture;
+  places->rings_outside->fetch_add(1, std::memory_order_relaxed);
+  return slots;
+}
+
+/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
+[[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
+  const ring_slots& slots = *ring.slots;
+  if (slots.capacity != shared.ring_capacity) return true;
+  const ring_places* const places = shared.places;
+  if (places == nullptr) return false;
+  return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
+}
+
 /// A ring with pages of its own, or null if the system has none. Under the lock.
 [[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
   if (!reserve_drain_heap(shared)) return nullptr;
   void* const ring_pages = map_pages(sizeof(event_ring));
   if (ring_pages == nullptr) return nullptr;
-  ring_slots* const slots = make_slots(shared.ring_count + 1, shared.ring_capacity);
+  ring_slots* const slots = place_slots(shared, shared.ring_count + 1, 0);
   if (slots == nullptr) {
     unmap_pages(ring_pages, sizeof(event_ring));
     return nullptr;
@@ -119,12 +142,13 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return ring;
 }
 
-/// Exchanges a drained ring's slots for as many as are asked for now. Keeps the old ones if there is no memory.
-inline void resize_ring(registry& shared, event_ring& ring) noexcept {
-  ring_slots* const slots = make_slots(ring.id, shared.ring_capacity);
+/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
+inline void replace_slots(registry& shared, event_ring& ring) noexcept {
+  ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
   if (slots == nullptr) return;
   shared.ring_bytes -= ring.bytes();
-  slots->first_number = ring.slots->first_number + static_cast<std::uint64_t>(ring.cursor - ring.slots->first);
+  const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
+  if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
   unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
   ring.slots = slots;
   ring.tail = ring.cursor = slots->first;
@@ -140,7 +164,7 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
     while (ring.tail != ring.cursor) shared.drain(shared);
   }
   if (ring.tail != ring.cursor) return false;
-  if (ring.slots->capacity != shared.ring_capacity) resize_ring(shared, ring);
+  if (has_old_slots(shared, ring)) replace_slots(shared, ring);
   rewind_ring(ring);
   return true;
 }
@@ -208,9 +232,10 @@ enum class room : std::uint8_t { none, made, made_for_new_thread };
   if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
-  const bool has_old_slots = ring.slots->capacity != shared.ring_capacity;
-  if ((end - ring.cursor < 2 || has_old_slots) && !empty_ring(shared, ring, may_drain)) return room::none;
-  ring.limit.store(ring.slots->first + ring.slots->capacity, std::memory_order_relaxed);
+  if ((end - ring.cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
+  ring.limit.store(registry_guard::is_forking(shared) ? ring.cursor + 1 : ring.slots->first + ring.slots->capacity,
+                   std::memory_order_relaxed);
   ring.capture = shared.capture_count;
   return is_announced ? room::made : room::made_for_new_thread;
 }

@@ -5,6 +5,7 @@
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/phantom_addresses.hpp>
+#include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <atomic>
@@ -75,6 +76,8 @@ struct registry {
   void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
+  ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
+  int trace_file = -1;            ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<phantom_addresses*> phantom{nullptr};

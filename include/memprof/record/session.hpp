@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_watcher.hpp>
@@ -47,6 +48,10 @@ inline void check(const capture_options& options) {
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
   }
+  if (options.trace_limit != 0 && options.trace_limit < least_trace_limit) {
+    raise("begin_capture: capture_options::trace_limit is " + std::to_string(options.trace_limit) +
+          "; use 65536 bytes or more, or 0 for no limit (the default)");
+  }
   for (const device_space& space : options.device.spaces) {
     if (space.capacity >= 0) continue;
     raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
@@ -80,6 +85,19 @@ inline constinit void* reachable_backends = nullptr;
   return backends;
 }
 
+/// Completes the trace file of the capture that has ended: waits for its disk, without the registry's lock but with that of the
+/// backends, so that nobody begins or forgets a capture meanwhile.
+inline void finish_file(registry& shared) noexcept {
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || !state->file.finish()) return;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
+  state->file.settle();
+  shared.trace_file = -1;
+  put_incomplete_file(*state);
+}
+
 /// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
 /// not. Throws `memprof::error` if one is active or an option is out of range.
 [[nodiscard]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
@@ -87,6 +105,7 @@ inline constinit void* reachable_backends = nullptr;
   registry& shared = abi_1::process_registry;
   pin_module();
   const lock_guard serial{shared.backend_lock};
+  finish_file(shared);
   kept_backends of_last_capture;  // destroyed when the lock is free again
   const internal_guard hidden;
   const registry_guard lock{shared};
@@ -115,9 +134,21 @@ inline constinit void* reachable_backends = nullptr;
   auto* const state = new (pages) capture_state(options, shared);
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
-  begin_trace(shared, *state, options, mode);
-  state->record_ns = measure_record_cost(shared);
+  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+    (void)forget_capture(shared);
+    raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
+  }
   if (++shared.capture_count == 0) ++shared.capture_count;
+  const bool is_watched = watcher != nullptr && options.trace_file.empty();
+  const std::string trace_file = is_watched ? watcher->file_for_capture() : options.trace_file;
+  if (!trace_file.empty()) {
+    state->file.open(trace_file, options, describe_process(), shared.capture_count);
+    shared.places = state->file.places();
+    shared.trace_file = state->file.file();
+  }
+  begin_trace(shared, *state, options, mode);
+  put_incomplete_file(*state);
+  state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
@@ -187,8 +218,8 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   found.calls->report_facts(found.backends);
 }
 
-/// Ends capture `number` with a last segment. False if it is not the active one.
-inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+/// Ends capture `number` but for its trace file, which goes on being written.
+inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
@@ -201,7 +232,17 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   shared.drain(shared);
   put_unrecorded_modules(*state_of(shared), unrecorded);
   end_trace(shared, *state_of(shared), name);
+  state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
   disconnect_capture(shared);
+  return true;
+}
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+  if (!close_session(number, name)) return false;
+  const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
   return true;
 }
 
@@ -210,6 +251,7 @@ inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
   const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
   kept_backends of_last_capture;  // destroyed when the registry's lock is free again
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);

@@ -33,6 +33,7 @@ void start_recording(registry& shared) noexcept {
   if (!process_barrier()) std::atomic_thread_fence(std::memory_order_seq_cst);
   discarded_events nobody;
   drain_rings<Pauses>(shared, nobody);
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) ring->drained = 0;
 }
 
 }  // namespace memprof::detail

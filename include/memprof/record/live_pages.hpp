@@ -1,0 +1,117 @@
+#pragma once
+
+#include <memprof/detail/pages.hpp>
+#include <memprof/record/event_ring.hpp>
+#include <memprof/trace/file_layout.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#endif
+
+/// @file
+/// The pages of a trace file into which its capture stores directly.
+
+namespace memprof::detail {
+
+/// Where the parts of a trace file's live area lie. All are multiples of a page.
+struct live_layout {
+  static constexpr std::uint32_t buffers = 8;
+  static constexpr std::uint32_t buffer_bytes = std::uint32_t{256} << 10;
+  static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless so few places would fit:
+  static constexpr std::size_t fewest_places = 16;
+  static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
+  static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
+  /// The area begins directly behind the file's header, in the same page.
+  static constexpr std::uint32_t area = trace_file_header::size;
+
+  explicit live_layout(std::uint32_t ring_capacity) noexcept {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+    first_buffer = rounded(area + live_area_header::buffer_states + buffers * live_buffer_state::size);
+    first_place = first_buffer + buffers * rounded(buffer_bytes);
+    place_bytes = rounded(ring_slots::bytes_for(ring_capacity));
+    const std::size_t fitting = std::min(fewest_places, most_bytes_of_places / place_bytes);
+    const std::size_t wanted = std::max(fitting, bytes_of_places / place_bytes);
+    places = static_cast<std::uint32_t>(std::min<std::size_t>(wanted, live_area_header::max_places));
+    spare_places = std::min(places, static_cast<std::uint32_t>(1 + spare_bytes / place_bytes));
+  }
+
+  [[nodiscard]] std::size_t place(std::uint32_t index) const noexcept { return first_place + index * place_bytes; }
+  /// Where the first chunk comes if all places are mapped.
+  [[nodiscard]] std::size_t end() const noexcept { return place(places); }
+
+  std::size_t first_buffer;
+  std::size_t first_place;
+  std::size_t place_bytes;
+  std::uint32_t places;
+  std::uint32_t spare_places;  ///< so many have blocks reserved before a thread asks
+};
+
+/// Whether the file's system keeps the blocks that were reserved for it where they are, so that a store into a mapped page of it
+/// never lacks one: a store that does ends the program (SIGBUS). Those that write a block to a new place each time cannot promise
+/// it, nor can those of a network or in user space.
+[[nodiscard]] inline bool keeps_reserved_blocks([[maybe_unused]] int file) noexcept {
+#if defined(__linux__)
+  struct statfs system {};
+  if (::fstatfs(file, &system) != 0) return false;
+  constexpr unsigned long ext = 0xEF53, xfs = 0x58465342, tmpfs = 0x01021994, overlay = 0x794C7630;
+  const auto kind = static_cast<unsigned long>(system.f_type) & 0xFFFF'FFFFU;
+  return kind == ext || kind == xfs || kind == tmpfs || kind == overlay;
+#else
+  return false;
+#endif
+}
+
+/// Reserves blocks for that part of a file, which grows if it ends earlier. 0, or why not: EOPNOTSUPP where the system cannot.
+[[nodiscard]] inline int reserve_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
+                                        [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__linux__)
+  // Not posix_fallocate: where the file system has no such call it writes zeros, which may lie over what others stored meanwhile.
+  for (;;) {
+    if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+#else
+  return EOPNOTSUPP;
+#endif
+}
+
+/// Whether the process may make a file of so many bytes. Otherwise the attempt would raise SIGXFSZ.
+[[nodiscard]] inline bool may_be_as_long(std::size_t bytes) noexcept {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
+}
+
+/// Gives the blocks of that part of a file back, if its system can: it reads as zeros.
+inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
+                        [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__linux__)
+  (void)::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<::off_t>(offset), static_cast<::off_t>(bytes));
+#endif
+}
+
+/// Writes all of the bytes there. 0, or why not.
+[[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
+  const auto* next = static_cast<const unsigned char*>(bytes);
+  while (size != 0) {
+    const ::ssize_t written = ::pwrite(file, next, size, static_cast<::off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    next += written;
+    offset += static_cast<std::uint64_t>(written);
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <memprof/detail/file_lock.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/file_layout.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// @file
+/// Under which name a capture's trace file is made, and what becomes of a file that has the name already.
+
+namespace memprof::detail {
+
+/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher said it), `%h` by its host, and `%%` by
+/// `%`.
+[[nodiscard]] inline std::string expand_trace_path(std::string_view pattern, const process_info& process) {
+  std::string path;
+  for (std::size_t position = 0; position < pattern.size(); ++position) {
+    const char next = position + 1 < pattern.size() ? pattern[position + 1] : '\0';
+    const bool is_known = pattern[position] == '%' && (next == 'p' || next == 'r' || next == 'h' || next == '%');
+    if (!is_known) {
+      path += pattern[position];
+      continue;
+    }
+    ++position;
+    if (next == 'p') path += std::to_string(process.id);
+    if (next == 'r') path += std::to_string(process.rank < 0 ? 0 : process.rank);
+    if (next == 'h') path += process.host;
+    if (next == '%') path += '%';
+  }
+  return path;
+}
+
+/// A trace file that was just made, or why there is none.
+struct opened_trace_file {
+  int file = -1;
+  bool is_new = false;  ///< its name was nobody's, not even an empty file's
+  std::string problem;  ///< a part of a sentence; empty: there is a file
+};
+
+/// What has a name that a trace file is to get.
+enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, something_else };
+
+[[nodiscard]] inline name_taken_by look_at(const std::string& path) {
+  // Without waiting for the other end of a pipe.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    struct stat link {};
+    return errno == ENOENT && ::lstat(path.c_str(), &link) != 0 ? name_taken_by::nothing : name_taken_by::something_else;
+  }
+  name_taken_by found = name_taken_by::something_else;
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    std::array<char, trace_magic.size()> begin{};
+    const ::ssize_t got = ::read(file, begin.data(), begin.size());
+    if (got == 0) found = name_taken_by::empty_file;
+    if (got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic) {
+      found = is_file_locked(file) ? name_taken_by::trace_being_written : name_taken_by::finished_trace;
+    }
+  }
+  ::close(file);
+  return found;
+}
+
+/// Makes the file of that name, which nobody else had. A trace that has the name becomes `path`.old in place of the trace that
+/// had that one; whatever else has it stays as it is, and there is no file.
+[[nodiscard]] inline opened_trace_file open_trace_file(const std::string& path) {
+  const auto system_says = [](int error) { return std::error_code(error, std::generic_category()).message(); };
+  constexpr int attempts = 3;  // others may make and take away files of that name meanwhile
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made >= 0) {
+      if (lock_file(made)) return {made, true, {}};
+      ::close(made);
+      return {-1, false, "another capture writes it"};
+    }
+    if (errno != EEXIST) return {-1, false, system_says(errno)};
+    switch (look_at(path)) {
+      case name_taken_by::nothing: continue;
+      case name_taken_by::empty_file: {
+        const int empty = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        if (empty < 0) return {-1, false, system_says(errno)};
+        struct stat status {};
+        if (lock_file(empty) && ::fstat(empty, &status) == 0 && status.st_size == 0) return {empty, false, {}};
+        ::close(empty);
+        continue;
+      }
+      case name_taken_by::trace_being_written: return {-1, false, "another capture writes it"};
+      case name_taken_by::something_else:
+        return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
+      case name_taken_by::finished_trace: break;
+    }
+    const std::string old = path + ".old";
+    const name_taken_by of_old = look_at(old);
+    if (of_old == name_taken_by::trace_being_written || of_old == name_taken_by::something_else) {
+      return {-1, false, "it is an earlier trace, which cannot become '" + old + "' because that is no trace; move one of them"};
+    }
+    if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};
+  }
+  return {-1, false, "others keep making files of this name"};
+}
+
+}  // namespace memprof::detail
