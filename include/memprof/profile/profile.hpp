@@ -412,9 +412,8 @@ struct event_anomalies {
   /// are exact nevertheless.
   std::int64_t other_segments = 0;    ///< segments whose name is beyond `capture_options::segment_names`
   std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
-  std::int64_t other_names = 0;       ///< uses of names that the table of names had no room for
-  std::int64_t other_threads = 0;     ///< threads whose operations are not followed, as too many lived at once
-  std::int64_t other_spaces = 0;      ///< memory spaces that were asked for when there were 254
+  std::int64_t other_names = 0;       ///< uses of names that the process has no room for: beyond 65,536, or 8 MiB of text
+  std::int64_t other_spaces = 0;      ///< requests for memory spaces beyond the 254th
 
   bool operator==(const event_anomalies&) const = default;
 };

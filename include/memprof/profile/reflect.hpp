@@ -296,11 +296,12 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
 template <>
 inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>(
     {"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes", "missing_events", "too_deep_scopes",
-     "other_segments", "other_operations", "other_names", "other_threads", "other_spaces"});
+     "other_segments", "other_operations", "other_names", "other_spaces"});
 
 template <>
-inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>(
-    {"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names", "other_threads", "other_spaces"});
+inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes",
+                                                                                       "other_segments", "other_operations",
+                                                                                       "other_names", "other_spaces"});
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
