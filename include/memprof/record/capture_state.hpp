@@ -167,6 +167,9 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.timeline_points = options.timeline_points;
   info.largest_blocks = options.largest_blocks;
   info.owners_per_segment = options.owners_per_segment;
+  info.kept_segments = options.kept_segments;
+  info.segment_names = options.segment_names;
+  info.operations = options.operations;
   info.process = describe_process();
   state.begin_stamp = info.begin_stamp;
   state.info(info);
