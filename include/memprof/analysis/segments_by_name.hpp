@@ -17,28 +17,10 @@
 
 namespace memprof {
 
-/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
-struct value_summary {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-  std::int64_t sum = 0;  ///< at most 2^63-1
-
-  bool operator==(const value_summary&) const = default;
-};
-
-/// The straight line that fits a number best over the steps, by least squares.
-struct growth_line {
-  double per_step = 0;   ///< its slope: bytes a step; 0 if all segments were in one step
-  double r_squared = 0;  ///< how much of the variation the line explains, 0 to 1; 1 if there is none
-
-  bool operator==(const growth_line&) const = default;
-};
-
 /// All segments of one name, or of one family of names, in one memory space.
 struct segments_of_name {
   std::string name;
+  bool stands_for_others = false;  ///< the row of all names that came when there were too many
   std::int64_t count = 0;
   std::int64_t first_number = 0;  ///< of the first one among all segments, from 0
   std::int64_t last_number = 0;
@@ -53,7 +35,7 @@ struct segments_of_name {
 namespace detail {
 
 inline void add_value(value_summary& summary, std::int64_t value, bool is_first) noexcept {
-  if (is_first) summary = {value, value, value, value, 0};
+  if (is_first) summary = {value, value, value, value, 0, -1, -1};
   summary.last = value;
   summary.least = std::min(summary.least, value);
   summary.greatest = std::max(summary.greatest, value);
@@ -88,13 +70,13 @@ struct growth_sums {
   }
 };
 
-/// In which step each of the profile's segments was, from 0. A step ends where a name comes that it has had already.
-[[nodiscard]] std::vector<std::int64_t> steps_of_segments(const auto& source) {
+/// The same for profiles that do not say it: in which step each of the profile's segments was.
+[[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
   std::vector<std::int64_t> steps;
-  steps.reserve(source.segments.size());
+  steps.reserve(segments.size());
   std::map<std::string_view, std::int64_t> last_step;
   std::int64_t step = 0;
-  for (const auto& segment : source.segments) {
+  for (const auto& segment : segments) {
     const auto [at, is_new] = last_step.try_emplace(segment.name, step);
     if (!is_new && at->second == step) ++step;
     at->second = step;
@@ -136,17 +118,35 @@ struct segment_steps {
 /// A *step* is one round of repeating names: it ends where a name comes that it has had already.
 [[nodiscard]] segment_steps steps_of(const auto& source) {
   segment_steps steps;
-  steps.of_segment = detail::steps_of_segments(source);
+  if (source.step_count != 0) {
+    for (const auto& segment : source.segments) steps.of_segment.push_back(segment.step);
+    steps.count = source.step_count;
+    return steps;
+  }
+  steps.of_segment = detail::steps_from_names(source.segments);
   steps.count = steps.of_segment.empty() ? 0 : steps.of_segment.back() + 1;
   return steps;
 }
 
-/// A row for each name, in the order in which the names first came. `space` must be one of the profile's. The cost is that of one
-/// pass over the segments.
-[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
-  const std::vector<std::int64_t> steps = detail::steps_of_segments(source);
+namespace detail {
+
+/// From the rows of the profile, which have all segments, kept or not.
+[[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
   std::vector<segments_of_name> rows;
-  std::vector<detail::growth_sums> growth;
+  for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
+    const auto& name = source.segments_by_name[index];
+    const auto& usage = space.segments_by_name[index];
+    rows.push_back({name.name, name.stands_for_others, name.count, name.first_number, name.last_number, usage.segment_peak,
+                    usage.segment_change, usage.cumulative_current, usage.growth});
+  }
+  return rows;
+}
+
+/// From the segments themselves.
+[[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+  const std::vector<std::int64_t> steps = steps_from_names(source.segments);
+  std::vector<segments_of_name> rows;
+  std::vector<growth_sums> growth;
   std::map<std::string_view, std::size_t> row_of;
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
@@ -157,9 +157,9 @@ struct segment_steps {
       growth.emplace_back();
     }
     segments_of_name& row = rows[at->second];
-    detail::add_value(row.segment_peak, usage.segment_peak, is_new);
-    detail::add_value(row.segment_change, usage.segment_change, is_new);
-    detail::add_value(row.cumulative_current, usage.cumulative_current, is_new);
+    add_value(row.segment_peak, usage.segment_peak, is_new);
+    add_value(row.segment_change, usage.segment_change, is_new);
+    add_value(row.cumulative_current, usage.cumulative_current, is_new);
     growth[at->second].add(steps[index], usage.cumulative_current);
     row.last_number = static_cast<std::int64_t>(index);
     ++row.count;
@@ -168,12 +168,30 @@ struct segment_steps {
   return rows;
 }
 
+}  // namespace detail
+
+/// A row for each name, in the order in which the names first came. `space` must be one of the profile's. Profiles of earlier
+/// versions have no such rows; theirs are made from all their segments.
+[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+  const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
+  return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
+}
+
+/// How many segments there were, kept or not.
+[[nodiscard]] std::int64_t count_of_segments(const auto& source) {
+  return source.segment_count != 0 ? source.segment_count : static_cast<std::int64_t>(source.segments.size());
+}
+
 /// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
 /// keeps its name.
 [[nodiscard]] inline std::vector<segments_of_name> segments_by_family(const std::vector<segments_of_name>& names) {
   std::vector<segments_of_name> rows;
   std::map<std::string, std::size_t> row_of;
   for (const segments_of_name& name : names) {
+    if (name.stands_for_others) {
+      rows.push_back(name);
+      continue;
+    }
     std::string family = detail::without_numbers(name.name);
     const auto [at, is_new] = row_of.try_emplace(family, rows.size());
     if (is_new) {

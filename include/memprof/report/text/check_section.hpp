@@ -32,7 +32,8 @@ namespace memprof::detail {
     if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
   };
   const event_anomalies& found = source.anomalies;
-  add(found.dropped_events, "event", "events", "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
+  add(found.dropped_events, "event", "events",
+      "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
   add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
   add(found.missing_events, "event", "events", "or more missing in the trace");
   add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
@@ -68,8 +69,8 @@ namespace memprof::detail {
     const auto& first = *std::max_element(estimated.begin(), estimated.end(),
                                           [](const auto& left, const auto& right) { return left.bytes < right.bytes; });
     page_line line{grouped(calls, "call", "calls") + " of " +
-                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" + short_bytes(bytes) +
-                   (estimated.size() > 1 ? "), most by " : "): ")};
+                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
+                   short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
     lines.push_back(line.add_name(first.name).add(" (").add_name(first.cause).add(")"));
   }
   const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
@@ -118,26 +119,40 @@ struct tally_of_spaces {
     lines.push_back(line.add(std::string{": "} + rest));
   };
   using space = space_profile;
-  add([](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
       "of untracked blocks, not counted as deallocations");
-  add([](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
       "with a mismatched size, the allocated size counts");
-  add([](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks", true,
-      "live within another live block, counted twice");
-  add([](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
+      true, "live within another live block, counted twice");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
       "at the address of a live block, which counts as deallocated");
-  add([](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
       "at a null address: failed, not counted");
-  add([](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
       "of an address that was not live");
-  add([](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases", true,
-      "of memory that was never seen reserved");
-  add([](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
+  add(
+      [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
+      true, "of memory that was never seen reserved");
+  add(
+      [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
       "of memory that was reserved already, the older one counts as released");
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };
   add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or an end");
+  add_count(source.anomalies.other_segments, "segment", "segments",
+            "with names beyond those kept apart: leave numbers out of their names");
+  add_count(source.anomalies.other_operations, "operation", "operations",
+            "with names beyond those kept apart: leave numbers out of their names");
+  add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
+  add_count(source.anomalies.other_spaces, "request", "requests", "for memory spaces beyond the last");
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
   return lines;
 }
@@ -164,7 +179,8 @@ struct tally_of_spaces {
   } else if (is_estimated) {
     line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else {
-    line.add("exact", emphasis::strong).add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
+    line.add("exact", emphasis::strong)
+        .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
   }
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
@@ -174,7 +190,8 @@ struct tally_of_spaces {
   section.lines.push_back(line);
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;
   for (std::size_t index = 0; index < shown; ++index) section.lines.push_back(faults[index]);
-  if (shown < faults.size()) section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " further kinds of faults");
+  if (shown < faults.size())
+    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " further kinds of faults");
   return section;
 }
 

@@ -31,8 +31,8 @@ namespace memprof::detail {
 /// "stream default, private pool 0:1".
 [[nodiscard]] page_line stream_text(const auto& row) {
   page_line line;
-  if (!row.stream.starts_with('(')) line.add("stream ");
-  line.add_name(row.stream);
+  if (row.stands_for_others) return line.add("all other streams and pools");
+  line.add("stream ").add_name(row.stream);
   if (row.pool == "unknown") {
     line.add(", pool unknown");
   } else if (!row.pool.empty()) {
@@ -60,7 +60,7 @@ namespace memprof::detail {
     return section;
   }
   section.table.has_titles = true;
-  section.table.columns = {{"Reserved peak", true}, {"at the end", true}, {"Live peak", true},
+  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
                            {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
   const std::size_t shown = std::min(most, space.streams.size());
   for (std::size_t index = 0; index < shown; ++index) {
@@ -70,7 +70,8 @@ namespace memprof::detail {
                                   grouped(row.allocation_count), stream_text(row)});
   }
   if (shown < space.streams.size()) {
-    section.further_lines.push_back(grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
+    section.further_lines.push_back(
+        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
   }
   return section;
 }

@@ -21,32 +21,32 @@ struct code_point_range {
 /// What takes no column: marks that combine with the character before them, joiners, and selectors of variants. Marks of scripts
 /// that are not listed count as one column, so a line is rather too short than too long.
 inline constexpr std::array<code_point_range, 16> zero_width_ranges{{{0x300, 0x36f},
-                                                                      {0x483, 0x489},
-                                                                      {0x591, 0x5bd},
-                                                                      {0x610, 0x61a},
-                                                                      {0x64b, 0x65f},
-                                                                      {0xe31, 0xe31},
-                                                                      {0xe34, 0xe3a},
-                                                                      {0xe47, 0xe4e},
-                                                                      {0x1ab0, 0x1ace},
-                                                                      {0x1dc0, 0x1dff},
-                                                                      {0x200b, 0x200d},
-                                                                      {0x20d0, 0x20f0},
-                                                                      {0xfe00, 0xfe0f},
-                                                                      {0xfe20, 0xfe2f},
-                                                                      {0xfeff, 0xfeff},
-                                                                      {0xe0100, 0xe01ef}}};
+                                                                     {0x483, 0x489},
+                                                                     {0x591, 0x5bd},
+                                                                     {0x610, 0x61a},
+                                                                     {0x64b, 0x65f},
+                                                                     {0xe31, 0xe31},
+                                                                     {0xe34, 0xe3a},
+                                                                     {0xe47, 0xe4e},
+                                                                     {0x1ab0, 0x1ace},
+                                                                     {0x1dc0, 0x1dff},
+                                                                     {0x200b, 0x200d},
+                                                                     {0x20d0, 0x20f0},
+                                                                     {0xfe00, 0xfe0f},
+                                                                     {0xfe20, 0xfe2f},
+                                                                     {0xfeff, 0xfeff},
+                                                                     {0xe0100, 0xe01ef}}};
 
 /// What takes two columns: the characters of East Asian width W and F (UAX #11); blocks of ideographs and pictures as a whole.
 inline constexpr std::array<code_point_range, 51> wide_ranges{
-    {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},   {0x23e9, 0x23ec},   {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
-     {0x25fd, 0x25fe},   {0x2614, 0x2615},   {0x2648, 0x2653},   {0x267f, 0x267f},   {0x2693, 0x2693},   {0x26a1, 0x26a1},
-     {0x26aa, 0x26ab},   {0x26bd, 0x26be},   {0x26c4, 0x26c5},   {0x26ce, 0x26ce},   {0x26d4, 0x26d4},   {0x26ea, 0x26ea},
-     {0x26f2, 0x26f3},   {0x26f5, 0x26f5},   {0x26fa, 0x26fa},   {0x26fd, 0x26fd},   {0x2705, 0x2705},   {0x270a, 0x270b},
-     {0x2728, 0x2728},   {0x274c, 0x274c},   {0x274e, 0x274e},   {0x2753, 0x2755},   {0x2757, 0x2757},   {0x2795, 0x2797},
-     {0x27b0, 0x27b0},   {0x27bf, 0x27bf},   {0x2b1b, 0x2b1c},   {0x2b50, 0x2b50},   {0x2b55, 0x2b55},   {0x2e80, 0x303e},
-     {0x3041, 0x3247},   {0x3250, 0x4dbf},   {0x4e00, 0xa4cf},   {0xa960, 0xa97c},   {0xac00, 0xd7a3},   {0xf900, 0xfaff},
-     {0xfe10, 0xfe19},   {0xfe30, 0xfe6b},   {0xff01, 0xff60},   {0xffe0, 0xffe6},   {0x16fe0, 0x18d08}, {0x1aff0, 0x1b2fb},
+    {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},  {0x23e9, 0x23ec}, {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
+     {0x25fd, 0x25fe},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x267f, 0x267f}, {0x2693, 0x2693},   {0x26a1, 0x26a1},
+     {0x26aa, 0x26ab},   {0x26bd, 0x26be},   {0x26c4, 0x26c5},  {0x26ce, 0x26ce}, {0x26d4, 0x26d4},   {0x26ea, 0x26ea},
+     {0x26f2, 0x26f3},   {0x26f5, 0x26f5},   {0x26fa, 0x26fa},  {0x26fd, 0x26fd}, {0x2705, 0x2705},   {0x270a, 0x270b},
+     {0x2728, 0x2728},   {0x274c, 0x274c},   {0x274e, 0x274e},  {0x2753, 0x2755}, {0x2757, 0x2757},   {0x2795, 0x2797},
+     {0x27b0, 0x27b0},   {0x27bf, 0x27bf},   {0x2b1b, 0x2b1c},  {0x2b50, 0x2b50}, {0x2b55, 0x2b55},   {0x2e80, 0x303e},
+     {0x3041, 0x3247},   {0x3250, 0x4dbf},   {0x4e00, 0xa4cf},  {0xa960, 0xa97c}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},
+     {0xfe10, 0xfe19},   {0xfe30, 0xfe6b},   {0xff01, 0xff60},  {0xffe0, 0xffe6}, {0x16fe0, 0x18d08}, {0x1aff0, 0x1b2fb},
      {0x1f18e, 0x1f265}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}}};
 
 [[nodiscard]] constexpr bool is_within(const auto& ranges, char32_t code) noexcept {

@@ -41,8 +41,8 @@ namespace memprof::detail {
   const value_summary& live = name->cumulative_current;
   page_line line;
   if (live.least == live.greatest) {
-    line.add("0 B per step", emphasis::strong).add(": " + short_bytes(live.last) + " live after each of " + grouped(name->count) + " ");
-    line.add_name(name->name);
+    line.add("0 B per step", emphasis::strong).add(": " + short_bytes(live.last) + " live after each ").add_name(name->name);
+    line.add(" (" + grouped(name->count) + ")");
     section.lines.push_back(line);
     return section;
   }
@@ -53,8 +53,10 @@ namespace memprof::detail {
   } else {
     line.add("no clear trend").add(" (" + slope + ", r\xc2\xb2 " + decimal(name->growth.r_squared, 2) + ")");
   }
-  line.add(": after ").add_name(name->name).add(" " + short_bytes(live.first) + " live at first, " + short_bytes(live.last) + " at last, " +
-                                                short_bytes(live.least) + " at least, " + short_bytes(live.greatest) + " at most");
+  line.add(": after ")
+      .add_name(name->name)
+      .add(" " + short_bytes(live.first) + " live at first, " + short_bytes(live.last) + " at last, " + short_bytes(live.least) +
+           " at least, " + short_bytes(live.greatest) + " at most");
   section.lines.push_back(line);
   return section;
 }

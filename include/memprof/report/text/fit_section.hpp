@@ -47,7 +47,8 @@ namespace memprof::detail {
   if (!full.core.empty()) line.add(" on core ").add_name(full.core);
   add_place(line, source, steps, full.time_ns, full.segment, full.operation);
   if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
-  line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) + " short");
+  line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
+           " short");
   section.lines = {line, remedy_line(full)};
   return section;
 }

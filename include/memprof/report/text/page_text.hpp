@@ -4,6 +4,7 @@
 #include <memprof/report/text/page.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -45,6 +46,15 @@ struct laid_out {
   }
 };
 
+/// Whether a space stands between a number and its unit, where no line is broken.
+[[nodiscard]] inline bool precedes_unit(std::string_view before, std::string_view after) {
+  if (before.empty() || before.back() < '0' || before.back() > '9') return false;
+  const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
+  constexpr std::array<std::string_view, 16> units{"B",  "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%",
+                                                   "ns", "us",  "ms",  "s",   "min", "h",   "d",   "of"};
+  return std::find(units.begin(), units.end(), word) != units.end();
+}
+
 /// Breaks a line of prose at its spaces. Names stay whole, but no longer than `longest_name`.
 class line_breaker {
  public:
@@ -58,10 +68,16 @@ class line_breaker {
         continue;
       }
       std::string_view rest = part.text;
-      for (std::size_t space = rest.find(' '); space != std::string_view::npos; space = rest.find(' ')) {
+      std::size_t space = rest.find(' ');
+      while (space != std::string_view::npos) {
+        if (precedes_unit(rest.substr(0, space), rest.substr(space + 1))) {
+          space = rest.find(' ', space + 1);
+          continue;
+        }
         add_to_word(rest.substr(0, space), part.how);
         end_word();
         rest.remove_prefix(space + 1);
+        space = rest.find(' ');
       }
       add_to_word(rest, part.how);
     }
@@ -104,12 +120,11 @@ class line_breaker {
     std::vector<laid_out> lines = line_breaker{columns, is_colored, longest_name}(line);
     if (lines.size() <= most) return lines;
     if (longest_name <= shortest_name) {
+      constexpr std::size_t room_for_ellipsis = 2;
+      lines = line_breaker{columns - room_for_ellipsis, is_colored, longest_name}(line);
       lines.resize(most);
-      lines.back() = {};
-      std::vector<laid_out> again = line_breaker{columns - 2, is_colored, longest_name}(line);
-      again.resize(most);
-      again.back().add(" \xe2\x80\xa6", emphasis::none, false);
-      return again;
+      lines.back().add(" \xe2\x80\xa6", emphasis::none, false);
+      return lines;
     }
     longest_name = std::max(shortest_name, longest_name * 4 / 5);
   }
@@ -160,7 +175,8 @@ class line_breaker {
     if (whole <= columns) return widths;
     std::size_t widest = widths.size();
     for (std::size_t column = 0; column < widths.size(); ++column) {
-      if (gives_way[column] && widths[column] > narrowest && (widest == widths.size() || widths[column] > widths[widest])) widest = column;
+      if (gives_way[column] && widths[column] > narrowest && (widest == widths.size() || widths[column] > widths[widest]))
+        widest = column;
     }
     if (widest == widths.size()) return widths;
     --widths[widest];
@@ -178,7 +194,8 @@ class line_breaker {
     for (std::size_t column = 0; column < cells; ++column) {
       const bool is_last = column + 1 == cells;
       const std::size_t room = columns - std::min(columns, begin);
-      const laid_out cell = cell_text(cell_at(column), is_last && cells < widths.size() ? room : std::min(room, widths[column]), is_colored);
+      const laid_out cell =
+          cell_text(cell_at(column), is_last && cells < widths.size() ? room : std::min(room, widths[column]), is_colored);
       if (table.columns[column].is_right_aligned && !(is_last && cells < widths.size())) {
         line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
       } else if (cell.width != 0) {
@@ -193,13 +210,14 @@ class line_breaker {
     add_row([&](std::size_t column) { return page_line{}.add(std::string{table.columns[column].title}, emphasis::faint); },
             widths.size());
   }
-  for (const std::vector<page_line>& row : table.rows) add_row([&](std::size_t column) -> const page_line& { return row[column]; }, row.size());
+  for (const std::vector<page_line>& row : table.rows)
+    add_row([&](std::size_t column) -> const page_line& { return row[column]; }, row.size());
   return lines;
 }
 
 /// The lines of a section; each paragraph takes at most `most_lines_each`.
-[[nodiscard]] inline std::vector<std::string> section_text(const page_section& section, std::size_t columns, std::size_t most_lines_each,
-                                                           bool is_colored) {
+[[nodiscard]] inline std::vector<std::string> section_text(const page_section& section, std::size_t columns,
+                                                           std::size_t most_lines_each, bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
   const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {

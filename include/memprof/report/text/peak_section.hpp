@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/place_text.hpp>
 #include <memprof/report/text/quantity.hpp>
@@ -42,19 +44,31 @@ namespace memprof::detail {
 }
 
 [[nodiscard]] bool has_categories(const auto& live) {
-  return std::any_of(live.by_category.begin(), live.by_category.end(), [](const owned_bytes& row) {
-    return row.bytes != 0 && row.owner != to_string(category::other);
-  });
+  return std::any_of(live.by_category.begin(), live.by_category.end(),
+                     [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
-/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %)".
+/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
 [[nodiscard]] page_line category_line(const auto& live) {
+  constexpr std::size_t most = 4;
+  constexpr std::size_t longest_name = 20;  // ours are shorter
   page_line line;
-  for (const owned_bytes& row : live.by_category) {
-    if (row.bytes == 0) continue;
+  std::size_t shown = 0;
+  std::int64_t others = 0;
+  const auto add = [&](std::string_view name, std::int64_t bytes) {
     if (!line.empty()) line.add(", ");
-    line.add_name(row.owner).add(" " + short_bytes(row.bytes) + " (" + short_percent(row.bytes, live.bytes) + ")");
+    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, live.bytes) +
+             ")");
+  };
+  for (const owned_bytes& row : live.by_category) {
+    if (shown < most && row.bytes >= live.bytes / 100) {
+      add(row.owner, row.bytes);
+      ++shown;
+    } else {
+      others = add_saturating(others, row.bytes);
+    }
   }
+  if (others > 0) add("others", others);
   return line;
 }
 

@@ -28,7 +28,8 @@ void add_segment(page_line& line, const auto& source, const segment_steps& steps
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
   const auto at = static_cast<std::size_t>(index);
   line.add(" in ").add_name(source.segments[at].name);
-  if (steps.count > 1) line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
+  if (steps.count > 1 && steps.of_segment[at] >= 0)
+    line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
 }
 
 /// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, in forward/block".

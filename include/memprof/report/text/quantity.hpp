@@ -45,9 +45,7 @@ namespace memprof::detail {
   return bytes < 0 || text == "0 B" ? text : "+" + text;
 }
 
-[[nodiscard]] inline std::string signed_short_bytes(std::int64_t bytes) {
-  return signed_short_bytes(static_cast<double>(bytes));
-}
+[[nodiscard]] inline std::string signed_short_bytes(std::int64_t bytes) { return signed_short_bytes(static_cast<double>(bytes)); }
 
 /// "18,513,664".
 [[nodiscard]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }

@@ -30,9 +30,8 @@ inline constexpr std::string_view run_heading = "memprof";
     }
     line.add(": ");
   }
-  const auto segments = static_cast<std::int64_t>(source.segments.size());
   if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
-  line.add(grouped(segments, "segment", "segments") + ", " + short_time(source.duration_ns));
+  line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
   if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
   if (!source.complete) line.add("; the capture has not ended, numbers so far", emphasis::caution);
   section.lines.push_back(line);

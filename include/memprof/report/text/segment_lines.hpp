@@ -60,7 +60,8 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
     return;
   }
   const space_profile* const primary = primary_space(source, options);
-  const auto first_on_cores = std::find_if(source.spaces.begin(), source.spaces.end(), [](const auto& space) { return has_cores(space); });
+  const auto first_on_cores =
+      std::find_if(source.spaces.begin(), source.spaces.end(), [](const auto& space) { return has_cores(space); });
   const space_profile* const cores = first_on_cores == source.spaces.end() ? nullptr : &*first_on_cores;
   text += "=== Memory Usage Summary ===\n\n";
   for (std::size_t index = 0; index < source.segments.size(); ++index) {

@@ -17,27 +17,59 @@
 
 namespace memprof::detail {
 
-/// The titles of the table by name. The reader of this text (format/summary_text.hpp) looks for them.
-inline constexpr std::array<std::string_view, 7> segment_titles{"Segments: peak, change", "Count", "First", "Last",
-                                                                "Least", "Greatest", "Mean"};
+/// The titles of the table by name, where the numbers of a name differ, and where no name's do. `parse_summary_text` looks for
+/// them.
+inline constexpr std::array<page_column, 7> segment_columns{{{"Segments: peak", false},
+                                                             {"Count", true},
+                                                             {"First", true},
+                                                             {"Last", true},
+                                                             {"Least", true},
+                                                             {"Greatest", true},
+                                                             {"Mean", true}}};
+inline constexpr std::array<page_column, 5> constant_segment_columns{
+    {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
 
 [[nodiscard]] inline double mean_of(const value_summary& values, std::int64_t count) {
   return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
 }
 
-[[nodiscard]] inline bool is_constant(const value_summary& values) { return values.least == values.greatest; }
+[[nodiscard]] inline page_line name_of(const segments_of_name& name) {
+  return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
+}
 
-/// The lines of a name: one if its peak and its change were the same each time, else one for each.
+/// Whether the numbers are the same as they are written, so that one stands for all of them.
+[[nodiscard]] inline bool looks_constant(const value_summary& values) {
+  return short_bytes(values.least) == short_bytes(values.greatest);
+}
+[[nodiscard]] inline bool looks_constant(const segments_of_name& name) {
+  return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
+}
+
+[[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
+
+/// "each time", or by how much the numbers differ that are written as one.
+[[nodiscard]] inline std::string spread_text(const segments_of_name& name) {
+  if (name.count < 2) return {};
+  const auto spread = [](const value_summary& values) { return subtract_saturating(values.greatest, values.least); };
+  const std::int64_t most = std::max(spread(name.segment_peak), spread(name.segment_change));
+  return most == 0 ? "each time" : "each time within " + short_bytes(most);
+}
+
+/// The row of a name whose peak and change looked the same each time, where all names do.
+inline void add_constant_row(page_table& table, const segments_of_name& name) {
+  table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
+                        signed_short_bytes(name.segment_change.first), spread_text(name)});
+}
+
+/// The rows of a name: one if its peak and its change looked the same each time, else one for each.
 inline void add_name_rows(page_table& table, const segments_of_name& name) {
-  std::vector<page_line> peaks{page_line{}.add_name(name.name), grouped(name.count)};
+  std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
   const value_summary& change = name.segment_change;
-  if (is_constant(peak) && is_constant(change)) {
+  if (looks_constant(name)) {
     peaks.emplace_back(short_bytes(peak.first));
-    page_line rest;
-    rest.add("change ").add(signed_short_bytes(change.first));
-    if (name.count > 1) rest.add(", each time");
-    peaks.push_back(rest);
+    const std::string spread = spread_text(name);
+    peaks.emplace_back("change " + signed_short_bytes(change.first) + (spread.empty() ? "" : ", " + spread));
     table.rows.push_back(std::move(peaks));
     return;
   }
@@ -52,19 +84,13 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
   table.rows.push_back(std::move(changes));
 }
 
-[[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) {
-  return is_constant(name.segment_peak) && is_constant(name.segment_change) ? 1 : 2;
-}
-
-/// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if not
-/// all have room.
+/// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if
+/// not all have room.
 [[nodiscard]] inline page_section segment_section(std::vector<segments_of_name> names, std::size_t most_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;
   section.table.has_titles = true;
-  for (const std::string_view title : segment_titles) section.table.columns.push_back({title, true});
-  section.table.columns.front().is_right_aligned = false;
   const auto rows_of_all = [&] {
     std::size_t rows = 0;
     for (const segments_of_name& name : names) rows += rows_of_name(name);
@@ -76,12 +102,13 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
   std::size_t rows = rows_of_all();
   if (rows > most_rows) {
     const auto weight = [](const segments_of_name& name) {
-      return std::max({name.segment_peak.greatest, name.segment_change.greatest,
-                       subtract_saturating(0, name.segment_change.least)});
+      return std::max(
+          {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
     };
     std::vector<std::size_t> order(names.size());
     for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
     std::vector<bool> is_shown(names.size());
     std::size_t used = 1;  // the row that counts the others
     for (const std::size_t index : order) {
@@ -100,7 +127,16 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
     }
     names = std::move(shown);
   }
-  for (const segments_of_name& name : names) add_name_rows(section.table, name);
+  const bool all_constant =
+      std::all_of(names.begin(), names.end(), [](const segments_of_name& name) { return looks_constant(name); });
+  if (all_constant) {
+    section.table.columns.assign(constant_segment_columns.begin(), constant_segment_columns.end());
+  } else {
+    section.table.columns.assign(segment_columns.begin(), segment_columns.end());
+  }
+  for (const segments_of_name& name : names) {
+    all_constant ? add_constant_row(section.table, name) : add_name_rows(section.table, name);
+  }
   if (left_out_names > 0) {
     section.table.rows.push_back({grouped(left_out_names, "further name", "further names"), grouped(left_out_segments)});
   }
@@ -112,8 +148,8 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
   page_section section;
   section.is_wide = true;
   section.table.has_titles = true;
-  section.table.columns = {{"Segment", false}, {"Step", true},   {"Begin", true},   {"Peak", true},
-                           {"Change", true},   {"Live", true},   {"Allocated", true}, {"Freed", true}};
+  section.table.columns = {{"Segment", false}, {"Step", true}, {"Begin", true},     {"Peak", true},
+                           {"Change", true},   {"Live", true}, {"Allocated", true}, {"Freed", true}};
   for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
     const auto& usage = space.segments[index];
     section.table.rows.push_back({page_line{}.add_name(source.segments[index].name), grouped(steps.of_segment[index] + 1),

@@ -38,8 +38,8 @@ namespace memprof::detail {
 }
 
 /// A row for each of the spaces, of which the first has its own answer and is left out; beyond `most` only how many.
-[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces, const segment_steps& steps,
-                                         std::size_t most) {
+[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                         const segment_steps& steps, std::size_t most) {
   page_section section;
   section.heading = "Spaces";
   section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
@@ -62,7 +62,8 @@ namespace memprof::detail {
     place.add(short_time(space.peak_time_ns));
     add_segment(place, source, steps, space.peak_segment);
     section.table.rows.push_back({page_line{}.add_name(space.name), "peak " + short_bytes(space.cumulative_peak),
-                                  "end " + short_bytes(space.cumulative_current), fit, space.cumulative_peak == 0 ? page_line{} : place});
+                                  "end " + short_bytes(space.cumulative_current), fit,
+                                  space.cumulative_peak == 0 ? page_line{} : place});
   }
   if (shown < others.size()) {
     section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +

@@ -36,7 +36,11 @@ struct summary_limits {
 };
 
 /// From what is best to read to what leaves room for the rest in any case.
-inline constexpr std::array<summary_limits, 4> summary_levels{{{5, 3, 8, 6, 2}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
+inline constexpr std::array<summary_limits, 4> summary_levels{
+    {{5, 3, 8, 6, 3}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
+
+/// Of kinds of faults in the numbers: no limit.
+inline constexpr std::size_t all_faults = 1000;
 
 /// The rows that the table of segments has at least.
 inline constexpr std::size_t least_segment_rows = 4;
@@ -70,7 +74,8 @@ inline constexpr std::size_t least_segment_rows = 4;
   std::vector<page_section> sections{run_section(source, steps)};
   const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
   for (std::size_t index = 0; index < in_full; ++index) {
-    for (page_section& section : answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
+    for (page_section& section :
+         answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
       sections.push_back(std::move(section));
     }
   }
@@ -99,7 +104,7 @@ inline constexpr std::size_t least_segment_rows = 4;
   }
   for (summary_limits limits : summary_levels) {
     if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
-    if (options.all_faults) limits.faults = static_cast<std::size_t>(-2);
+    if (options.all_faults) limits.faults = all_faults;
     lines.clear();
     for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
     if (asks_for_more(options) || lines.size() + 2 + least_segment_rows <= most_lines) break;
@@ -108,9 +113,12 @@ inline constexpr std::size_t least_segment_rows = 4;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
     lines.emplace_back();
-    if (options.all_spaces && spaces.size() > 1) lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+    if (options.all_spaces && spaces.size() > 1)
+      lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
     const std::size_t room = asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1);
-    add(options.all_segments ? every_segment_section(source, space, steps) : segment_section(segments_by_name(source, space), room), 1);
+    add(options.all_segments ? every_segment_section(source, space, steps)
+                             : segment_section(segments_by_name(source, space), room),
+        1);
   }
   return lines;
 }

@@ -36,8 +36,8 @@ namespace memprof::detail {
 /// Whether a terminal takes the character for a command, or shows what comes after it elsewhere: control characters, line and
 /// paragraph separators, and marks that turn the direction of writing.
 [[nodiscard]] constexpr bool is_control(char32_t code) noexcept {
-  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) ||
-         (code >= 0x2060 && code <= 0x206f) || code == utf8_character::invalid;
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == utf8_character::invalid;
 }
 
 /// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are no UTF-8

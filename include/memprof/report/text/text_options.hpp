@@ -21,16 +21,16 @@ struct text_options {
   /// is full, else the one with the greatest peak; of the tracker's format, the space "dram" if there is one, else the first that
   /// is not "cpu" and not on cores, else "cpu".
   std::string_view primary_space = {};
-  std::size_t columns = 100;      ///< width of the text, at least 60; names are shortened to fit
-  std::size_t max_lines = 40;     ///< at least 32
-  bool is_colored = false;        ///< with the control sequences of terminals (ECMA-48)
-  std::size_t owners = 5;         ///< operations named at the peak, and at the end
-  std::size_t largest_blocks = 0; ///< blocks named at the peak
-  std::size_t streams = 0;        ///< streams and pools named, for a space whose allocator tells them
-  std::size_t core_ranges = 0;    ///< rectangles of cores named, for a space whose blocks lie on cores
-  bool all_spaces = false;        ///< the whole answer for every memory space, not for the first one alone
-  bool all_faults = false;        ///< a line for every kind of fault in the numbers
-  bool all_segments = false;      ///< a line for each segment in the order of time, in place of one for each name
+  std::size_t columns = 100;       ///< width of the text, at least 60; names are shortened to fit
+  std::size_t max_lines = 40;      ///< at least 32
+  bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
+  std::size_t owners = 5;          ///< operations named at the peak, and at the end
+  std::size_t largest_blocks = 0;  ///< blocks named at the peak
+  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator tells them
+  std::size_t core_ranges = 0;     ///< rectangles of cores named, for a space whose blocks lie on cores
+  bool all_spaces = false;         ///< the whole answer for every memory space, not for the first one alone
+  bool all_faults = false;         ///< a line for every kind of fault in the numbers
+  bool all_segments = false;       ///< a line for each segment in the order of time, in place of one for each name
 };
 
 }  // namespace memprof
