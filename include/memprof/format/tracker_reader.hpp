@@ -47,10 +47,15 @@ class tracker_reader {
     }
   }
 
-  /// The summaries. Raises an error if there are none.
-  [[nodiscard]] std::vector<memory_summary> finish() && {
+  /// The summaries, and those of the log in another format. Raises an error if there are none; `reason_of_others` is why the
+  /// other format has none, where that is known.
+  [[nodiscard]] std::vector<memory_summary> finish(std::vector<memory_summary> others = {},
+                                                   const std::string& reason_of_others = {}) && {
     for (auto& [name, rank] : ranks_) end_summary(rank);
-    if (done_.empty()) raise("cannot read a memory summary from '" + source_ + "': " + reason());
+    for (memory_summary& other : others) done_.push_back(std::move(other));
+    if (done_.empty()) {
+      raise("cannot read a memory summary from '" + source_ + "': " + (reason_of_others.empty() ? reason() : reason_of_others));
+    }
     std::sort(done_.begin(), done_.end(), [](const auto& left, const auto& right) { return left.line < right.line; });
     return std::move(done_);
   }

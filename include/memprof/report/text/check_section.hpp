@@ -184,7 +184,7 @@ struct tally_of_spaces {
   }
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
-    line.add("; the profiler took " + short_bytes(cost.memory_bytes) + " and " +
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " +
              three_digits(cost.record_ns_per_event + cost.drain_ns_per_event) + " ns an event");
   }
   section.lines.push_back(line);

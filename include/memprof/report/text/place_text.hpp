@@ -14,15 +14,6 @@
 
 namespace memprof::detail {
 
-/// "forward/block", or "outside every operation".
-inline void add_operation(page_line& line, std::string_view path) {
-  if (path.empty()) {
-    line.add("outside every operation");
-  } else {
-    line.add("in ").add_name(path);
-  }
-}
-
 /// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
 void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
   if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
@@ -32,13 +23,16 @@ void add_segment(page_line& line, const auto& source, const segment_steps& steps
     line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
 }
 
-/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, in forward/block".
+/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; nothing of operations where the program names none.
 void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
                std::string_view operation) {
   line.add(" at " + short_time(time_ns));
   add_segment(line, source, steps, segment);
-  line.add(", ");
-  add_operation(line, operation);
+  if (!operation.empty()) {
+    line.add(", operation ").add_name(operation);
+  } else if (!source.operations.empty()) {
+    line.add(", outside every operation");
+  }
 }
 
 }  // namespace memprof::detail
