@@ -367,8 +367,8 @@ struct operation_usage {
   std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
   std::int64_t self_peak = 0;           ///< the same without the operations within
   std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
-  /// Of the finished invocations, all of which a trace has: the first and the last to end, and the one with the greatest peak, of
-  /// equal ones the first.
+  /// Of the finished invocations whose delta and peak are not both 0: the first and the last to end, and the one with the greatest
+  /// peak, of equal ones the first. A trace has all of them.
   operation_invocation first_invocation;
   operation_invocation last_invocation;
   operation_invocation largest_invocation;
@@ -413,7 +413,6 @@ struct event_anomalies {
   std::int64_t other_segments = 0;    ///< segments whose name is beyond `capture_options::segment_names`
   std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
   std::int64_t other_names = 0;       ///< uses of names that the process has no room for: beyond 65,536, or 8 MiB of text
-  std::int64_t other_spaces = 0;      ///< requests for memory spaces beyond the 254th
 
   bool operator==(const event_anomalies&) const = default;
 };

@@ -294,14 +294,13 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
                                                                                     "record_ns_per_event", "drain_ns_per_event"});
 
 template <>
-inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>(
-    {"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes", "missing_events", "too_deep_scopes",
-     "other_segments", "other_operations", "other_names", "other_spaces"});
+inline constexpr auto field_names<event_anomalies> =
+    std::to_array<std::string_view>({"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes",
+                                     "missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
 
 template <>
-inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes",
-                                                                                       "other_segments", "other_operations",
-                                                                                       "other_names", "other_spaces"});
+inline constexpr auto later_fields<event_anomalies> =
+    std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(

@@ -174,7 +174,8 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   state.begin_stamp = info.begin_stamp;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
-  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_names[id] == 0) continue;
     space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;
