@@ -2,8 +2,8 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/log_line.hpp>
-#include <memprof/format/memory_summary.hpp>
 #include <memprof/format/tracker_reader.hpp>
+#include <memprof/profile/profile.hpp>
 
 #include <cstddef>
 #include <string_view>
@@ -19,9 +19,13 @@ namespace memprof {
 /// several ranks may interleave. What a summary lacks (its header, its totals, part of a segment) is computed from the rest
 /// where it can be, and each such case is a remark. Bytes are what the log prints: multiples of 0.01 MB.
 ///
+/// Each summary is a profile of the one memory space "dram", with what only events could tell left out: its provenance says what
+/// that is, and where the numbers come from; `process.rank` is the rank, and the table of `model_parameters` has the number of
+/// parameters, if the log tells them.
+///
 /// Raises an error if there is no summary at all: it names `source`, the first line that looked like one, and what is missing.
 /// The cost is proportional to the text.
-[[nodiscard]] inline std::vector<memory_summary> parse_tracker_log(std::string_view text, std::string_view source = "log") {
+[[nodiscard]] inline std::vector<profile> parse_tracker_log(std::string_view text, std::string_view source = "log") {
   detail::tracker_reader reader{source};
   std::size_t number = 0;
   constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";

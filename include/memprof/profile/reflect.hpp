@@ -237,13 +237,17 @@ template <>
 inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes"});
 
 template <>
+inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
+                                                                                 "absent", "remarks"});
+
+template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
                                                                               "complete", "begin_unix_ns", "process",
                                                                               "duration_ns", "segments", "spaces", "operations",
-                                                                              "facts", "anomalies", "cost"});
+                                                                              "facts", "anomalies", "cost", "provenance"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts"});
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts", "provenance"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
@@ -258,10 +262,11 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs = type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point,
-                                  memory_timeline, event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks,
-                                  core_profile, reserved_usage, reserved_profile, stream_usage, out_of_memory_failure,
-                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+using profile_structs =
+    type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point, memory_timeline,
+              event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks, core_profile, reserved_usage,
+              reserved_profile, stream_usage, out_of_memory_failure, space_profile, operation_usage, operation_profile,
+              profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 
