@@ -2,9 +2,9 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/log_line.hpp>
-#include <memprof/format/memory_summary.hpp>
 #include <memprof/format/summary_text_reader.hpp>
 #include <memprof/format/tracker_reader.hpp>
+#include <memprof/profile/profile.hpp>
 
 #include <cstddef>
 #include <string>
@@ -23,9 +23,13 @@ namespace memprof {
 /// where it can be, and each such case is a remark. Bytes are what the log prints: multiples of 0.01 MB, or three digits
 /// (`summary_text_reader`).
 ///
+/// Each summary is a profile of one memory space, "dram" for the tracker's, with what only events could tell left out: its provenance says what
+/// that is, and where the numbers come from; `process.rank` is the rank, and the table of `model_parameters` has the number of
+/// parameters, if the log tells them.
+///
 /// Raises an error if there is no summary at all: it names `source`, the first line that looked like one, and what is missing.
 /// The cost is proportional to the text.
-[[nodiscard]] inline std::vector<memory_summary> parse_tracker_log(std::string_view text, std::string_view source = "log") {
+[[nodiscard]] inline std::vector<profile> parse_tracker_log(std::string_view text, std::string_view source = "log") {
   detail::tracker_reader reader{source};
   detail::summary_text_reader answers{source};
   std::size_t number = 0;
@@ -45,7 +49,7 @@ namespace memprof {
       line = carriage_return == std::string_view::npos ? std::string_view{} : line.substr(carriage_return + 1);
     }
   }
-  std::vector<memory_summary> answered = answers.finish();
+  std::vector<profile> answered = answers.finish();
   return std::move(reader).finish(std::move(answered), answers.reason());
 }
 

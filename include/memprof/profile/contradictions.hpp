@@ -169,8 +169,10 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
 }  // namespace detail
 
 /// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
-/// first place that breaks it. Empty for every profile that a capture made. `space` must be one of the profile's.
+/// first place that breaks it. Empty for every profile that a capture made, and for one whose numbers are rounded: its reader
+/// compares them, and remarks on them in its provenance. `space` must be one of the profile's.
 [[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
+  if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_totals(space, found);
   detail::check_segments(of, space, found);

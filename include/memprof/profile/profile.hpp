@@ -417,6 +417,24 @@ struct event_anomalies {
   bool operator==(const event_anomalies&) const = default;
 };
 
+/// Where a profile's numbers come from, and what they cannot tell. As it is by default: events, from which every number follows
+/// to the byte. A reader of a format that has only totals fills a profile in part, and says so here.
+struct provenance {
+  std::string format;         ///< what the numbers were read from, as "tracker_log"; empty: from events
+  std::string file;           ///< its name; empty: none was named
+  std::int64_t line = 0;      ///< of the file, counted from 1, where the numbers begin; 0: the file is not one of lines
+  std::string section;        ///< what the file calls them; empty: nothing
+  std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
+  /// Names of fields that the source does not tell, of whatever struct: they are as by default.
+  std::vector<std::string> absent;
+  std::vector<std::string> remarks;  ///< what was missing or does not agree in the source, one sentence each
+
+  /// Whether the source does not tell that field.
+  [[nodiscard]] bool lacks(std::string_view field) const noexcept;
+
+  bool operator==(const provenance&) const = default;
+};
+
 /// Everything a capture found out.
 struct profile {
   std::string library_version;
@@ -440,6 +458,7 @@ struct profile {
   std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
+  memprof::provenance provenance;  ///< which file the numbers are from, what is absent and how they were rounded
 
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
@@ -454,6 +473,13 @@ struct profile {
 
   bool operator==(const profile&) const = default;
 };
+
+inline bool provenance::lacks(std::string_view field) const noexcept {
+  for (const std::string& name : absent) {
+    if (std::string_view{name} == field) return true;
+  }
+  return false;
+}
 
 inline const space_profile* profile::find_space(std::string_view name) const& noexcept {
   for (const space_profile& candidate : spaces) {

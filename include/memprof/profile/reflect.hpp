@@ -303,13 +303,18 @@ inline constexpr auto later_fields<event_anomalies> =
     std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
 
 template <>
+inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
+                                                                                 "absent", "remarks"});
+
+template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
     {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments",
-     "segments_by_name", "segment_count", "step_count", "spaces", "operations", "facts", "anomalies", "cost"});
+     "segments_by_name", "segment_count", "step_count", "spaces", "operations", "facts", "anomalies", "cost", "provenance"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "facts"});
+                                                                               "segment_count", "step_count", "facts",
+                                                                               "provenance"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
@@ -329,7 +334,7 @@ using profile_structs =
               named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
               space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
               reserved_profile, stream_usage, out_of_memory_failure, space_profile, operation_invocation, operation_usage,
-              operation_profile, profiler_cost, event_anomalies, profile>;
+              operation_profile, profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 
