@@ -167,9 +167,9 @@ void require_usable_dtype(const options& given) {
   }
 }
 
-/// An option and its value, both as they were given.
+/// An option with hyphens, and its value as it was given.
 struct given_option {
-  std::string_view name;
+  std::string name;
   std::string_view value;
 };
 
@@ -181,6 +181,13 @@ void set_options(options& result, const std::vector<given_option>& given) {
   }
   result.model.memory_efficient = memory_efficient;
   for (const given_option& option : given) set_option(result, option.name, option.value);
+}
+
+/// The name of an option, whose words may be joined by underscores as well.
+std::string with_hyphens(std::string_view name) {
+  std::string result{name};
+  if (name.starts_with("--")) std::ranges::replace(result, '_', '-');
+  return result;
 }
 
 std::string column(std::string_view text, std::size_t width) {
@@ -200,16 +207,16 @@ options parse_options(std::span<const char* const> arguments) {
       result.help = true;
       return result;
     }
-    if (set_flag(result, argument)) continue;
     const std::size_t equals = argument.find('=');
-    const std::string_view name = argument.substr(0, equals);
+    const std::string name = with_hyphens(argument.substr(0, equals));
+    if (equals == std::string_view::npos && set_flag(result, name)) continue;
     if (!takes_value(name)) throw input_error{"unknown option '" + std::string{argument} + "': --help lists all"};
     if (equals != std::string_view::npos) {
       given.push_back({name, argument.substr(equals + 1)});
     } else if (index + 1 < arguments.size()) {
       given.push_back({name, arguments[++index]});
     } else {
-      throw input_error{std::string{name} + " needs a value: --help shows an example"};
+      throw input_error{name + " needs a value: --help shows an example"};
     }
   }
   set_options(result, given);

@@ -15,6 +15,8 @@
 #include <memprof/record/options.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/report/text/fitted_options.hpp>
+#include <memprof/report/text/text_options.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/run_mode.hpp>
 #include <memprof/version.hpp>
@@ -26,19 +28,20 @@ namespace memprof {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Prints the text summary of the active capture up to now, or of the last one, on stdout.
+/// Prints the summary of the active capture up to now, or of the last one, on stdout: in colours where that is a terminal, and no
+/// wider than it.
 template <class State = detail::capture_state>
-void print_memory_usage() {
+void print_memory_usage(const text_options& options = {}) {
   const profile current = current_profile<State>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
-  std::fputs(to_text(current).c_str(), stdout);
+  std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }
 
 }  // namespace enabled
 #else
 inline namespace disabled {
 
-inline void print_memory_usage() noexcept {}
+inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace disabled
 #endif

@@ -29,6 +29,9 @@ class recorded_sequence {
     info_.timeline_points = made_.options.timeline_points;
     info_.largest_blocks = made_.options.largest_blocks;
     info_.owners_per_segment = made_.options.owners_per_segment;
+    info_.kept_segments = made_.options.kept_segments;
+    info_.segment_names = made_.options.segment_names;
+    info_.operations = made_.options.operations;
   }
 
   template <class Visitor>

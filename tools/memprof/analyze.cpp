@@ -3,42 +3,42 @@
 #include "exit_status.hpp"
 #include "picture_file.hpp"
 #include "recording.hpp"
+#include "training_options.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
-#include <memprof/format/profile_summary.hpp>
-#include <memprof/format/tracker_log.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/profile/profile.hpp>
 #include <memprof/report/breakdown_json.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/peak_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_options.hpp>
-#include <memprof/trace/trace_file.hpp>
+#include <memprof/trace/device_description.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace memprof_tool {
 namespace {
 
-using memprof::analyzed_summary;
+using memprof::analyzed_space;
 
 struct analyze_arguments {
-  std::vector<std::string> logs;
+  std::vector<std::string> inputs;
+  std::optional<memprof::device_description> device;
   memprof::breakdown_options sizes;
   std::string space;
   bool visualize_peak = false;
@@ -53,48 +53,52 @@ void complain(const std::string& what) {
   std::fprintf(stderr, "memprof analyze: %s\n", what.c_str());
 }
 
-/// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it.
-bool is_profile(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != std::string_view::npos && text[begin] == '{' &&
-         text.find(memprof::detail::summary_header) == std::string_view::npos;
+/// The space that reports lead with.
+std::size_t leading_space(const memprof::profile& profile) {
+  if (profile.spaces.empty()) memprof::detail::raise("the profile has no memory space: nothing was recorded");
+  const memprof::space_profile* const leading = memprof::detail::primary_space(profile, {});
+  return leading == nullptr ? 0 : static_cast<std::size_t>(leading - profile.spaces.data());
 }
 
-/// The profile that a trace or a profile holds; none: it is a log, whose text is then in `text`. Says what a trace lacks.
-std::optional<memprof::profile> read_profile(const std::string& path, std::string& text, int& status) {
-  const memprof::detail::file_handle file = open_recording(path);
-  if (memprof::is_trace_file(file.get())) {
-    recording read = read_recording(file.get(), path);
-    if (!read.complaint.empty()) {
-      complain(read.complaint);
-      status = bad_input;
-    }
-    return std::move(read.profile);
-  }
-  text = memprof::detail::read_whole_file(file.get(), path);
-  if (!is_profile(text)) return std::nullopt;
-  return memprof::parse_json(text, path);
+/// What is analyzed of a profile.
+std::vector<std::size_t> spaces_of(const memprof::profile& profile, const std::string& asked) {
+  const std::size_t leading = leading_space(profile);
+  if (asked.empty()) return {leading};
+  if (asked != "all") return {static_cast<std::size_t>(&profile.space(asked) - profile.spaces.data())};
+  std::vector<std::size_t> all;
+  for (std::size_t index = 0; index < profile.spaces.size(); ++index) all.push_back(index);
+  return all;
 }
 
-std::vector<memprof::memory_summary> read_summaries(const std::string& path, std::string_view space, int& status) {
-  std::string text;
-  const std::optional<memprof::profile> read = read_profile(path, text, status);
-  if (!read) return memprof::parse_tracker_log(text, path);
-  const memprof::profile& profile = *read;
-  if (!space.empty()) return {memprof::summarize(profile, profile.space(space), path)};
-  const memprof::space_profile* const chosen = memprof::detail::primary_space(profile, {});
-  if (chosen == nullptr) memprof::detail::raise("the profile has no memory space: nothing was recorded");
-  return {memprof::summarize(profile, *chosen, path)};
+/// The options for one space. The device is that of the space with the name of one of its own, or else of the leading one: the
+/// host's memory is not the device's.
+memprof::breakdown_options options_for(const analyze_arguments& arguments, const memprof::profile& profile, std::size_t index) {
+  memprof::breakdown_options options = arguments.sizes;
+  if (arguments.space == "all" && index != leading_space(profile)) options.device_memory.reset();
+  if (!arguments.device) return options;
+  const memprof::device_space* memory = arguments.device->find_space(profile.spaces[index].name);
+  if (memory == nullptr && index == leading_space(profile)) memory = &arguments.device->tensor_space();
+  if (memory != nullptr && memory->capacity != 0 && !memory->is_per_core) options.device_memory = memory->capacity;
+  return options;
 }
 
-/// All summaries of all files. A file that cannot be read costs no other file.
-std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, int& status) {
-  std::vector<analyzed_summary> analyzed;
-  for (const std::string& path : arguments.logs) {
+/// Everything in all files. A file that cannot be read costs no other file.
+std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, int& status) {
+  std::vector<analyzed_space> analyzed;
+  for (const std::string& path : arguments.inputs) {
     try {
-      for (memprof::memory_summary& summary : read_summaries(path, arguments.space, status)) {
-        memprof::memory_breakdown breakdown = memprof::break_down(summary, arguments.sizes);
-        analyzed.push_back({std::move(summary), std::move(breakdown)});
+      recorded_runs runs = read_runs(path);
+      if (!runs.complaint.empty()) {
+        complain(runs.complaint);
+        status = bad_input;
+      }
+      for (memprof::profile& read : runs.profiles) {
+        const auto profile = std::make_shared<const memprof::profile>(std::move(read));
+        for (const std::size_t index : spaces_of(*profile, arguments.space)) {
+          memprof::memory_breakdown breakdown =
+              memprof::break_down(*profile, profile->spaces[index], options_for(arguments, *profile, index));
+          analyzed.push_back({profile, index, std::move(breakdown)});
+        }
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
@@ -108,23 +112,7 @@ std::vector<analyzed_summary> analyze_files(const analyze_arguments& arguments, 
   return analyzed;
 }
 
-/// The pictures that a name asks for with its ending; both if it has none.
-std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output) {
-  using memprof::picture_format;
-  const std::string ending = std::filesystem::path{output}.extension().string();
-  if (ending == ".png") return {{output, picture_format::png}};
-  if (ending == ".svg") return {{output, picture_format::svg}};
-  return {{output + ".png", picture_format::png}, {output + ".svg", picture_format::svg}};
-}
-
-/// What is wrong with a name for a picture; empty if nothing is.
-std::string fault_of_output(const std::string& output) {
-  const std::string ending = std::filesystem::path{output}.extension().string();
-  if (ending == ".png" || ending == ".svg" || (ending.empty() && !output.empty() && output.back() != '/')) return {};
-  return "'" + output + "' has to end in .png or .svg, or be a name without an ending to get both";
-}
-
-int draw(const std::vector<analyzed_summary>& bars, const std::string& title, const std::string& path,
+int draw(const std::vector<analyzed_space>& bars, const std::string& title, const std::string& path,
          memprof::picture_format format) {
   const drawing result =
       draw_picture([&](const std::string& file) { return memprof::peak_picture_script(bars, title, format, file); }, path);
@@ -140,7 +128,7 @@ int draw(const std::vector<analyzed_summary>& bars, const std::string& title, co
   return success;
 }
 
-int draw_all(const std::vector<analyzed_summary>& bars, const analyze_arguments& arguments) {
+int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& arguments) {
   int status = success;
   for (const std::string& output : arguments.output) {
     for (const auto& [path, format] : pictures_of(output)) {
@@ -167,7 +155,7 @@ int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     complain("no picture: --title and --output are for --visualize-peak");
-  const std::vector<analyzed_summary> analyzed = analyze_files(arguments, status);
+  const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
   if (analyzed.empty()) return bad_input;
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
   if (!arguments.json.empty()) {
@@ -186,8 +174,9 @@ int run_analyze(const analyze_arguments& arguments) {
 
 /// An option whose value is a size. Its fault is that of the command line.
 template <class Target>
-void add_size(CLI::App& command, const std::string& name, Target& target, std::int64_t least, const std::string& meaning) {
-  command
+CLI::Option* add_size(CLI::App& command, const std::string& name, Target& target, std::int64_t least,
+                      const std::string& meaning) {
+  return command
       .add_option_function<std::string>(
           name,
           [name, least, &target](const std::string& text) {
@@ -211,11 +200,27 @@ void add_analyze(CLI::App& program, int& status) {
   command.footer(
       "SIZE is a number of bytes, perhaps with a unit: 12884901888, 1.5e9, 12GB (12 * 10^9), 12GiB (12 * 2^30).\n"
       "MB in the tables is 2^20 bytes. Options may be spelled with underscores: --device_memory.");
-  command.add_option("--logs", arguments->logs, "logs with memory summaries, or traces and profiles (JSON) of memprof")
+  command
+      .add_option("--input,--logs,FILE", arguments->inputs,
+                  "traces, profiles in JSON, or logs with memory summaries of tt-train's tracker; - is the standard input")
       ->required()
       ->type_name("FILE");
-  add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
-           "memory of the device (default: the capacity that a profile tells, else 12GiB)");
+  CLI::Option* const memory =
+      add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
+               "memory of the device, which says whether the peak fits (default: the capacity that a profile has)");
+  command
+      .add_option_function<std::string>(
+          "--device",
+          [arguments](const std::string& text) {
+            try {
+              arguments->device = device_of(text);
+            } catch (const memprof::error& fault) {
+              throw CLI::ValidationError{"--device", fault.what()};
+            }
+          },
+          "the device: preset (wormhole-12gb, gpu-80gb, ...), JSON file or size")
+      ->type_name("NAME|FILE|SIZE")
+      ->excludes(memory);
   add_size(command, "--model-size", arguments->sizes.model_size, 0, "expected size of the model (default: 2 bytes a parameter)");
   add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0, "expected size of the optimizer (default: 2 models)");
   add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0, "expected size of the gradients (default: 1 model)");
@@ -232,7 +237,7 @@ void add_analyze(CLI::App& program, int& status) {
   command.add_option("--json", arguments->json, "write the numbers to this file, too")->type_name("FILE");
   command
       .add_option("--space", arguments->space,
-                  "memory space of profiles (default: dram, else the first that is not cpu, else cpu)")
+                  "memory space of profiles, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
   command.callback([arguments, &command, &status] {
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;

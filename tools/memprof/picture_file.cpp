@@ -9,6 +9,8 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace memprof_tool {
 
@@ -22,6 +24,20 @@ drawing draw_picture(const std::function<std::string(const std::string& file)>& 
   const gnuplot_result result = run_gnuplot(script(drawn));
   if (result.succeeded) memprof::detail::replace_whole_file(path, memprof::detail::read_whole_file(drawn));
   return {result.found, result.complaint};
+}
+
+std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output) {
+  using memprof::picture_format;
+  const std::string ending = std::filesystem::path{output}.extension().string();
+  if (ending == ".png") return {{output, picture_format::png}};
+  if (ending == ".svg") return {{output, picture_format::svg}};
+  return {{output + ".png", picture_format::png}, {output + ".svg", picture_format::svg}};
+}
+
+std::string fault_of_output(const std::string& output) {
+  const std::string ending = std::filesystem::path{output}.extension().string();
+  if (ending == ".png" || ending == ".svg" || (ending.empty() && !output.empty() && output.back() != '/')) return {};
+  return "'" + output + "' has to end in .png or .svg, or be a name without an ending to get both";
 }
 
 }  // namespace memprof_tool

@@ -1,19 +1,25 @@
 #include "recording.hpp"
 
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/tracker_line.hpp>
+#include <memprof/format/tracker_log.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 
+#include <unistd.h>
 #include <array>
 #include <cstddef>
 #include <cstdio>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace memprof_tool {
 
 memprof::detail::file_handle open_recording(const std::string& path) {
   using namespace memprof::detail;
-  file_handle file{std::fopen(path.c_str(), "rb")};
+  file_handle file{path == "-" ? fdopen(dup(STDIN_FILENO), "rb") : std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
   if (std::fseek(file.get(), 0, SEEK_CUR) == 0) return file;
   file_handle copy{std::tmpfile()};
@@ -45,6 +51,39 @@ recording read_recording(std::FILE* file, const std::string& path) {
     result.complaint = "'" + path + "' was written before its capture had ended; the numbers are those so far";
   }
   return result;
+}
+
+namespace {
+
+/// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it.
+bool is_profile(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{' &&
+         text.find(memprof::detail::summary_header) == std::string_view::npos;
+}
+
+}  // namespace
+
+recorded_runs read_runs(const std::string& path) {
+  const std::string name = path == "-" ? "standard input" : path;
+  const memprof::detail::file_handle file = open_recording(path);
+  recorded_runs runs;
+  if (memprof::is_trace_file(file.get())) {
+    recording read = read_recording(file.get(), name);
+    runs.complaint = std::move(read.complaint);
+    runs.profiles.push_back(std::move(read.profile));
+  } else {
+    const std::string text = memprof::detail::read_whole_file(file.get(), name);
+    if (!is_profile(text)) {
+      runs.profiles = memprof::parse_tracker_log(text, name);
+    } else {
+      runs.profiles.push_back(memprof::parse_json(text, name));
+    }
+  }
+  for (memprof::profile& profile : runs.profiles) {
+    if (profile.provenance.file.empty()) profile.provenance.file = name;
+  }
+  return runs;
 }
 
 }  // namespace memprof_tool

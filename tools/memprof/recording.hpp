@@ -5,11 +5,12 @@
 
 #include <cstdio>
 #include <string>
+#include <vector>
 
 namespace memprof_tool {
 
-/// Opens a file that can be read more than once: what comes through a pipe is put into one. Throws `memprof::error` if it cannot
-/// be read.
+/// Opens a file that can be read more than once: what comes through a pipe is put into one. "-" is the standard input. Throws
+/// `memprof::error` if it cannot be read.
 [[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
 
 /// What a file holds, whatever its name.
@@ -23,5 +24,14 @@ struct recording {
 [[nodiscard]] recording read_recording(const std::string& path);
 /// The same of a file that is open, from its begin.
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
+
+/// What can be analyzed and drawn: a trace, a profile in JSON, or each summary in a tracker's log.
+struct recorded_runs {
+  std::vector<memprof::profile> profiles;  ///< at least one; the provenance of each names the file
+  std::string complaint;                   ///< as `recording::complaint`
+};
+
+/// Reads them, whatever the file's name. Throws `memprof::error` if it holds none of the three.
+[[nodiscard]] recorded_runs read_runs(const std::string& path);
 
 }  // namespace memprof_tool

@@ -4,7 +4,13 @@
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/terminal.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/report/csv.hpp>
+#include <memprof/report/markdown.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/report/text/fact_lines.hpp>
+#include <memprof/report/text/fitted_options.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -14,6 +20,8 @@
 #include <memory>
 #include <new>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace memprof_tool {
 namespace {
@@ -21,7 +29,16 @@ namespace {
 struct show_arguments {
   std::string file;
   std::string space;
-  std::size_t segments = 10;
+  std::string format = "summary";
+  std::string csv;  ///< which table
+  bool as_csv = false;
+  bool as_markdown = false;
+  std::string facts;  ///< which table; empty: all
+  bool shows_facts = false;
+  std::size_t top = 0;  ///< 0: not given
+  std::string color = "auto";
+  std::size_t width = 0;  ///< 0: not given
+  memprof::text_options options;
 };
 
 void complain(const std::string& what) {
@@ -29,13 +46,81 @@ void complain(const std::string& what) {
   std::fprintf(stderr, "memprof show: %s\n", what.c_str());
 }
 
+/// The options with what depends on the terminal.
+memprof::text_options options_of(const show_arguments& arguments) {
+  memprof::text_options options = arguments.options;
+  options.primary_space = arguments.space;
+  if (arguments.format == "tracker") options.format = memprof::text_format::tracker;
+  if (arguments.top != 0) options.owners = arguments.top;
+  if (arguments.width != 0) {
+    options.columns = arguments.width;
+    options.is_colored = memprof::detail::shows_colors(stdout);
+  } else {
+    options = memprof::detail::fitted_to(stdout, options);
+  }
+  if (arguments.color != "auto") options.is_colored = arguments.color == "always";
+  return options;
+}
+
+const memprof::fact_table& find_facts(const memprof::profile& profile, const show_arguments& arguments) {
+  std::string names;
+  for (const memprof::fact_table& table : profile.facts) {
+    if (table.name == arguments.facts) return table;
+    names += (names.empty() ? " '" : ", '") + memprof::detail::on_one_line(table.name) + "'";
+  }
+  memprof::detail::raise("'" + arguments.file + "' has no table of facts '" + arguments.facts + "'; it has" +
+                         (names.empty() ? " none" : names));
+}
+
+std::string facts_text(const memprof::profile& profile, const show_arguments& arguments) {
+  const memprof::text_options options = options_of(arguments);
+  if (arguments.as_csv) {
+    if (arguments.facts.empty()) memprof::detail::raise("--csv shows one table of facts: --facts NAME says which");
+    return memprof::fact_csv(find_facts(profile, arguments));
+  }
+  constexpr std::size_t most = 10;
+  if (!arguments.facts.empty()) {
+    const memprof::fact_table& table = find_facts(profile, arguments);
+    return memprof::to_text(table, arguments.top != 0 ? arguments.top : table.rows.size(), options);
+  }
+  if (profile.facts.empty()) return "No facts were recorded.\n";
+  std::string text;
+  for (const memprof::fact_table& table : profile.facts) {
+    text += (text.empty() ? "" : "\n") + memprof::to_text(table, arguments.top != 0 ? arguments.top : most, options);
+  }
+  return text;
+}
+
+std::string text_of(const memprof::profile& profile, const show_arguments& arguments) {
+  if (arguments.shows_facts) return facts_text(profile, arguments);
+  if (!arguments.as_csv) {
+    const memprof::text_options options = options_of(arguments);
+    return arguments.as_markdown ? memprof::to_markdown(profile, options) : memprof::to_text(profile, options);
+  }
+  if (arguments.csv == "owners") return memprof::owners_csv(profile);
+  return arguments.options.all_segments ? memprof::every_segment_csv(profile) : memprof::segments_csv(profile);
+}
+
+/// A capture without anything in it is a mistake: of a library that was not linked, a backend that was not installed, a wrong
+/// file.
+void require_something(const memprof::profile& profile, const std::string& file) {
+  if (!profile.spaces.empty()) return;
+  std::string reasons;
+  for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
+    reasons +=
+        "; " + memprof::detail::on_one_line(missing.source) + " not captured: " + memprof::detail::on_one_line(missing.reason);
+  }
+  memprof::detail::raise("'" + file + "' is empty: no allocation was recorded" + reasons);
+}
+
 int run_show(const show_arguments& arguments) {
   try {
     const recording read = read_recording(arguments.file);
-    memprof::text_options options;
-    options.primary_space = arguments.space;
-    options.max_segments = arguments.segments;
-    std::fputs(memprof::to_text(read.profile, options).c_str(), stdout);
+    if (!arguments.shows_facts && (read.complaint.empty() || read.profile.spaces.empty())) {
+      if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
+      require_something(read.profile, arguments.file);
+    }
+    std::fputs(text_of(read.profile, arguments).c_str(), stdout);
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       complain("cannot write to the standard output");
       return failed;
@@ -50,20 +135,76 @@ int run_show(const show_arguments& arguments) {
   return bad_input;
 }
 
+/// "--facts FILE" without a name of a table takes the file for the name.
+void find_file(show_arguments& arguments) {
+  if (!arguments.file.empty()) return;
+  for (std::string* const value : {&arguments.facts, &arguments.csv}) {
+    if (value->empty() || *value == "segments" || *value == "owners") continue;
+    arguments.file = std::exchange(*value, {});
+    return;
+  }
+}
+
 }  // namespace
 
 void add_show(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<show_arguments>();
-  CLI::App& command = *program.add_subcommand("show", "the summary of a trace or a profile");
-  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
-  command.add_option("--segments", arguments->segments, "the first so many segments; 0: all (default: 10)")
+  CLI::App& command = *program.add_subcommand("show", "the answers of a trace or a profile: peak, owners, fit, growth, segments");
+  command.footer(
+      "A summary has at most 40 lines of 100 columns, and is no wider than the terminal. --segments, --top, --blocks, "
+      "--streams,\n"
+      "--cores, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
+  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON");
+  memprof::text_options& options = arguments->options;
+  command.add_flag("--segments", options.all_segments, "a line for each segment in the order of time");
+  command.add_option("--top", arguments->top, "operations at the peak and at the end, or rows of --facts (default: 5)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.add_option("--blocks", options.largest_blocks, "so many of the largest blocks at the peak")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  command
-      .add_option("--space", arguments->space,
-                  "memory space that the segments are about (default: dram, else the first that is not cpu, else cpu)")
+  command.add_option("--streams", options.streams, "so many streams and pools of a device")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command.add_option("--cores", options.core_ranges, "so many rectangles of cores")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command.add_flag("--spaces", options.all_spaces, "the whole answer for every memory space");
+  command.add_flag("--faults", options.all_faults, "every kind of fault in the numbers");
+  command.add_option("--space", arguments->space, "the memory space that comes first, and is DRAM in the tracker's format")
       ->type_name("NAME");
-  command.callback([arguments, &status] { status = run_show(*arguments); });
+  CLI::Option* const facts =
+      command.add_option("--facts", arguments->facts, "the tables of what sources know beside memory over time, or all of one")
+          ->type_name("[NAME]")
+          ->expected(0, 1);
+  CLI::Option* const format =
+      command.add_option("--format", arguments->format, "summary, or tracker: what tt-train's memory tracker prints")
+          ->type_name("NAME")
+          ->check(CLI::IsMember({"summary", "tracker"}));
+  CLI::Option* const markdown = command.add_flag("--markdown", arguments->as_markdown, "the summary as Markdown");
+  CLI::Option* const csv =
+      command.add_option("--csv", arguments->csv, "a table as CSV: segments (default) or owners; or the one of --facts")
+          ->type_name("[TABLE]")
+          ->expected(0, 1);
+  csv->excludes(markdown)->excludes(format);
+  markdown->excludes(format);
+  facts->excludes(markdown)->excludes(format);
+  command.add_option("--width", arguments->width, "columns of the text (default: the terminal's, at most 100)")
+      ->type_name("N")
+      ->check(CLI::Range(60, 1000));
+  command.add_option("--color", arguments->color, "auto, always or never (default: auto)")
+      ->type_name("WHEN")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  command.callback([arguments, facts, csv, &status] {
+    arguments->shows_facts = facts->count() > 0;
+    arguments->as_csv = csv->count() > 0;
+    find_file(*arguments);
+    if (arguments->file.empty()) throw CLI::RequiredError{"FILE"};
+    if (!arguments->csv.empty() && arguments->csv != "segments" && arguments->csv != "owners") {
+      throw CLI::ValidationError{"--csv", "'" + arguments->csv + "' is no table: segments or owners"};
+    }
+    status = run_show(*arguments);
+  });
 }
 
 }  // namespace memprof_tool

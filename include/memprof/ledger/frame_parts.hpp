@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -7,10 +8,14 @@
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
@@ -75,9 +80,109 @@ struct frame_parts {
     state.numbers(part.peak_ordinal, part.peak_stamp);
     operation(state, part.peak_operation, operation_count);
     state.numbers(part.owner_count, part.first_owner);
-    state.amounts(part.remaining_bytes, part.remaining_operations);
+    state.amounts(part.remaining_bytes, part.remaining_operations, part.cumulative_peak);
     for (auto& held : part.categories) state.amounts(held.bytes, held.blocks);
   }
+
+  // --- segments -----------------------------------------------------------------------------------------------------
+
+  /// Segments, and so steps, are at most so many: the exact sums over them stay in range.
+  static constexpr std::uint64_t most_segments = std::uint64_t{1} << 40U;
+
+  /// A sum of 128 bits, of at most 2^`bits`.
+  template <class State, class Sum>
+  static void wide_sum(State& state, Sum& part, unsigned bits) noexcept {
+    auto low = static_cast<std::uint64_t>(part);
+    auto high = static_cast<std::int64_t>(part >> 64);
+    state.numbers(low, high);
+    if constexpr (State::reads) {
+      const std::int64_t most = std::int64_t{1} << (bits - 64);
+      state.require(high >= -most && high < most);
+      part = state.has_failed() ? 0 : static_cast<int128>(static_cast<uint128>(static_cast<int128>(high)) << 64 | low);
+    }
+  }
+  template <class State, class Integer>
+  static void wide_integer_of(State& state, Integer& part) noexcept {
+    for (auto& limb : part.limbs_) state.number(limb);
+  }
+  template <class State, class Summary>
+  static void summary(State& state, Summary& part) noexcept {
+    state.numbers(part.first, part.last, part.least, part.greatest, part.least_segment, part.greatest_segment);
+    state.require(part.least_segment < most_segments && part.greatest_segment < most_segments);
+    wide_sum(state, part.total, 110);
+  }
+  template <class State, class Summaries>
+  static void summaries(State& state, Summaries& part, std::size_t name_count) noexcept {
+    state.rows(part.known_, [&](auto& known) {
+      std::uint8_t is_known = known == 0 ? 0 : 1;
+      state.number(is_known);
+      if constexpr (State::reads) known = is_known == 0 ? 0 : 1;
+    });
+    state.require(part.known_.size() <= name_count);
+    if constexpr (State::reads) {
+      if (!state.has_failed()) state.require(part.records_.resize(part.known_.size()));
+      if (state.has_failed()) return part.known_.clear();
+    }
+    for (std::size_t index = 0; index < part.known_.size(); ++index) {
+      if (part.known_[index] == 0) continue;
+      for (auto& numbers : part.records_[index]) {
+        summary(state, numbers);
+        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
+          state.require(number >= -2 * frame_reader::greatest && number <= 2 * frame_reader::greatest);
+        }
+      }
+    }
+  }
+  template <class State, class Lines>
+  static void growth_lines(State& state, Lines& part, std::size_t name_count) noexcept {
+    state.rows(part, [&](auto& line) {
+      state.amounts(line.first);
+      wide_sum(state, line.sum, 110);
+      wide_integer_of(state, line.squares);
+      wide_integer_of(state, line.products);
+    });
+    state.require(part.size() <= name_count);
+  }
+
+  /// The segments that are kept in full, and the rows of their names.
+  template <class State, class History>
+  static void history(State& state, History& part) noexcept {
+    state.numbers(part.count_, part.step_);
+    state.require(part.count_ < most_segments && part.step_ <= part.count_);
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.name, row.stands_for_others, row.count, row.first_number, row.last_number, row.last_step);
+      state.require(row.count != 0 && row.count <= part.count_ && row.first_number <= row.last_number &&
+                    row.last_number < part.count_ && row.last_step <= part.step_);
+      summary(state, row.duration);
+      state.numbers(row.steps.first, row.steps.count);
+      state.require(row.steps.first <= row.last_step && row.steps.count == row.count);
+      wide_sum(state, row.steps.sum, 82);
+      wide_sum(state, row.steps.squares, 122);
+      if constexpr (State::reads) {
+        const auto index = static_cast<std::uint32_t>(&row - part.rows_.data());
+        if (row.stands_for_others) {
+          state.require(part.others_ == segment_history::no_row);
+          part.others_ = index;
+        } else if (!state.has_failed()) {
+          const live_blocks::insertion made = part.row_index_.insert(segment_history::key_of(row.name));
+          state.require(made.is_new);
+          if (made.is_new) made.entry->owner = index;
+          ++part.named_;
+        }
+      }
+    });
+    std::uint64_t next_number = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row, mark.begin_stamp, mark.end_stamp, mark.number, mark.step, mark.holds, mark.pins,
+                    mark.is_first, mark.is_dropped);
+      state.require(mark.row < part.rows_.size() && mark.begin_stamp <= mark.end_stamp && mark.number >= next_number &&
+                    mark.number < part.count_ && mark.step <= part.step_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
+    });
+  }
+
+  // --- operations ---------------------------------------------------------------------------------------------------
 
   /// The tree of operations, in the order in which they were first called.
   template <class State, class Follower>
@@ -158,10 +263,12 @@ struct frame_parts {
   }
 
   template <class State, class Reserved>
-  static void reserved(State& state, Reserved& part) noexcept {
+  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
     state.number(part.is_used_);
     state.amounts(part.peak_, part.segment_peak_);
     state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
     std::uint64_t held = 0;
     std::uint64_t reached = 0;
     state.rows(part.ranges_, [&](auto& row) {
@@ -179,9 +286,8 @@ struct frame_parts {
   }
 
   template <class State, class Cores>
-  static void cores(State& state, Cores& part) noexcept {
+  static void cores(State& state, Cores& part, const segment_history& history) noexcept {
     const auto usage = [&](auto& row) { state.changes(row.circular_buffers, row.buffers, row.total); };
-    state.amounts(part.finished_);
     state.rows(part.ranges_, [&](auto& cores) {
       state.number(cores);
       state.require(core_range::unpacked(cores).is_valid());
@@ -199,7 +305,8 @@ struct frame_parts {
       usage(row.peak);
       state.numbers(row.busiest_x, row.busiest_y);
     });
-    state.require(part.segments_.size() <= static_cast<std::uint64_t>(part.finished_));
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
     frame_sum bytes;
     for (auto& table : part.blocks_) {
       table_of_blocks(state, table, [&](auto& held) {
@@ -246,9 +353,8 @@ struct frame_parts {
   // --- a space ------------------------------------------------------------------------------------------------------
 
   template <class State, class Space>
-  static void space(State& state, Space& part, std::size_t operation_count, std::size_t segment_count) noexcept {
-    state.amounts(part.first_segment_);
-    state.require(part.first_segment_ <= segment_count);
+  static void space(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
+    const std::size_t segment_count = history.marks().size();
     totals(state, part);
     owner_statistics(state, part, operation_count);
     state.rows(part.owners_, [&](auto& row) {
@@ -259,8 +365,10 @@ struct frame_parts {
       segment(state, record, operation_count);
       state.require(record.first_owner <= part.owners_.size() && record.owner_count <= part.owners_.size() - record.first_owner);
     });
-    state.require(part.segments_.size() <= segment_count - part.first_segment_);
+    state.require(part.segments_.size() <= segment_count);
     state.amounts(part.overall_peak_, part.overall_segment_);
+    summaries(state, part.by_name_, history.rows().size());
+    growth_lines(state, part.lines_, history.rows().size());
     owners(state, part.overall_owners_, operation_count);
     state.number(part.freed_count_);
     state.require(part.freed_count_ <= part.options_.largest_blocks);
@@ -274,8 +382,8 @@ struct frame_parts {
                           &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
       counted(state, *unusual);
     }
-    cores(state, part.cores_);
-    reserved(state, part.reserved_);
+    cores(state, part.cores_, history);
+    reserved(state, part.reserved_, history);
     streams(state, part.streams_);
     out_of_memory(state, part.out_of_memory_, operation_count);
   }
@@ -323,6 +431,13 @@ struct frame_parts {
       freed.add(state, stats.freed);
       state.amounts(stats.allocation_count, stats.deallocation_count, stats.finished, stats.peak, stats.self_peak);
       state.changes(stats.max_delta);
+      state.amounts(stats.changing);
+      if (stats.changing == 0) return;
+      for (auto* run : {&stats.first, &stats.last, &stats.largest}) {
+        state.numbers(run->begin_stamp, run->end_stamp, run->thread);
+        state.changes(run->delta);
+        state.amounts(run->peak);
+      }
     });
     state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
   }
@@ -411,7 +526,7 @@ struct frame_parts {
   static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
     state.rows(part.scopes_, [&](auto& scope) {
       operation(state, scope.operation, operation_count);
-      state.numbers(scope.name, scope.number, scope.tag);
+      state.numbers(scope.name, scope.number, scope.tag, scope.begin_stamp);
       state.require(scope.tag <= category_names.size());
     });
     state.require(part.scopes_.size() <= scope_stack::max_depth);

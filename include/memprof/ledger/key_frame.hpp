@@ -46,14 +46,11 @@ class ledger_frame {
 
   void capture() noexcept {
     state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
-                   events_.missing_events_, events_.are_more_missing_, events_.has_ended_);
+                   events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
     state_.amounts(events_.events_, events_.rejected_events_);
     frame_parts::faults(state_, events_.operations_);
     frame_parts::clock(state_, events_.clock_);
-    state_.rows(events_.segments_, [this](auto& mark) {
-      state_.numbers(mark.name, mark.begin_stamp, mark.end_stamp);
-      state_.require(mark.begin_stamp <= mark.end_stamp);
-    });
+    frame_parts::history(state_, events_.history_);
     state_.require(events_.segment_begin_ <= events_.stamp_);
   }
 
@@ -64,7 +61,7 @@ class ledger_frame {
         state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
         if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
       }
-      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.segments_.size());
+      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
     });
     state_.section(frame_section::blocks, [&] {
       std::uint8_t same = id;

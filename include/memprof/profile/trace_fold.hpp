@@ -105,7 +105,9 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment, info.kept_segments,
+                                   info.segment_names, info.operations},
+                    info.begin_stamp);
   }
 
   static constexpr std::uint64_t no_part = ~std::uint64_t{0};

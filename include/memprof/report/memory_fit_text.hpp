@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memprof/analysis/memory_fit.hpp>
-#include <memprof/report/text/peak_lines.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <cstdint>
@@ -18,6 +17,10 @@ namespace detail {
 [[nodiscard]] inline std::string needed_text(const caching_allocator_stats& stats) {
   return megabytes(stats.reserved_bytes.peak) + ", of which " + megabytes(stats.allocated_bytes.peak) +
          " are allocated at once for the " + megabytes(stats.requested_bytes.peak) + " that are asked for";
+}
+
+[[nodiscard]] inline std::string operation_text(std::string_view path) {
+  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
 }
 
 [[nodiscard]] inline std::string failure_text(const failed_allocation& failure, std::string_view operation) {

@@ -37,6 +37,16 @@ TEST_CASE("nano_gpt: every option sets its own value, in both spellings") {
   REQUIRE(options.json == "p.json");
 }
 
+TEST_CASE("nano_gpt: options may have underscores in place of hyphens, and values keep theirs") {
+  const nano_gpt::options options =
+      parse({"--batch_size", "7", "--d_model=12", "--no_dispatch", "--memory_efficient", "--json", "a_b.json"});
+  REQUIRE(options.batch_size == 7);
+  REQUIRE(options.model.d_model == 12);
+  REQUIRE(options.mode == memprof::run_mode::no_dispatch);
+  REQUIRE(options.model.memory_efficient);
+  REQUIRE(options.json == "a_b.json");
+}
+
 TEST_CASE("nano_gpt: heads are compared with the width after all options are read") {
   REQUIRE(parse({"--heads", "7", "--d-model", "49"}).model.heads == 7);
   REQUIRE_THROWS_AS(parse({"--heads", "65"}), nano_gpt::input_error);

@@ -1,5 +1,6 @@
 #include <memprof/format/tracker_log.hpp>
 
+#include <memprof/profile/fact/model_parameters.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text.hpp>
 
@@ -17,7 +18,6 @@
 #include <string>
 #include <vector>
 
-using memprof::memory_summary;
 using memprof::parse_tracker_log;
 using namespace memprof_tests;
 
@@ -32,16 +32,21 @@ std::string error_of(const std::string& text) {
   return "no error";
 }
 
-bool remarks(const memory_summary& summary, const std::string& part) {
-  for (const std::string& remark : summary.remarks) {
+bool remarks(const memprof::profile& summary, const std::string& part) {
+  for (const std::string& remark : summary.provenance.remarks) {
     if (remark.find(part) != std::string::npos) return true;
   }
   return false;
 }
 
-std::vector<std::string> names_of(const memory_summary& summary) {
+std::int64_t parameters_of(const memprof::profile& summary) {
+  const auto rows = memprof::rows_of<memprof::model_parameters>(summary.facts);
+  return rows.size() == 1 ? rows.front().count : 0;
+}
+
+std::vector<std::string> names_of(const memprof::profile& summary) {
   std::vector<std::string> names;
-  for (const memprof::segment_usage& segment : summary.segments) names.push_back(segment.segment);
+  for (const memprof::segment& segment : summary.segments) names.push_back(segment.name);
   return names;
 }
 
@@ -50,17 +55,17 @@ std::vector<std::string> names_of(const memory_summary& summary) {
 TEST_CASE("tracker log: every number of a summary is read, to the byte that its decimals tell") {
   const auto summaries = parse_tracker_log("Number of parameters: 969369600\ntinyllama\n" + memory_efficient_text(), "run.log");
   REQUIRE(summaries.size() == 1);
-  const memory_summary& summary = summaries.front();
-  CHECK(summary.source == "run.log");
-  CHECK(summary.line == 3);
-  CHECK(summary.section == "tinyllama");
-  CHECK(summary.parameters == 969'369'600);
-  CHECK(summary.overall_peak == hundredths(827865));
-  CHECK(summary.final_usage == hundredths(742804));
-  CHECK(summary.peak_segment == 3);
-  CHECK(summary.remarks.empty());
-  REQUIRE(summary.segments.size() == 4);
-  const memprof::segment_usage& backward = summary.segments[3];
+  const memprof::profile& summary = summaries.front();
+  CHECK(summary.provenance.file == "run.log");
+  CHECK(summary.provenance.line == 3);
+  CHECK(summary.provenance.section == "tinyllama");
+  CHECK(parameters_of(summary) == 969'369'600);
+  CHECK(summary.spaces[0].cumulative_peak == hundredths(827865));
+  CHECK(summary.spaces[0].cumulative_current == hundredths(742804));
+  CHECK(summary.spaces[0].peak_segment == 3);
+  CHECK(summary.provenance.remarks.empty());
+  REQUIRE(summary.spaces[0].segments.size() == 4);
+  const memprof::segment_usage& backward = summary.spaces[0].segments[3];
   CHECK(backward.segment == "BACKWARD_PASS");
   CHECK(backward.segment_peak == hundredths(251369));
   CHECK(backward.allocations == hundredths(2000000 + 166307));
@@ -70,6 +75,41 @@ TEST_CASE("tracker log: every number of a summary is read, to the byte that its 
   CHECK(backward.cumulative_current == hundredths(742804));
 }
 
+TEST_CASE("tracker log: a summary is a profile that says what it lacks, and how it is rounded") {
+  const memprof::profile summary = parse_tracker_log("[rank3] " + memory_efficient_text(), "run.log").front();
+  CHECK(summary.complete);
+  CHECK(summary.provenance.format == "tracker_log");
+  CHECK(summary.provenance.file == "run.log");
+  CHECK(summary.provenance.rounding == 10486);  // 2^20 / 100, rounded up
+  CHECK(summary.provenance.lacks("live_at_peak"));
+  CHECK(summary.provenance.lacks("timeline"));
+  CHECK(!summary.provenance.lacks("cumulative_peak"));
+  CHECK(!memprof::profile{}.provenance.lacks("timeline"));
+  CHECK(summary.process.rank == 3);
+  REQUIRE(summary.segments.size() == summary.spaces[0].segments.size());
+  CHECK(summary.spaces.size() == 1);
+  CHECK(summary.spaces[0].name == "dram");
+  CHECK(summary.spaces[0].allocations == hundredths(2186325) + hundredths(2370876) + hundredths(2019295) + hundredths(2166307));
+  CHECK(summary.spaces[0].deallocations == 4 * hundredths(2000000));
+  const std::string text = memory_efficient_text();
+  CHECK(!parse_tracker_log(text.substr(0, text.find("\n=== Final"))).front().complete);
+}
+
+TEST_CASE("tracker log: a line that shows how far a training has come names no summary") {
+  const auto section = [](const std::string& before) {
+    return parse_tracker_log(before + '\n' + memory_efficient_text()).front().provenance.section;
+  };
+  CHECK(section("tinyllama\nstep 1/1  loss unknown  0.4 ms/step") == "tinyllama");
+  CHECK(section("Loss: unknown, nothing was dispatched in 1 steps of 0.4 ms").empty());
+  CHECK(section("Loss: 4.6052 -> 2.5011 in 200 steps of 20.1 ms").empty());
+  CHECK(section("Step: 5, Loss: 3.21, Time: 12 ms").empty());
+  CHECK(section("epoch=3 accuracy 0.9").empty());
+  CHECK(section("iter 100: 2.3").empty());
+  CHECK(section("100%|######| 10/10 [00:01<00:00,  9.8it/s]").empty());
+  CHECK(section("two-step warm-up, lossless") == "two-step warm-up, lossless");
+  CHECK(section("batch of 8, stepwise") == "batch of 8, stepwise");
+}
+
 TEST_CASE("tracker log: the regular expressions of analyze_memory.py see the same") {
   const std::string text = memory_efficient_text() + default_text();
   const auto summaries = parse_tracker_log(text);
@@ -77,8 +117,8 @@ TEST_CASE("tracker log: the regular expressions of analyze_memory.py see the sam
   REQUIRE(summaries.size() == expected.size());
   const auto same = [](std::int64_t bytes, double megabytes) { return bytes == std::llround(megabytes * 1048576); };
   for (std::size_t index = 0; index < summaries.size(); ++index) {
-    CHECK(same(summaries[index].overall_peak, analyzed_peak(expected[index])));
-    for (const memprof::segment_usage& segment : summaries[index].segments) {
+    CHECK(same(summaries[index].spaces[0].cumulative_peak, analyzed_peak(expected[index])));
+    for (const memprof::segment_usage& segment : summaries[index].spaces[0].segments) {
       const tracker_phase phase = analyzed_phase(expected[index], segment.segment);
       CHECK(same(segment.segment_peak, phase.segment_peak));
       CHECK(same(segment.allocations, phase.allocations));
@@ -95,41 +135,41 @@ TEST_CASE("tracker log: each of several summaries has its own number of paramete
       parse_tracker_log("Number of parameters: 969369600\nsmall\n" + memory_efficient_text() +
                         "Total parameters: 1,134,596,096\n# step\n\nlarge\n" + default_text() + default_text());
   REQUIRE(summaries.size() == 3);
-  CHECK(summaries[0].parameters == 969'369'600);
-  CHECK(summaries[0].section == "small");
-  CHECK(summaries[1].parameters == 1'134'596'096);
-  CHECK(summaries[1].section == "large");
+  CHECK(parameters_of(summaries[0]) == 969'369'600);
+  CHECK(summaries[0].provenance.section == "small");
+  CHECK(parameters_of(summaries[1]) == 1'134'596'096);
+  CHECK(summaries[1].provenance.section == "large");
   CHECK(!remarks(summaries[1], "number of parameters"));
-  CHECK(summaries[2].parameters == 1'134'596'096);
-  CHECK(summaries[2].section.empty());
+  CHECK(parameters_of(summaries[2]) == 1'134'596'096);
+  CHECK(summaries[2].provenance.section.empty());
   CHECK(remarks(summaries[2], "number of parameters is the one that the log tells before an earlier summary"));
 }
 
 TEST_CASE("tracker log: the number of parameters may stand any distance before the summary") {
   std::string text = "Total parameters: 5,000\n";
   for (int line = 0; line < 1000; ++line) text += "step " + std::to_string(line) + ": loss 3.14\n";
-  CHECK(parse_tracker_log(text + memory_efficient_text()).front().parameters == 5000);
+  CHECK(parameters_of(parse_tracker_log(text + memory_efficient_text()).front()) == 5000);
 }
 
 TEST_CASE("tracker log: line ends, colours, time stamps and labels change no number") {
-  const memory_summary plain = parse_tracker_log(memory_efficient_text()).front();
-  const auto check = [&](const std::string& text, const std::string& rank) {
+  const memprof::profile plain = parse_tracker_log(memory_efficient_text()).front();
+  const auto check = [&](const std::string& text, std::int64_t rank = -1) {
     const auto summaries = parse_tracker_log(text);
     REQUIRE(summaries.size() == 1);
-    CHECK(summaries.front().segments == plain.segments);
-    CHECK(summaries.front().overall_peak == plain.overall_peak);
-    CHECK(summaries.front().remarks.empty());
-    CHECK(summaries.front().rank == rank);
+    CHECK(summaries.front().spaces[0].segments == plain.spaces[0].segments);
+    CHECK(summaries.front().spaces[0].cumulative_peak == plain.spaces[0].cumulative_peak);
+    CHECK(summaries.front().provenance.remarks.empty());
+    CHECK(summaries.front().process.rank == rank);
   };
-  check(with_lines(memory_efficient_text(), "", "\r\n"), "");
-  check("\xEF\xBB\xBF" + memory_efficient_text(), "");
-  check(with_lines(memory_efficient_text(), "\x1b[32m", "\x1b[0m\n"), "");
-  check(with_lines(memory_efficient_text(), "2026-01-31 12:00:00.123 | INFO | ", "\n"), "");
-  check(with_lines(memory_efficient_text(), "12:30:05 - INFO - ", "\n"), "");
-  check(with_lines(memory_efficient_text(), "[1,3]<stdout>:", "\n"), "3");
-  check(with_lines(memory_efficient_text(), "\x1b[1m[rank7]\x1b[0m 12:30:05 ", "\n"), "7");
-  check(with_lines(memory_efficient_text(), " 2: ", "\n"), "2");
-  check("\rstep 1\rstep 2\r" + with_lines(memory_efficient_text(), "", "\r\n"), "");
+  check(with_lines(memory_efficient_text(), "", "\r\n"));
+  check("\xEF\xBB\xBF" + memory_efficient_text());
+  check(with_lines(memory_efficient_text(), "\x1b[32m", "\x1b[0m\n"));
+  check(with_lines(memory_efficient_text(), "2026-01-31 12:00:00.123 | INFO | ", "\n"));
+  check(with_lines(memory_efficient_text(), "12:30:05 - INFO - ", "\n"));
+  check(with_lines(memory_efficient_text(), "[1,3]<stdout>:", "\n"), 3);
+  check(with_lines(memory_efficient_text(), "\x1b[1m[rank7]\x1b[0m 12:30:05 ", "\n"), 7);
+  check(with_lines(memory_efficient_text(), " 2: ", "\n"), 2);
+  check("\rstep 1\rstep 2\r" + with_lines(memory_efficient_text(), "", "\r\n"));
 
   // grep -n: line numbers are no ranks
   std::string numbered;
@@ -138,7 +178,7 @@ TEST_CASE("tracker log: line ends, colours, time stamps and labels change no num
     numbered += character;
     if (character == '\n') numbered += std::to_string(number++) + ":";
   }
-  check(numbered, "");
+  check(numbered);
 }
 
 TEST_CASE("tracker log: lines of several ranks may interleave") {
@@ -161,22 +201,22 @@ TEST_CASE("tracker log: lines of several ranks may interleave") {
     }
     auto summaries = parse_tracker_log(mixed);
     REQUIRE(summaries.size() == 2);
-    if (summaries[0].rank == "1") std::swap(summaries[0], summaries[1]);
-    CHECK(summaries[0].rank == "0");
-    CHECK(summaries[0].overall_peak == hundredths(827865));
-    CHECK(summaries[0].remarks.empty());
-    CHECK(summaries[1].rank == "1");
-    CHECK(summaries[1].overall_peak == hundredths(1566665));
-    CHECK(summaries[1].remarks.empty());
-    CHECK(summaries[1].parameters == 77);  // only one rank tells it
+    if (summaries[0].process.rank == 1) std::swap(summaries[0], summaries[1]);
+    CHECK(summaries[0].process.rank == 0);
+    CHECK(summaries[0].spaces[0].cumulative_peak == hundredths(827865));
+    CHECK(summaries[0].provenance.remarks.empty());
+    CHECK(summaries[1].process.rank == 1);
+    CHECK(summaries[1].spaces[0].cumulative_peak == hundredths(1566665));
+    CHECK(summaries[1].provenance.remarks.empty());
+    CHECK(parameters_of(summaries[1]) == 77);  // only one rank tells it
   }
 }
 
 TEST_CASE("tracker log: a label on the first line of a message only does not tear the summary apart") {
   const auto summaries = parse_tracker_log("[rank2] " + memory_efficient_text());
   REQUIRE(summaries.size() == 1);
-  CHECK(summaries.front().segments.size() == 4);
-  CHECK(summaries.front().rank == "2");
+  CHECK(summaries.front().spaces[0].segments.size() == 4);
+  CHECK(summaries.front().process.rank == 2);
 }
 
 TEST_CASE("tracker log: segments have any names, in order, as often as they come") {
@@ -188,9 +228,9 @@ TEST_CASE("tracker log: segments have any names, in order, as often as they come
   REQUIRE(summaries.size() == 1);
   CHECK(names_of(summaries.front()) ==
         std::vector<std::string>{"ENTRY", "block 3 / attn__000012", "FORWARD_PASS", "FORWARD_PASS"});
-  CHECK(summaries.front().segments.back().segment_change == -3 * (1 << 20));
-  CHECK(summaries.front().final_usage == -(1 << 20));
-  CHECK(summaries.front().peak_segment == 2);
+  CHECK(summaries.front().spaces[0].segments.back().segment_change == -3 * (1 << 20));
+  CHECK(summaries.front().spaces[0].cumulative_current == -(1 << 20));
+  CHECK(summaries.front().spaces[0].peak_segment == 2);
 }
 
 TEST_CASE("tracker log: other output between the lines does no harm") {
@@ -198,39 +238,39 @@ TEST_CASE("tracker log: other output between the lines does no harm") {
   for (std::size_t at = 0; (at = text.find("  DRAM:", at)) != std::string::npos; at += 30)
     text.insert(at, "compiling kernel 3\n\n");
   const auto summaries = parse_tracker_log(text);
-  CHECK(summaries.front().segments == parse_tracker_log(memory_efficient_text()).front().segments);
+  CHECK(summaries.front().spaces[0].segments == parse_tracker_log(memory_efficient_text()).front().spaces[0].segments);
 }
 
 TEST_CASE("tracker log: missing totals are computed from the segments") {
   const std::string text = memory_efficient_text();
   const auto summaries = parse_tracker_log(text.substr(0, text.find("\n=== Final")) + default_text());
   REQUIRE(summaries.size() == 2);
-  CHECK(summaries[0].overall_peak == hundredths(827865));
-  CHECK(summaries[0].final_usage == hundredths(742804));
+  CHECK(summaries[0].spaces[0].cumulative_peak == hundredths(827865));
+  CHECK(summaries[0].spaces[0].cumulative_current == hundredths(742804));
   CHECK(remarks(summaries[0], "the final totals are missing: overall peak and final usage are computed"));
-  CHECK(summaries[1].overall_peak == hundredths(1566665));
-  CHECK(summaries[1].section.empty());  // no line of the first summary names the second
-  CHECK(summaries[1].remarks.empty());
+  CHECK(summaries[1].spaces[0].cumulative_peak == hundredths(1566665));
+  CHECK(summaries[1].provenance.section.empty());  // no line of the first summary names the second
+  CHECK(summaries[1].provenance.remarks.empty());
 }
 
 TEST_CASE("tracker log: a log that breaks off within a segment is read as far as it goes") {
   const std::string text = memory_efficient_text();
   const auto cut_before = [&](const std::string& part) { return parse_tracker_log(text.substr(0, text.rfind(part))).front(); };
 
-  const memory_summary without_cumulative = cut_before("  DRAM: Cumulative");
-  REQUIRE(without_cumulative.segments.size() == 4);
+  const memprof::profile without_cumulative = cut_before("  DRAM: Cumulative");
+  REQUIRE(without_cumulative.spaces[0].segments.size() == 4);
   // max(6568.36, 5764.96 + 2513.69) and 5764.96 + 1663.07
-  CHECK(std::llabs(without_cumulative.overall_peak - hundredths(827865)) <= 1);
-  CHECK(std::llabs(without_cumulative.final_usage - hundredths(742803)) <= 1);
+  CHECK(std::llabs(without_cumulative.spaces[0].cumulative_peak - hundredths(827865)) <= 1);
+  CHECK(std::llabs(without_cumulative.spaces[0].cumulative_current - hundredths(742803)) <= 1);
   CHECK(remarks(without_cumulative, "segment BACKWARD_PASS in line 15 lacks its cumulative values"));
 
-  const memory_summary without_change = cut_before(", Segment Change");
-  CHECK(without_change.segments.size() == 3);
+  const memprof::profile without_change = cut_before(", Segment Change");
+  CHECK(without_change.spaces[0].segments.size() == 3);
   CHECK(remarks(without_change,
                 "line 15, \"--- BACKWARD_PASS ---\", is left out: line 16 has no number of MB after \"Segment Change\""));
 
-  const memory_summary only_name = cut_before("  DRAM: Segment Peak");
-  CHECK(only_name.segments.size() == 3);
+  const memprof::profile only_name = cut_before("  DRAM: Segment Peak");
+  CHECK(only_name.spaces[0].segments.size() == 3);
   CHECK(remarks(only_name, "line 15, \"--- BACKWARD_PASS ---\", is left out: no line \"DRAM: Segment Peak"));
 
   for (std::size_t length = 0; length <= text.size(); ++length) {
@@ -244,8 +284,8 @@ TEST_CASE("tracker log: a log that breaks off within a segment is read as far as
 TEST_CASE("tracker log: a summary without its header is read, and said to lack its begin") {
   const auto summaries = parse_tracker_log(memory_efficient_text().substr(header_text.size()));
   REQUIRE(summaries.size() == 1);
-  CHECK(summaries.front().segments.size() == 4);
-  CHECK(summaries.front().line == 1);
+  CHECK(summaries.front().spaces[0].segments.size() == 4);
+  CHECK(summaries.front().provenance.line == 1);
   CHECK(remarks(summaries.front(), "\"=== Memory Usage Summary ===\" is missing"));
 }
 
@@ -257,22 +297,22 @@ TEST_CASE("tracker log: segments that do not continue each other are told") {
 
 TEST_CASE("tracker log: rounding alone is no contradiction") {
   // The document's own numbers: 5764.96 + 1663.07 = 7428.03, not 7428.04.
-  CHECK(parse_tracker_log(memory_efficient_text()).front().remarks.empty());
+  CHECK(parse_tracker_log(memory_efficient_text()).front().provenance.remarks.empty());
 }
 
 TEST_CASE("tracker log: totals that contradict the segments are told") {
   const std::string segments = header_text + segment_text("A", "10.00", "+10.00", "10.00", "10.00");
   CHECK(remarks(parse_tracker_log(segments + totals_text("12.00", "10.00")).front(), "above the peaks of all segments"));
   CHECK(remarks(parse_tracker_log(segments + totals_text("9.00", "10.00")).front(), "below the peak of a segment"));
-  const memory_summary only_totals = parse_tracker_log(header_text + totals_text("9.00", "8.00")).front();
-  CHECK(only_totals.overall_peak == 9 << 20);
+  const memprof::profile only_totals = parse_tracker_log(header_text + totals_text("9.00", "8.00")).front();
+  CHECK(only_totals.spaces[0].cumulative_peak == 9 << 20);
   CHECK(remarks(only_totals, "totals, but no segment"));
 }
 
 TEST_CASE("tracker log: numbers that no run has are told") {
   const auto first_remark = [](const std::string& segments, const std::string& totals) {
-    const memory_summary summary = parse_tracker_log(header_text + segments + totals).front();
-    return summary.remarks.empty() ? std::string{} : summary.remarks.front();
+    const memprof::profile summary = parse_tracker_log(header_text + segments + totals).front();
+    return summary.provenance.remarks.empty() ? std::string{} : summary.provenance.remarks.front();
   };
   const std::string start = "segment A (1 of 1) ";
   const std::string end = ": the numbers are not those of a run";
@@ -294,7 +334,7 @@ TEST_CASE("tracker log: numbers that no run has are told") {
                      totals)
             .empty());
   CHECK(first_remark("", totals_text("-10.00", "0.00")) == "the summary has totals, but no segment");
-  const memory_summary negative = parse_tracker_log(header_text + totals_text("-10.00", "0.00")).front();
+  const memprof::profile negative = parse_tracker_log(header_text + totals_text("-10.00", "0.00")).front();
   CHECK(remarks(negative, "the overall peak is negative, which no peak can be"));
 }
 
@@ -340,7 +380,7 @@ TEST_CASE("tracker log: numbers beyond all memory are refused or held at the end
     text +=
         "--- A ---\nDRAM: Segment Peak 1000000000000 MB, Allocations 0 MB, Deallocations 0 MB, Segment Change 1000000000000 MB\n";
   }
-  CHECK(parse_tracker_log(text).front().overall_peak == INT64_MAX);
+  CHECK(parse_tracker_log(text).front().spaces[0].cumulative_peak == INT64_MAX);
 }
 
 TEST_CASE("tracker log: damaged logs are read or refused, never worse") {
@@ -377,11 +417,11 @@ TEST_CASE("tracker log: the text of a profile is read back to the profile's numb
   space.cumulative_current = 2 * mib;
   const auto summaries = parse_tracker_log(memprof::to_text(profile));
   REQUIRE(summaries.size() == 1);
-  CHECK(summaries.front().remarks.empty());
-  CHECK(summaries.front().overall_peak == 8 * mib);
-  REQUIRE(summaries.front().segments.size() == 2);
-  CHECK(summaries.front().segments[1].segment_change == -mib);
-  CHECK(summaries.front().segments[1].cumulative_peak == 8 * mib);
+  CHECK(summaries.front().provenance.remarks.empty());
+  CHECK(summaries.front().spaces[0].cumulative_peak == 8 * mib);
+  REQUIRE(summaries.front().spaces[0].segments.size() == 2);
+  CHECK(summaries.front().spaces[0].segments[1].segment_change == -mib);
+  CHECK(summaries.front().spaces[0].segments[1].cumulative_peak == 8 * mib);
 }
 
 TEST_CASE("tracker log: a log of a real run without its end is read as far as it goes") {
@@ -393,9 +433,9 @@ TEST_CASE("tracker log: a log of a real run without its end is read as far as it
   REQUIRE(summaries.size() == 1);
   CHECK(names_of(summaries.front()) == std::vector<std::string>{"ENTRY", "MODEL_CREATION", "OPTIMIZER_CREATION",
                                                                 "FORWARD_PASS_micro_0", "BACKWARD_PASS_micro_0"});
-  CHECK(summaries.front().overall_peak == hundredths(1445388));
-  CHECK(summaries.front().final_usage == hundredths(841672));
-  CHECK(summaries.front().peak_segment == 4);
-  REQUIRE(summaries.front().remarks.size() == 1);
+  CHECK(summaries.front().spaces[0].cumulative_peak == hundredths(1445388));
+  CHECK(summaries.front().spaces[0].cumulative_current == hundredths(841672));
+  CHECK(summaries.front().spaces[0].peak_segment == 4);
+  REQUIRE(summaries.front().provenance.remarks.size() == 1);
   CHECK(remarks(summaries.front(), "final totals are missing"));
 }

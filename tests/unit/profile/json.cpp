@@ -63,7 +63,7 @@ TEST_CASE("json: the document begins with its format and version, then has the f
   for (const auto& member : document.items()) keys += member.key() + " ";
   CHECK(keys ==
         "format version library_version mode device exact complete begin_unix_ns process duration_ns segments spaces "
-        "operations facts anomalies cost ");
+        "operations facts anomalies cost provenance ");
   CHECK(document["format"] == "memprof-profile");
   CHECK(document["version"] == 2);
 }

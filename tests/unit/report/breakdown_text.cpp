@@ -4,6 +4,7 @@
 #include <memprof/format/tracker_log.hpp>
 
 #include <unit/format/tracker_text.hpp>
+#include <unit/report/analyzed.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
@@ -15,15 +16,10 @@ using namespace memprof_tests;
 
 namespace {
 
-std::vector<memprof::analyzed_summary> analyze(const std::string& log, const memprof::breakdown_options& options = {}) {
-  std::vector<memprof::analyzed_summary> result;
-  for (const auto& summary : memprof::parse_tracker_log(log, "run.log"))
-    result.push_back({summary, break_down(summary, options)});
-  return result;
-}
-
-std::string report(const std::string& log, const memprof::breakdown_options& options = {}) {
-  return memprof::to_text(analyze(log, options), options);
+/// Without an option about the device, that of the script.
+std::string report(const std::string& log, memprof::breakdown_options options = {}) {
+  if (!options.device_memory) options.device_memory = std::int64_t{12} << 30;
+  return memprof::to_text(analyzed_log(log, options), options);
 }
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -89,16 +85,86 @@ TEST_CASE("breakdown text: a peak above the device's memory does not fit") {
 }
 
 TEST_CASE("breakdown text: a device memory from a profile says so") {
-  memprof::memory_summary summary;
-  summary.space = "cuda:0";
-  summary.device = "gpu-24gb";
-  summary.capacity = std::int64_t{24'207} << 20;
-  summary.overall_peak = std::int64_t{25'000} << 20;
-  const std::string text = to_text(memprof::analyzed_summary{summary, break_down(summary)});
+  memprof::profile profile;
+  profile.device = "gpu-24gb";
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.name = "cuda:0";
+  space.capacity = std::int64_t{24'207} << 20;
+  space.cumulative_peak = std::int64_t{25'000} << 20;
+  const std::string text = to_text(analyzed(profile), "run");
   CHECK(contains(text, "  Device Memory:        24,207.00 MB (from the profile: cuda:0 of gpu-24gb)\n"));
   CHECK(contains(text, "  Fits:                 no, 793.00 MB too much\n"));
-  const std::string given = to_text(memprof::analyzed_summary{summary, break_down(summary, {.device_memory = 1 << 20})});
+  const std::string given = to_text(analyzed(profile, 0, {.device_memory = 1 << 20}), "run");
   CHECK(contains(given, "  Device Memory:        1.00 MB\n"));
+}
+
+TEST_CASE("breakdown text: without a device nothing fits or does not, and the options that name one are there") {
+  const std::string text = memprof::to_text(analyzed_log(memory_efficient_text()), {});
+  CHECK(!contains(text, "Fits:"));
+  CHECK(!contains(text, "Usage:"));
+  CHECK(contains(text, "  Device Memory:        no device was named: --device NAME or --device-memory SIZE says whether"));
+}
+
+TEST_CASE("breakdown text: a size says whether it is that of a category or of phases") {
+  memprof::profile profile;
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  profile.segments = {{"OPTIMIZER_CREATION", 0, 0}};
+  space.segments.resize(1);
+  space.segments[0].segment = "OPTIMIZER_CREATION";
+  space.segments[0].segment_change = 1 << 20;
+  space.live_at_peak.by_category = {{"parameter", 2 << 20, 1}};
+  const std::string text = to_text(analyzed(profile), "run");
+  CHECK(contains(text, "--- Model Size ---\n  Actual (category):    2.00 MB\n"));
+  CHECK(contains(text, "--- Optimizer State ---\n  Actual (phases):      1.00 MB\n"));
+}
+
+TEST_CASE("breakdown text: the memory spaces that it is not about are named, with their peaks") {
+  memprof::profile profile;
+  profile.spaces.resize(3);
+  profile.spaces[0].name = "cpu";
+  profile.spaces[0].cumulative_peak = 3 << 20;
+  profile.spaces[0].cumulative_current = 1 << 20;
+  profile.spaces[1].name = "dram";
+  profile.spaces[2].name = "l1";
+  profile.spaces[2].capacity = 1 << 20;
+  profile.spaces[2].cores.ranges.resize(1);
+  profile.spaces[2].cores.peaks.total = 1 << 19;
+  CHECK(contains(to_text(analyzed(profile, 1), "run"),
+                 "\n--- Other Memory Spaces ---\n"
+                 "  cpu:                  peak 3.00 MB, 1.00 MB at the end\n"
+                 "  l1:                   peak of a core 0.50 MB, of 1.00 MB\n"
+                 "  --space NAME is about one of them, --space all about each.\n"));
+  profile.spaces.resize(1);
+  CHECK(!contains(to_text(analyzed(profile), "run"), "Other Memory Spaces"));
+}
+
+TEST_CASE("breakdown text: titles tell summaries apart by section, then file, line, rank and space") {
+  using memprof::titles_of;
+  using titles = std::vector<std::string>;
+  const auto joined = [](std::vector<memprof::analyzed_space> left, const std::vector<memprof::analyzed_space>& right) {
+    left.insert(left.end(), right.begin(), right.end());
+    return left;
+  };
+  const std::string text = memory_efficient_text();
+  CHECK(titles_of(joined(analyzed_log("small\n" + text, {}, "a.log"), analyzed_log("large\n" + text, {}, "b.log"))) ==
+        titles{"small", "large"});
+  CHECK(titles_of(joined(analyzed_log("llama\n" + text, {}, "x/a.log"), analyzed_log("llama\n" + text, {}, "x/b.log"))) ==
+        titles{"llama, a.log", "llama, b.log"});
+  // What nano_gpt prints before its summary.
+  const std::string loss = "Loss: unknown, nothing was dispatched in 1 steps of 0.4 ms\n";
+  CHECK(titles_of(joined(analyzed_log(loss + text, {}, "efficient.log"), analyzed_log(loss + text, {}, "default.log"))) ==
+        titles{"efficient.log", "default.log"});
+  CHECK(titles_of(joined(analyzed_log(text, {}, "1/run.log"), analyzed_log(text, {}, "2/run.log"))) ==
+        titles{"1/run.log", "2/run.log"});
+  CHECK(titles_of(analyzed_log(text + text)) == titles{"run.log, line 1", "run.log, line 23"});
+  CHECK(titles_of(analyzed_log("[rank0] a\n" + with_lines(text, "[rank0] ", "\n") + with_lines(text, "[rank1] ", "\n")))[1] ==
+        "run.log (rank 1)");
+  memprof::profile profile;
+  profile.spaces.resize(2);
+  profile.spaces[0].name = "cpu";
+  profile.spaces[1].name = "cuda:0";
+  profile.provenance.file = "x/run.json";
+  CHECK(titles_of({analyzed(profile, 0), analyzed(profile, 1)}) == titles{"run.json, cpu", "run.json, cuda:0"});
 }
 
 TEST_CASE("breakdown text: whether a negative peak fits is unknown") {
@@ -153,12 +219,14 @@ TEST_CASE("breakdown text: of very many segments the first are shown, and the on
 }
 
 TEST_CASE("breakdown text: names from logs cannot bring control characters to the terminal") {
-  memprof::memory_summary summary;
-  summary.section = "a\x1b[2Jb";
-  summary.segments.resize(1);
-  summary.segments[0].segment = "c\nd";
-  CHECK(contains(to_text(memprof::analyzed_summary{summary, break_down(summary)}), "Section: a\\x1b[2Jb\n"));
-  CHECK(contains(to_text(memprof::analyzed_summary{summary, break_down(summary)}), "  c\\nd"));
+  memprof::profile profile;
+  profile.provenance.section = "a\x1b[2Jb";
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.segments.resize(1);
+  space.segments[0].segment = "c\nd";
+  const std::string text = memprof::to_text(std::vector{analyzed(profile)}, memprof::breakdown_options{});
+  CHECK(contains(text, "Section: a\\x1b[2Jb\n"));
+  CHECK(contains(text, "  c\\nd"));
 }
 
 TEST_CASE("breakdown text: digits are grouped in threes") {

@@ -1,15 +1,16 @@
 #include <memprof/report/peak_picture.hpp>
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/format/memory_summary.hpp>
+#include <memprof/profile/profile.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
-using memprof::analyzed_summary;
+using memprof::analyzed_space;
 using memprof::peak_part;
 using memprof::picture_format;
 using namespace memprof::detail;
@@ -19,16 +20,18 @@ namespace {
 constexpr std::int64_t mib = 1 << 20;
 
 /// A bar of 1000 MB with the given parts in MB: other, model, gradients, optimizer, activations.
-analyzed_summary bar(std::vector<std::int64_t> parts) {
-  analyzed_summary result;
-  result.summary.section = "run";
+analyzed_space bar(std::vector<std::int64_t> parts) {
+  memprof::profile profile;
+  profile.provenance.section = "run";
+  profile.spaces.emplace_back();
+  analyzed_space result{std::make_shared<const memprof::profile>(profile), 0, {}};
   result.breakdown.peak = 1000 * mib;
   result.breakdown.device_memory = 1200 * mib;
   for (std::size_t index = 0; index < parts.size(); ++index) result.breakdown.parts[index] = parts[index] * mib;
   return result;
 }
 
-std::string script(const std::vector<analyzed_summary>& bars, const std::string& title = {}) {
+std::string script(const std::vector<analyzed_space>& bars, const std::string& title = {}) {
   return memprof::peak_picture_script(bars, title, picture_format::png, "picture.png");
 }
 
@@ -39,31 +42,31 @@ bool contains(const std::string& text, const std::string& part) { return text.fi
 TEST_CASE("peak picture: parts stand on each other up to the peak") {
   const auto slices = stacked(bar({100, 200, 50, 400, 250}).breakdown);
   CHECK(slices[0].low == 0);
-  CHECK(slices[0].high == 100);
-  CHECK(slices[1].high == 300);
-  CHECK(slices[2].high == 350);
-  CHECK(slices[3].high == 750);
-  CHECK(slices[4].low == 750);
-  CHECK(slices[4].high == 1000);
+  CHECK(slices[0].high == 100 * mib);
+  CHECK(slices[1].high == 300 * mib);
+  CHECK(slices[2].high == 350 * mib);
+  CHECK(slices[3].high == 750 * mib);
+  CHECK(slices[4].low == 750 * mib);
+  CHECK(slices[4].high == 1000 * mib);
   for (const bar_slice& slice : slices) CHECK(!slice.cut);
 }
 
 TEST_CASE("peak picture: no bar is taller than its peak") {
   const auto slices = stacked(bar({0, 400, 300, 500, 200}).breakdown);
-  CHECK(slices[3].low == 700);
-  CHECK(slices[3].high == 1000);
+  CHECK(slices[3].low == 700 * mib);
+  CHECK(slices[3].high == 1000 * mib);
   CHECK(slices[3].cut);
-  CHECK(slices[4].high == 1000);
-  CHECK(slices[4].low == 1000);
+  CHECK(slices[4].high == 1000 * mib);
+  CHECK(slices[4].low == 1000 * mib);
   const std::string text = script({bar({0, 400, 300, 500, 200})});
-  CHECK(contains(text, "'500 MB (cut at the peak)'"));
-  CHECK(contains(text, "'Total: 1000 MB (parts: 1400 MB, not live at once)'"));
+  CHECK(contains(text, "'500.00 MB (cut at the peak)'"));
+  CHECK(contains(text, "'(parts: 1,400.00 MB, not live at once)'.\"\\n\".'Total: 1,000.00 MB'"));
 }
 
 TEST_CASE("peak picture: a negative part has no height") {
   const auto slices = stacked(bar({930, 100, 0, 0, -30}).breakdown);
   CHECK(slices[4].low == slices[4].high);
-  CHECK(slices[1].high == 1000);
+  CHECK(slices[1].high == 1000 * mib);
 }
 
 TEST_CASE("peak picture: colours, order, limit and labels are those of the script") {
@@ -80,14 +83,14 @@ TEST_CASE("peak picture: colours, order, limit and labels are those of the scrip
     CHECK(found > last);
     last = found;
   }
-  CHECK(contains(text, "set yrange [0:1320.000000]"));  // 1.1 times the limit
-  CHECK(contains(text, "'Total: 1000 MB'"));
-  CHECK(contains(text, "'400 MB'"));
+  CHECK(contains(text, "set yrange [0:1350.000000]"));  // an eighth above the limit
+  CHECK(contains(text, "'Total: 1,000.00 MB'"));
+  CHECK(contains(text, "'400.00 MB'"));
   CHECK(contains(text, "$part_3 << END_OF_PART\n0 350.000000 750.000000\nEND_OF_PART\n"));
 }
 
 TEST_CASE("peak picture: bars of different devices have a limit each") {
-  analyzed_summary larger = bar({0, 1000, 0, 0, 0});
+  analyzed_space larger = bar({0, 1000, 0, 0, 0});
   larger.breakdown.device_memory = 2400 * mib;
   const std::string text = script({bar({0, 1000, 0, 0, 0}), larger});
   CHECK(contains(text,
@@ -105,7 +108,7 @@ TEST_CASE("peak picture: parts that no bar has are not in the legend") {
 }
 
 TEST_CASE("peak picture: gradients that were live at the peak are no overhead") {
-  analyzed_summary live = bar({0, 500, 500, 0, 0});
+  analyzed_space live = bar({0, 500, 500, 0, 0});
   live.breakdown.parts_are_live_at_peak = true;
   CHECK(contains(script({live}), "title 'Gradients'"));
   CHECK(contains(script({live, bar({0, 500, 500, 0, 0})}), "title 'Gradients Overhead'"));
@@ -118,8 +121,10 @@ TEST_CASE("peak picture: text from logs is text for gnuplot, whatever it holds")
   CHECK(gnuplot_string("größe") == "'größe'");
   CHECK(gnuplot_string("\xff\xc3") == std::string{"'?"} + "?'");
   CHECK(gnuplot_string("\xed\xa0\x80") == std::string{"'?"} + "?" + "?'");  // a surrogate
-  analyzed_summary hostile = bar({0, 1000, 0, 0, 0});
-  hostile.summary.section = "'\nsystem 'touch x'\n";
+  analyzed_space hostile = bar({0, 1000, 0, 0, 0});
+  memprof::profile profile = *hostile.profile;
+  profile.provenance.section = "'\nsystem 'touch x'\n";
+  hostile.profile = std::make_shared<const memprof::profile>(profile);
   CHECK(!contains(script({hostile}, "'\nsystem 'touch y'\n"), "\nsystem"));
 }
 
@@ -131,8 +136,56 @@ TEST_CASE("peak picture: long names have several lines, and no character is torn
   CHECK(gnuplot_lines("", 4) == "''");
 }
 
+TEST_CASE("peak picture: a device that is far larger than the peak is in the legend, and the bar still fills the picture") {
+  analyzed_space small = bar({0, 1000, 0, 0, 0});
+  small.breakdown.device_memory = 3001 * mib;
+  const std::string text = script({small});
+  CHECK(contains(text, "set yrange [0:1125.000000]"));
+  CHECK(contains(text,
+                 "NaN with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title "
+                 "'Device Memory Limit: 3,001.00 MB, above the picture'"));
+  small.breakdown.device_memory = 3000 * mib;
+  CHECK(contains(script({small}), "3000.000000 with lines"));
+}
+
+TEST_CASE("peak picture: without a device there is no limit") {
+  analyzed_space small = bar({0, 1000, 0, 0, 0});
+  small.breakdown.device_memory.reset();
+  const std::string text = script({small});
+  CHECK(!contains(text, "Limit"));
+  CHECK(contains(text, "set yrange [0:1125.000000]"));
+}
+
+TEST_CASE("peak picture: what is below 1 MB has a unit in which it can be read") {
+  CHECK(amount_text(5 * mib / 4) == "1.25 MB");
+  CHECK(amount_text(mib - 1) == "1,024.00 KB");
+  CHECK(amount_text(1536) == "1.50 KB");
+  CHECK(amount_text(12) == "12 B");
+  CHECK(amount_text(0) == "0.00 MB");
+  CHECK(amount_text(-3 * mib) == "-3.00 MB");
+  analyzed_space tiny = bar({0, 0, 0, 0, 0});
+  tiny.breakdown.device_memory.reset();
+  tiny.breakdown.peak = 2048;
+  tiny.breakdown.parts = {1024, 1024, 0, 0, 0};
+  const std::string text = script({tiny});
+  CHECK(contains(text, "set ylabel 'Memory (KB)'"));
+  CHECK(contains(text, "$part_0 << END_OF_PART\n0 0.000000 1.000000\n"));
+  CHECK(contains(text, "'Total: 2.00 KB'"));
+}
+
+TEST_CASE("peak picture: labels beside a bar keep their distance, within the picture") {
+  using places = std::vector<double>;
+  CHECK(spread({0, 0, 0}, 10, 100) == places{5, 15, 25});
+  CHECK(spread({40, 70}, 10, 100) == places{40, 70});
+  CHECK(spread({40, 41, 99}, 10, 100) == places{40, 50, 95});
+  CHECK(spread({97, 98, 99}, 10, 100) == places{75, 85, 95});
+  CHECK(spread({}, 10, 100).empty());
+}
+
 TEST_CASE("peak picture: nothing and no memory still make a script") {
-  CHECK(contains(script({}), "plot 0.000000 with lines"));
-  analyzed_summary empty;
+  CHECK(contains(script({}), "plot NaN notitle"));
+  analyzed_space empty = bar({});
+  empty.breakdown.peak = 0;
+  empty.breakdown.device_memory.reset();
   CHECK(contains(script({empty}), "set yrange [0:1.000000]"));
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/utf8.hpp>
 
 #include <array>
 #include <charconv>
@@ -32,20 +33,33 @@ namespace memprof::detail {
   return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
-/// The text on one line: control characters, which could break the format or the terminal, are written as "\n" or "\x1b".
+/// Whether a terminal takes the character for a command, or shows what comes after it elsewhere: control characters, line and
+/// paragraph separators, and marks that turn the direction of writing.
+[[nodiscard]] constexpr bool is_control(char32_t code) noexcept {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == utf8_character::invalid;
+}
+
+/// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are no UTF-8
+/// are written as "\n" or "\x1b".
 [[nodiscard]] inline std::string on_one_line(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
-  for (const char character : text) {
-    const auto code = static_cast<unsigned char>(character);
-    if (code >= 0x20 && code != 0x7f) {
-      result += character;
-    } else if (character == '\n') {
+  for (std::size_t index = 0; index < text.size();) {
+    const utf8_character character = utf8_at(text, index);
+    const std::string_view bytes = text.substr(index, character.size);
+    index += character.size;
+    if (!is_control(character.code)) {
+      result += bytes;
+    } else if (character.code == U'\n') {
       result += "\\n";
-    } else if (character == '\t') {
+    } else if (character.code == U'\t') {
       result += "\\t";
     } else {
-      result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      for (const char byte : bytes) {
+        const auto code = static_cast<unsigned char>(byte);
+        result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      }
     }
   }
   return result;

@@ -74,11 +74,11 @@ TEST_CASE("core lines: analyze and the public parsers read the summary as if the
   const auto read = memprof::parse_tracker_log(text + text, "run.log");
   const auto expected = memprof::parse_tracker_log(memprof::to_text(without), "run.log");
   REQUIRE(read.size() == 2);
-  for (const memprof::memory_summary& summary : read) {
-    CHECK(summary.segments == expected[0].segments);
-    CHECK(summary.overall_peak == 2 * mib);
-    CHECK(summary.final_usage == 2 * mib);
-    CHECK(summary.remarks == expected[0].remarks);
+  for (const memprof::profile& summary : read) {
+    CHECK(summary.spaces == expected[0].spaces);
+    CHECK(summary.spaces[0].cumulative_peak == 2 * mib);
+    CHECK(summary.spaces[0].cumulative_current == 2 * mib);
+    CHECK(summary.provenance.remarks == expected[0].provenance.remarks);
   }
   const auto extracted = memprof_tests::extracted_log(text);
   REQUIRE(extracted.phases.size() == 1);

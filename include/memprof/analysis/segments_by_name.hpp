@@ -1,0 +1,216 @@
+#pragma once
+
+#include <memprof/detail/saturating.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What the segments of each name did, however many there were, and the steps that they form: what reports say of long runs.
+
+namespace memprof {
+
+/// All segments of one name, or of one family of names, in one memory space.
+struct segments_of_name {
+  std::string name;
+  bool stands_for_others = false;  ///< the row of all names that came when there were too many
+  std::int64_t count = 0;
+  std::int64_t first_number = 0;  ///< of the first one among all segments, from 0
+  std::int64_t last_number = 0;
+  value_summary segment_peak;
+  value_summary segment_change;
+  value_summary cumulative_current;
+  growth_line growth;  ///< of `cumulative_current`; only for a name, not for a family
+
+  bool operator==(const segments_of_name&) const = default;
+};
+
+namespace detail {
+
+inline void add_value(value_summary& summary, std::int64_t value, bool is_first) noexcept {
+  if (is_first) summary = {value, value, value, value, 0, -1, -1};
+  summary.last = value;
+  summary.least = std::min(summary.least, value);
+  summary.greatest = std::max(summary.greatest, value);
+  summary.sum = add_saturating(summary.sum, value);
+}
+
+/// The sums of a least-squares line. Values are taken as they differ from the first: large numbers that hardly change keep their
+/// digits.
+struct growth_sums {
+  std::int64_t first = 0;
+  double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+
+  void add(std::int64_t step, std::int64_t value) noexcept {
+    if (count == 0) first = value;
+    const auto at = static_cast<double>(step);
+    const auto rise = static_cast<double>(subtract_saturating(value, first));
+    count += 1;
+    x += at;
+    y += rise;
+    xx += at * at;
+    xy += at * rise;
+    yy += rise * rise;
+  }
+
+  [[nodiscard]] growth_line line() const noexcept {
+    const double spread_of_steps = count * xx - x * x;
+    const double spread = count * yy - y * y;
+    const double together = count * xy - x * y;
+    if (spread <= 0) return {0, 1};
+    if (spread_of_steps <= 0) return {0, 0};
+    return {together / spread_of_steps, std::min(1.0, together * together / (spread_of_steps * spread))};
+  }
+};
+
+/// The same for profiles that do not say it: in which step each of the profile's segments was.
+[[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
+  std::vector<std::int64_t> steps;
+  steps.reserve(segments.size());
+  std::map<std::string_view, std::int64_t> last_step;
+  std::int64_t step = 0;
+  for (const auto& segment : segments) {
+    const auto [at, is_new] = last_step.try_emplace(segment.name, step);
+    if (!is_new && at->second == step) ++step;
+    at->second = step;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+inline void add_to_summary(value_summary& into, const value_summary& other, bool is_earlier, bool is_later) noexcept {
+  if (is_earlier) into.first = other.first;
+  if (is_later) into.last = other.last;
+  into.least = std::min(into.least, other.least);
+  into.greatest = std::max(into.greatest, other.greatest);
+  into.sum = add_saturating(into.sum, other.sum);
+}
+
+/// The name with each of its numbers written as '*'.
+[[nodiscard]] inline std::string without_numbers(std::string_view name) {
+  std::string family;
+  for (const char character : name) {
+    const bool is_digit = character >= '0' && character <= '9';
+    if (!is_digit) {
+      family += character;
+    } else if (family.empty() || family.back() != '*') {
+      family += '*';
+    }
+  }
+  return family;
+}
+
+}  // namespace detail
+
+/// Which step each segment was in, and how many steps there were.
+struct segment_steps {
+  std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
+  std::int64_t count = 0;
+};
+
+/// A *step* is one round of repeating names: it ends where a name comes that it has had already.
+[[nodiscard]] segment_steps steps_of(const auto& source) {
+  segment_steps steps;
+  if (source.step_count != 0) {
+    for (const auto& segment : source.segments) steps.of_segment.push_back(segment.step);
+    steps.count = source.step_count;
+    return steps;
+  }
+  steps.of_segment = detail::steps_from_names(source.segments);
+  steps.count = steps.of_segment.empty() ? 0 : steps.of_segment.back() + 1;
+  return steps;
+}
+
+namespace detail {
+
+/// From the rows of the profile, which have all segments, kept or not.
+[[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
+  std::vector<segments_of_name> rows;
+  for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
+    const auto& name = source.segments_by_name[index];
+    const auto& usage = space.segments_by_name[index];
+    rows.push_back({name.name, name.stands_for_others, name.count, name.first_number, name.last_number, usage.segment_peak,
+                    usage.segment_change, usage.cumulative_current, usage.growth});
+  }
+  return rows;
+}
+
+/// From the segments themselves.
+[[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+  const std::vector<std::int64_t> steps = steps_from_names(source.segments);
+  std::vector<segments_of_name> rows;
+  std::vector<growth_sums> growth;
+  std::map<std::string_view, std::size_t> row_of;
+  for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
+    const auto& usage = space.segments[index];
+    const auto [at, is_new] = row_of.try_emplace(source.segments[index].name, rows.size());
+    if (is_new) {
+      rows.emplace_back().name = source.segments[index].name;
+      rows.back().first_number = static_cast<std::int64_t>(index);
+      growth.emplace_back();
+    }
+    segments_of_name& row = rows[at->second];
+    add_value(row.segment_peak, usage.segment_peak, is_new);
+    add_value(row.segment_change, usage.segment_change, is_new);
+    add_value(row.cumulative_current, usage.cumulative_current, is_new);
+    growth[at->second].add(steps[index], usage.cumulative_current);
+    row.last_number = static_cast<std::int64_t>(index);
+    ++row.count;
+  }
+  for (std::size_t index = 0; index < rows.size(); ++index) rows[index].growth = growth[index].line();
+  return rows;
+}
+
+}  // namespace detail
+
+/// A row for each name, in the order in which the names first came. `space` must be one of the profile's. Profiles of earlier
+/// versions have no such rows; theirs are made from all their segments.
+[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+  const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
+  return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
+}
+
+/// How many segments there were, kept or not.
+[[nodiscard]] std::int64_t count_of_segments(const auto& source) {
+  return source.segment_count != 0 ? source.segment_count : static_cast<std::int64_t>(source.segments.size());
+}
+
+/// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
+/// keeps its name.
+[[nodiscard]] inline std::vector<segments_of_name> segments_by_family(const std::vector<segments_of_name>& names) {
+  std::vector<segments_of_name> rows;
+  std::map<std::string, std::size_t> row_of;
+  for (const segments_of_name& name : names) {
+    if (name.stands_for_others) {
+      rows.push_back(name);
+      continue;
+    }
+    std::string family = detail::without_numbers(name.name);
+    const auto [at, is_new] = row_of.try_emplace(family, rows.size());
+    if (is_new) {
+      rows.push_back(name);
+      continue;
+    }
+    segments_of_name& row = rows[at->second];
+    const bool is_earlier = name.first_number < row.first_number;
+    const bool is_later = name.last_number > row.last_number;
+    detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
+    detail::add_to_summary(row.segment_change, name.segment_change, is_earlier, is_later);
+    detail::add_to_summary(row.cumulative_current, name.cumulative_current, is_earlier, is_later);
+    row.first_number = std::min(row.first_number, name.first_number);
+    row.last_number = std::max(row.last_number, name.last_number);
+    row.count += name.count;
+    row.growth = {};
+    row.name = std::move(family);
+  }
+  return rows;
+}
+
+}  // namespace memprof

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <memprof/config.hpp>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Whether a stream is a terminal that shows colours: not where `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
+[[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
+  if (::isatty(::fileno(stream)) != 1) return false;
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const kind = std::getenv("TERM");
+  return (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view{kind} != "dumb";
+}
+
+/// The columns of the terminal that a stream is; 0 if it is none, or one without a size.
+[[nodiscard]] inline std::size_t terminal_columns(std::FILE* stream) noexcept {
+  winsize size{};
+  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,212 @@
+#pragma once
+
+#include <memprof/detail/saturating.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/profile/fact/unrecorded_module.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/quantity.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The answer: what is wrong with the numbers; a line for each kind of fault, with its count, the worst first.
+
+namespace memprof::detail {
+
+/// What was missing altogether, or lost on the way: totals and peaks are not those of the program.
+[[nodiscard]] std::vector<page_line> losses(const auto& source) {
+  std::vector<page_line> lines;
+  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+    lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
+  }
+  const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
+    if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
+  };
+  const event_anomalies& found = source.anomalies;
+  add(found.dropped_events, "event", "events",
+      "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
+  add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
+  add(found.missing_events, "event", "events", "or more missing in the trace");
+  add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
+  event_tally untracked;
+  for (const space_profile& space : source.spaces) {
+    untracked.count = add_saturating(untracked.count, space.anomalies.untracked_allocations.count);
+    untracked.bytes = add_saturating(untracked.bytes, space.anomalies.untracked_allocations.bytes);
+  }
+  if (untracked.count != 0) {
+    lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
+                       ") not kept: no memory left for the profiler");
+  }
+  const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
+  if (!modules.empty()) {
+    page_line line{grouped(static_cast<std::int64_t>(modules.size()), "library", "libraries") + " not recorded ("};
+    line.add_name(modules.front().path).add(modules.size() > 1 ? ", ...)" : ")");
+    lines.push_back(line.add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)"));
+  }
+  return lines;
+}
+
+/// What a simulated run did not know.
+[[nodiscard]] std::vector<page_line> estimates(const auto& source) {
+  std::vector<page_line> lines;
+  const std::vector<approximated_operation> estimated = rows_of<approximated_operation>(source.facts);
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+  for (const approximated_operation& row : estimated) {
+    calls = add_saturating(calls, row.count);
+    bytes = add_saturating(bytes, row.bytes);
+  }
+  if (!estimated.empty()) {
+    const auto& first = *std::max_element(estimated.begin(), estimated.end(),
+                                          [](const auto& left, const auto& right) { return left.bytes < right.bytes; });
+    page_line line{grouped(calls, "call", "calls") + " of " +
+                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
+                   short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
+    lines.push_back(line.add_name(first.name).add(" (").add_name(first.cause).add(")"));
+  }
+  const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
+  std::int64_t count = 0;
+  for (const unknown_read& row : reads) count = add_saturating(count, row.count);
+  if (!reads.empty()) {
+    const auto& first = *std::max_element(reads.begin(), reads.end(),
+                                          [](const auto& left, const auto& right) { return left.count < right.count; });
+    page_line line{grouped(count, "read", "reads") + " of values the simulation does not know (zeros read instead"};
+    if (!first.name.empty()) line.add(", by ").add_name(first.name);
+    if (!first.operation.empty()) line.add(" in ").add_name(first.operation);
+    lines.push_back(line.add(")"));
+  }
+  return lines;
+}
+
+/// How often something happened in all spaces together, and where.
+struct tally_of_spaces {
+  event_tally all;
+  std::vector<std::string_view> spaces;
+};
+
+[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, auto&& tally_in) {
+  tally_of_spaces sum;
+  for (const space_profile& space : source.spaces) {
+    const event_tally& tally = tally_in(space);
+    if (tally.count == 0) continue;
+    sum.all.count = add_saturating(sum.all.count, tally.count);
+    sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
+    sum.spaces.push_back(space.name);
+  }
+  return sum;
+}
+
+/// What else happened that a careful reader wants to know.
+[[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
+  std::vector<page_line> lines;
+  const auto add = [&](auto&& tally_in, const char* one, const char* many, bool has_bytes, const char* rest) {
+    const tally_of_spaces sum = sum_over_spaces(source, tally_in);
+    if (sum.all.count == 0) return;
+    page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
+    if (source.spaces.size() > 1) {
+      line.add(" in ").add_name(sum.spaces.front());
+      if (sum.spaces.size() > 1) line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1)) + " other spaces");
+    }
+    lines.push_back(line.add(std::string{": "} + rest));
+  };
+  using space = space_profile;
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
+      "of untracked blocks, not counted as deallocations");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
+      "with a mismatched size, the allocated size counts");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
+      true, "live within another live block, counted twice");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
+      "at the address of a live block, which counts as deallocated");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
+      "at a null address: failed, not counted");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
+      "of an address that was not live");
+  add(
+      [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
+      true, "of memory that was never seen reserved");
+  add(
+      [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
+      "of memory that was reserved already, the older one counts as released");
+  const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
+    if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
+  };
+  add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or an end");
+  add_count(source.anomalies.other_segments, "segment", "segments",
+            "with names beyond those kept apart: leave numbers out of their names");
+  add_count(source.anomalies.other_operations, "operation", "operations",
+            "with names beyond those kept apart: leave numbers out of their names");
+  add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
+  add_count(source.anomalies.other_spaces, "request", "requests", "for memory spaces beyond the last");
+  add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
+  return lines;
+}
+
+/// One sentence on the whole, and then the faults, the worst first; beyond `most` only how many there are.
+[[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
+  page_section section;
+  section.heading = "Numbers";
+  std::vector<page_line> faults = losses(source);
+  const bool is_lossy = !source.exact || !faults.empty();
+  std::vector<page_line> further = estimates(source);
+  const bool is_estimated = !further.empty();
+  faults.insert(faults.end(), further.begin(), further.end());
+  further = anomalies(source);
+  faults.insert(faults.end(), further.begin(), further.end());
+
+  page_line line;
+  const std::string events = source.cost.events == 0 ? "" : grouped(source.cost.events, "event", "events");
+  if (!source.exact) {
+    line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
+    if (faults.empty()) line.add("; the profile does not say why");
+  } else if (is_lossy) {
+    line.add("incomplete", emphasis::alarm).add(": exact for what was captured").add(events.empty() ? "" : ", " + events);
+  } else if (is_estimated) {
+    line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
+  } else {
+    line.add("exact", emphasis::strong)
+        .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
+  }
+  const auto& cost = source.cost;
+  if (cost.memory_bytes != 0 || cost.events != 0) {
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " +
+             three_digits(cost.record_ns_per_event + cost.drain_ns_per_event) + " ns an event");
+  }
+  section.lines.push_back(line);
+  const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;
+  for (std::size_t index = 0; index < shown; ++index) section.lines.push_back(faults[index]);
+  if (shown < faults.size())
+    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " further kinds of faults");
+  return section;
+}
+
+/// The tables of what sources know that is not memory over time.
+[[nodiscard]] page_section fact_section(const auto& source) {
+  page_section section;
+  section.heading = "Facts";
+  page_line line;
+  for (const fact_table& table : source.facts) {
+    if (table.rows.empty()) continue;
+    if (!line.empty()) line.add(", ");
+    line.add_name(table.name).add(" (" + grouped(static_cast<std::int64_t>(table.rows.size()), "row", "rows") + ")");
+  }
+  if (!line.empty()) section.lines.push_back(line.add("; memprof show --facts NAME prints a table"));
+  return section;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/peak_section.hpp>
+#include <memprof/report/text/place_text.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/trace/category.hpp>
+
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The answer: does it fit the device, and if not, what would help.
+
+namespace memprof::detail {
+
+/// What would have had to be freed.
+[[nodiscard]] page_line remedy_line(const auto& full) {
+  if (!full.holders_known) return "who held the rest is unknown: the profiler itself got no memory";
+  if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
+  if (full.remedy.size() == 1) {
+    const owned_bytes& owner = full.remedy.front();
+    page_line line{"freeing "};
+    line.append(owner_name(owner.owner));
+    return line.add(", " + short_bytes(owner.bytes) + " in " + grouped(owner.blocks, "block", "blocks") + ", would suffice");
+  }
+  std::int64_t together = 0;
+  for (const owned_bytes& row : full.remedy) together = add_saturating(together, row.bytes);
+  return "freeing the " + std::to_string(full.remedy.size()) + " largest owners, " + short_bytes(together) +
+         ", would suffice; no single owner does";
+}
+
+[[nodiscard]] inline page_line device_name(const auto& source) {
+  return source.device.empty() ? page_line{"the device"} : page_line{}.add_name(source.device);
+}
+
+/// The first allocation that exceeded the space's capacity, and what would help.
+[[nodiscard]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
+  const auto& full = space.first_shortfall;
+  page_section section;
+  section.heading = "Fit";
+  page_line line;
+  line.add("does not fit ", emphasis::alarm);
+  line.append(device_name(source));
+  line.add(": " + short_bytes(full.requested) + " requested");
+  if (!full.core.empty()) line.add(" on core ").add_name(full.core);
+  add_place(line, source, steps, full.time_ns, full.segment, full.operation);
+  if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
+  line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
+           " short");
+  section.lines = {line, remedy_line(full)};
+  return section;
+}
+
+/// "5.12 GiB of 16.0 GiB free at the peak", or why that is not known.
+[[nodiscard]] page_line room_text(const auto& space) {
+  if (space.capacity_is_per_core && !lies_on_cores(space)) {
+    return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
+  }
+  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
+  page_line line{short_bytes(subtract_saturating(space.capacity, peak)) + " of " + short_bytes(space.capacity) +
+                 " free at the peak"};
+  if (!space.capacity_is_per_core) return line;
+  if (space.cores.peaks.busiest_core.empty()) return line.add(" on each core");
+  return line.add(" on core ").add_name(space.cores.peaks.busiest_core);
+}
+
+/// Whether the space's live bytes fit; nothing if no device was named.
+[[nodiscard]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Fit";
+  if (space.first_shortfall.requested != 0) return shortfall_section(source, space, steps);
+  if (space.capacity == 0) {
+    if (!source.device.empty()) {
+      section.lines.push_back(page_line{}.add_name(source.device).add(" does not limit ").add_name(space.name));
+    }
+    return section;
+  }
+  page_line line;
+  if (!space.capacity_is_per_core || lies_on_cores(space)) {
+    line.add("fits ", emphasis::strong);
+    line.append(device_name(source));
+    line.add(": ");
+  }
+  line.append(room_text(space));
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <memprof/detail/terminal.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+
+namespace memprof::detail {
+
+/// The options for a text that goes to `stream`: no wider than its terminal, and coloured if that shows colours.
+[[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
+  if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
+  options.is_colored = options.is_colored || shows_colors(stream);
+  return options;
+}
+
+}  // namespace memprof::detail

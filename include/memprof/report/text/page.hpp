@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memprof/report/text/text_format.hpp>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// A report before it is laid out: what it says, whatever the width, the colours and the format.
+
+namespace memprof::detail {
+
+enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
+
+/// A stretch of a line. Names, which come from the program and may be of any length, are shortened where the line is too long.
+struct page_part {
+  std::string text;
+  emphasis how = emphasis::none;
+  bool is_name = false;
+};
+
+/// A line of prose, or a cell of a table.
+class page_line {
+ public:
+  page_line() = default;
+  page_line(std::string text) { add(std::move(text)); }
+  page_line(const char* text) { add(std::string{text}); }
+
+  page_line& add(std::string text, emphasis how = emphasis::none) {
+    if (!text.empty()) parts_.push_back({std::move(text), how, false});
+    return *this;
+  }
+  page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
+    parts_.push_back({on_one_line(name), how, true});
+    return *this;
+  }
+  page_line& append(const page_line& other) {
+    parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
+    return *this;
+  }
+
+  [[nodiscard]] const std::vector<page_part>& parts() const noexcept { return parts_; }
+  [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
+
+ private:
+  std::vector<page_part> parts_;
+};
+
+struct page_column {
+  std::string_view title;
+  bool is_right_aligned = false;
+};
+
+struct page_table {
+  std::vector<page_column> columns;
+  std::vector<std::vector<page_line>> rows;  ///< with fewer cells than there are columns, the last one may reach beyond its own
+  bool has_titles = false;                   ///< whether the text shows the titles of the columns; other formats always do
+};
+
+/// One answer.
+struct page_section {
+  std::string heading;
+  std::vector<page_line> lines;
+  page_table table;
+  std::vector<page_line> further_lines;  ///< below the table
+  bool is_wide = false;                  ///< the table begins at the margin
+};
+
+}  // namespace memprof::detail

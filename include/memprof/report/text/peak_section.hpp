@@ -1,0 +1,164 @@
+#pragma once
+
+#include <memprof/detail/saturating.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/place_text.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/text_options.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/requires_grad.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The answers: how much was it, when, and whose.
+
+namespace memprof::detail {
+
+/// Whether blocks of the space were recorded on cores.
+[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
+
+/// Whether the device has memory of that kind on each of its cores, whether or not anything was there.
+[[nodiscard]] bool has_cores(const auto& space) { return lies_on_cores(space) || space.capacity_is_per_core; }
+
+/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, in forward/block".
+[[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Peak";
+  page_line line;
+  line.add(short_and_exact_bytes(space.cumulative_peak), emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
+  if (lies_on_cores(space)) line.add(" on all cores together");
+  if (space.cumulative_peak != 0) {
+    add_place(line, source, steps, space.peak_time_ns, space.peak_segment, space.peak_operation);
+  }
+  section.lines.push_back(line);
+  return section;
+}
+
+[[nodiscard]] bool has_categories(const auto& live) {
+  return std::any_of(live.by_category.begin(), live.by_category.end(),
+                     [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
+}
+
+/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
+[[nodiscard]] page_line category_line(const auto& live) {
+  constexpr std::size_t most = 4;
+  constexpr std::size_t longest_name = 20;  // ours are shorter
+  page_line line;
+  std::size_t shown = 0;
+  std::int64_t others = 0;
+  const auto add = [&](std::string_view name, std::int64_t bytes) {
+    if (!line.empty()) line.add(", ");
+    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, live.bytes) +
+             ")");
+  };
+  for (const owned_bytes& row : live.by_category) {
+    if (shown < most && row.bytes >= live.bytes / 100) {
+      add(row.owner, row.bytes);
+      ++shown;
+    } else {
+      others = add_saturating(others, row.bytes);
+    }
+  }
+  if (others > 0) add("others", others);
+  return line;
+}
+
+/// The category that more than half of an owner's bytes certainly have: all bytes of the set have it, or blocks that are listed.
+/// Empty if that is not known.
+[[nodiscard]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
+  for (const owned_bytes& row : live.by_category) {
+    if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
+  }
+  for (const live_block& candidate : live.largest_blocks) {
+    if (candidate.operation != owner.owner || candidate.category == category::other) continue;
+    std::int64_t bytes = 0;
+    for (const live_block& block : live.largest_blocks) {
+      if (block.operation == owner.owner && block.category == candidate.category) bytes = add_saturating(bytes, block.bytes);
+    }
+    if (bytes > owner.bytes / 2) return to_string(candidate.category);
+  }
+  return {};
+}
+
+/// Columns of a table of owners; other formats show the titles.
+[[nodiscard]] inline page_table owner_table() {
+  page_table table;
+  table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
+  return table;
+}
+
+[[nodiscard]] inline page_line owner_name(std::string_view path) {
+  return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
+}
+
+/// The first `most` operations, and all others as one row, so that the rows add up.
+[[nodiscard]] page_table owner_rows(const auto& live, std::size_t most) {
+  page_table table = owner_table();
+  const std::size_t shown = std::min(most, live.by_operation.size());
+  std::int64_t others_bytes = live.remaining_bytes;
+  for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
+    const owned_bytes& row = live.by_operation[index];
+    if (index >= shown) {
+      others_bytes = add_saturating(others_bytes, row.bytes);
+      continue;
+    }
+    table.rows.push_back({short_bytes(row.bytes), short_percent(row.bytes, live.bytes), grouped(row.blocks, "block", "blocks"),
+                          owner_name(row.owner), std::string{category_of(live, row)}});
+  }
+  const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
+  if (others > 0) {
+    table.rows.push_back({short_bytes(others_bytes), short_percent(others_bytes, live.bytes), "",
+                          grouped(others, "further operation", "further operations")});
+  }
+  return table;
+}
+
+/// Whose the bytes were at the peak.
+[[nodiscard]] page_section owner_section(const auto& live, std::size_t most) {
+  page_section section;
+  section.heading = "Owners";
+  if (live.bytes == 0) return section;
+  if (has_categories(live)) section.lines.push_back(category_line(live));
+  section.table = owner_rows(live, most);
+  return section;
+}
+
+/// What is known of a block: its annotation, or else its address.
+[[nodiscard]] page_line block_text(const auto& block) {
+  std::string text = block.name;
+  for (const std::string* const part : {&block.shape, &block.dtype}) {
+    if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
+  }
+  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
+  if (text.empty()) {
+    std::array<char, 16> digits{};
+    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
+    text = "0x" + std::string{digits.data(), written.ptr};
+  }
+  return page_line{}.add_name(text);
+}
+
+/// The largest blocks at the peak.
+[[nodiscard]] page_section block_section(const auto& live, std::size_t most) {
+  page_section section;
+  section.heading = "Blocks";
+  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Block", false}, {"Category", false}, {"Operation", false}};
+  for (std::size_t index = 0; index < std::min(most, live.largest_blocks.size()); ++index) {
+    const live_block& block = live.largest_blocks[index];
+    section.table.rows.push_back({short_bytes(block.bytes), short_percent(block.bytes, live.bytes), block_text(block),
+                                  std::string{block.category == category::other ? "" : to_string(block.category)},
+                                  owner_name(block.operation)});
+  }
+  return section;
+}
+
+}  // namespace memprof::detail

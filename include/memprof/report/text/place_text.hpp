@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memprof/analysis/segments_by_name.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/quantity.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How the answers say when and where something happened.
+
+namespace memprof::detail {
+
+/// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
+void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
+  const auto at = static_cast<std::size_t>(index);
+  line.add(" in ").add_name(source.segments[at].name);
+  if (steps.count > 1 && steps.of_segment[at] >= 0)
+    line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
+}
+
+/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; nothing of operations where the program names none.
+void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
+               std::string_view operation) {
+  line.add(" at " + short_time(time_ns));
+  add_segment(line, source, steps, segment);
+  if (!operation.empty()) {
+    line.add(", operation ").add_name(operation);
+  } else if (!source.operations.empty()) {
+    line.add(", outside every operation");
+  }
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/place_text.hpp>
+#include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// Which memory space comes first, and a line for each other one.
+
+namespace memprof::detail {
+
+[[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
+
+[[nodiscard]] bool has_anything(const auto& space) {
+  return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
+}
+
+/// The spaces, the most interesting first: the one that was asked for, then those that were full, then those with the greatest
+/// peaks. Throws `memprof::error` if there is none of the name that was asked for.
+[[nodiscard]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
+  std::vector<const space_profile*> spaces;
+  const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
+  for (const space_profile& space : source.spaces) spaces.push_back(&space);
+  std::stable_sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
+    if ((left == chosen) != (right == chosen)) return left == chosen;
+    if (is_full(*left) != is_full(*right)) return is_full(*left);
+    return left->cumulative_peak > right->cumulative_peak;
+  });
+  return spaces;
+}
+
+/// A row for each of the spaces, of which the first has its own answer and is left out; beyond `most` only how many.
+[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                         const segment_steps& steps, std::size_t most) {
+  page_section section;
+  section.heading = "Spaces";
+  section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
+  std::vector<const space_profile*> others;
+  for (std::size_t index = 1; index < spaces.size(); ++index) {
+    if (has_anything(*spaces[index])) others.push_back(spaces[index]);
+  }
+  const std::size_t shown = others.size() <= most + 1 ? others.size() : most;
+  for (std::size_t index = 0; index < shown; ++index) {
+    const space_profile& space = *others[index];
+    page_line fit;
+    if (!space.out_of_memory.empty()) {
+      fit.add("out of memory", emphasis::alarm);
+    } else if (space.first_shortfall.requested != 0) {
+      fit.add("does not fit", emphasis::alarm);
+    } else if (space.capacity != 0 && !space.capacity_is_per_core) {
+      fit.add("fits, " + short_bytes(subtract_saturating(space.capacity, space.cumulative_peak)) + " free");
+    }
+    page_line place;
+    place.add(short_time(space.peak_time_ns));
+    add_segment(place, source, steps, space.peak_segment);
+    section.table.rows.push_back({page_line{}.add_name(space.name), "peak " + short_bytes(space.cumulative_peak),
+                                  "end " + short_bytes(space.cumulative_current), fit,
+                                  space.cumulative_peak == 0 ? page_line{} : place});
+  }
+  if (shown < others.size()) {
+    section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
+                                       " further spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+  }
+  return section;
+}
+
+}  // namespace memprof::detail

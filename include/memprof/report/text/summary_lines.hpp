@@ -1,0 +1,126 @@
+#pragma once
+
+#include <memprof/analysis/segments_by_name.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/check_section.hpp>
+#include <memprof/report/text/device_section.hpp>
+#include <memprof/report/text/end_section.hpp>
+#include <memprof/report/text/fit_section.hpp>
+#include <memprof/report/text/page.hpp>
+#include <memprof/report/text/page_text.hpp>
+#include <memprof/report/text/peak_section.hpp>
+#include <memprof/report/text/run_section.hpp>
+#include <memprof/report/text/segment_section.hpp>
+#include <memprof/report/text/space_section.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The summary: which answers it has, in which order, and what each may take of the lines that there are.
+
+namespace memprof::detail {
+
+/// How much of each answer there is.
+struct summary_limits {
+  std::size_t owners;
+  std::size_t owners_at_end;
+  std::size_t faults;
+  std::size_t spaces;
+  std::size_t lines_each;  ///< of a sentence
+};
+
+/// From what is best to read to what leaves room for the rest in any case.
+inline constexpr std::array<summary_limits, 4> summary_levels{
+    {{5, 3, 8, 6, 3}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
+
+/// Of kinds of faults in the numbers: no limit.
+inline constexpr std::size_t all_faults = 1000;
+
+/// The rows that the table of segments has at least.
+inline constexpr std::size_t least_segment_rows = 4;
+
+[[nodiscard]] inline bool asks_for_more(const text_options& options) {
+  const text_options usual;
+  return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
+         options.all_spaces || options.all_segments || options.all_faults;
+}
+
+/// The answers about one space, in the order in which they are read.
+[[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
+                                                    const std::vector<segments_of_name>& names, const text_options& options,
+                                                    const summary_limits& limits) {
+  return {failure_section(source, space, steps),
+          peak_section(source, space, steps),
+          owner_section(space.live_at_peak, std::min(options.owners, limits.owners)),
+          block_section(space.live_at_peak, options.largest_blocks),
+          core_section(space, options.core_ranges),
+          reserved_section(space),
+          stream_section(space, options.streams),
+          fit_section(source, space, steps),
+          growth_section(names),
+          end_section(source, space, std::min(options.owners, limits.owners_at_end))};
+}
+
+/// All that is said, but for the tables of segments.
+[[nodiscard]] std::vector<page_section> summary_sections(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                         const segment_steps& steps, const text_options& options,
+                                                         const summary_limits& limits) {
+  std::vector<page_section> sections{run_section(source, steps)};
+  const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
+  for (std::size_t index = 0; index < in_full; ++index) {
+    for (page_section& section :
+         answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
+      sections.push_back(std::move(section));
+    }
+  }
+  if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
+  sections.push_back(check_section(source, limits.faults));
+  sections.push_back(fact_section(source));
+  return sections;
+}
+
+/// The lines of a summary, without ends.
+[[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
+  const std::size_t columns = std::max<std::size_t>(options.columns, 60);
+  const std::size_t most_lines = std::max<std::size_t>(options.max_lines, 32);
+  const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
+  const segment_steps steps = steps_of(source);
+  std::vector<std::string> lines;
+  const auto add = [&](const page_section& section, std::size_t lines_each) {
+    for (std::string& line : section_text(section, columns, lines_each, options.is_colored)) lines.push_back(std::move(line));
+  };
+  if (spaces.empty()) {
+    add(run_section(source, steps), 2);
+    lines.emplace_back("No allocation was recorded.");
+    add(check_section(source, summary_levels[0].faults), 2);
+    add(fact_section(source), 2);
+    return lines;
+  }
+  for (summary_limits limits : summary_levels) {
+    if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
+    if (options.all_faults) limits.faults = all_faults;
+    lines.clear();
+    for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
+    if (asks_for_more(options) || lines.size() + 2 + least_segment_rows <= most_lines) break;
+  }
+  const std::size_t tables = options.all_spaces ? spaces.size() : 1;
+  for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
+    const space_profile& space = *spaces[index];
+    lines.emplace_back();
+    if (options.all_spaces && spaces.size() > 1)
+      lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+    const std::size_t room = asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1);
+    add(options.all_segments ? every_segment_section(source, space, steps)
+                             : segment_section(segments_by_name(source, space), room),
+        1);
+  }
+  return lines;
+}
+
+}  // namespace memprof::detail
