@@ -171,6 +171,8 @@ export interface Tables {
     shape: number[];
     dtype: number[];
   };
+  /** One, parallel to `profile.segments`: their first event, and the one after their last. */
+  segments: { begin_event: number[]; end_event: number[] };
   /** One: steps in the order of time. Empty if the run does not repeat. Beyond 131,072, `count` follow each other in a row. */
   steps: {
     begin_event: number[];
@@ -191,7 +193,7 @@ export type TableName = keyof Tables;
 
 export interface Table {
   name: TableName;
-  /** Index into `frames`; 0 for `steps` and `step_usage`. */
+  /** Index into `frames`; 0 for `segments`, `steps` and `step_usage`. */
   frame: number;
   /** Index into `profile.spaces`; -1 where a table is about none. */
   space: number;
