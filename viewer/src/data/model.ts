@@ -343,7 +343,7 @@ export class Model {
     const byEvent = this.hasEvents;
     const found = segments[rowAt(segments.map((s) => (byEvent ? s.beginEvent : s.beginNs)), byEvent ? moment.event : moment.ns)];
     const ends = byEvent ? found.endEvent : found.endNs;
-    return (byEvent ? moment.event : moment.ns) <= ends ? found : null;
+    return (byEvent ? moment.event < ends : moment.ns <= ends) ? found : null;
   }
 
   stepAt(moment: Moment): Step | null {
