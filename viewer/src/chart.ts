@@ -66,7 +66,8 @@ export abstract class Chart {
   }
 
   private drawNow(): void {
-    if (this.width === 0) return;
+    // Before the page has its layout there is no room for an axis.
+    if (this.width < 120) return;
     this.dirty = false;
     const scale = devicePixelRatio || 1;
     const colours = themeColours();
@@ -118,7 +119,7 @@ export abstract class TimeChart extends Chart {
 
   /** The part of the width that is the axis. */
   protected get left(): number {
-    return this.width < 600 ? 52 : 72;
+    return this.width < 600 ? 58 : 72;
   }
   protected get right(): number {
     return this.width - 12;
@@ -150,7 +151,7 @@ export abstract class TimeChart extends Chart {
   }
 
   private placeLines(): void {
-    if (this.width === 0) return;
+    if (this.width < 120) return;
     const place = (line: HTMLElement, value: number | null): void => {
       const x = value === null ? NaN : this.x(value);
       const inside = x >= this.left - 0.5 && x <= this.right + 0.5;

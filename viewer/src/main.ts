@@ -48,7 +48,7 @@ function start(model: Model): void {
 
   const sections: [id: string, title: string, content: () => HTMLElement][] = [['answers', 'Answers', () => answersView(model, store, colours)]];
   if (model.spaces.length > 0) {
-    sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live then', () => titled('live', 'What was live at the selected moment', new LiveView(model, store, colours).element)]);
+    sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live', () => titled('live', 'What was live at the selected moment', new LiveView(model, store, colours).element)]);
     if (model.detail) {
       sections.push(['lanes', 'Lanes', () => lanesSection(model, store, colours)], ['blocks', 'Blocks', () => blocksSection(model, store, colours)]);
     }
@@ -65,7 +65,7 @@ function start(model: Model): void {
   document.getElementById('loading')?.remove();
   document.body.prepend(header, main);
   const help = helpDialog();
-  document.body.append(h('footer', {}, `Made by memprof ${shown(model.profile.library_version)}. Bytes are exact; hold the pointer over a number for all of its digits. `, h('button', { type: 'button', class: 'quiet', click: () => help.showModal() }, 'Keys')), help);
+  document.body.append(h('footer', {}, `Made by memprof${model.profile.library_version ? ` ${shown(model.profile.library_version)}` : ''}. Bytes are exact; hold the pointer over a number for all of its digits. `, h('button', { type: 'button', class: 'quiet', click: () => help.showModal() }, 'Keys')), help);
   installKeys(store, help, sections.map(([id]) => id));
   followView(store);
 }
@@ -228,7 +228,7 @@ function drawLegend(model: Model, store: Store, colours: OperationColours, legen
   }
   const stack = stackOf(model, space, found.timeline, store.state.by, colours);
   const entries = stack.groups.map((group, g) => ({ group, value: stack.values[g][found.row] }));
-  legend.replaceChildren(...[...entries].reverse().map(({ group, value }) => legendEntry(group.colour(), group.label, value, total)));
+  legend.replaceChildren(...entries.map(({ group, value }) => legendEntry(group.colour(), group.label, value, total)));
 }
 
 function legendEntry(colour: string, label: string, value: number, total: number): HTMLElement {
@@ -274,7 +274,7 @@ function followView(store: Store): void {
   });
   const links = [...document.querySelectorAll<HTMLAnchorElement>('nav a')];
   const mark = (): void => {
-    const middle = innerHeight * 0.35;
+    const middle = (document.querySelector('header')?.offsetHeight ?? 0) + innerHeight * 0.12;
     let current = '';
     for (const section of document.querySelectorAll<HTMLElement>('main > section')) if (section.getBoundingClientRect().top < middle) current = section.id;
     for (const link of links) {

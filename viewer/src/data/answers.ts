@@ -101,7 +101,14 @@ function fit(model: Model, space: Space): Answer {
 /** Live bytes at the ends of steps, where steps are known, else at the ends of the segment that repeats least often. */
 export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; counts: number[]; what: string } {
   const usage = model.data.table('step_usage', 0, space.index);
-  if (usage && model.steps.length > 0) return { ends: [...usage.current], counts: model.steps.map((s) => s.count), what: 'step' };
+  if (usage && model.steps.length > 0) {
+    const ends = [...usage.current];
+    // What comes after the last snapshot belongs to the last step, but is not how a step ends.
+    const { segments } = space.profile;
+    const last = segments[segments.length - 1]?.segment;
+    if ((last === 'END_TRACE' || last === 'OPEN_SEGMENT') && segments.length > 1) ends[ends.length - 1] = segments[segments.length - 2].cumulative_current;
+    return { ends, counts: model.steps.map((s) => s.count), what: 'step' };
+  }
   const byName = new Map<string, number[]>();
   for (const segment of space.profile.segments) {
     if (segment.segment === 'END_TRACE' || segment.segment === 'OPEN_SEGMENT') continue;
@@ -204,7 +211,7 @@ function exactness(model: Model): Answer {
     answer.mood = 'plain';
   }
   if (!profile.complete) lines.unshift('the capture had not ended');
-  if (lines.length === 0) lines.push(`${number(profile.cost.events ?? 0, 'event')}, none lost`);
+  if (lines.length === 0) lines.push(`${number(model.events || (profile.cost.events ?? 0), 'event')}, none lost`);
   if (profile.mode === 'no_dispatch') lines.push('simulated: nothing was really allocated');
   return answer;
 }

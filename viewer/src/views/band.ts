@@ -176,7 +176,7 @@ export class Band extends TimeChart {
 
 /** As much of a text as fits; its end is cut first. */
 export function fitted(context: CanvasRenderingContext2D, text: string, width: number): string {
-  if (text.length * 3 > width && context.measureText(text).width > width) {
+  if (text.length * 14 > width && context.measureText(text).width > width) {
     let low = 0;
     let high = Math.min(text.length, Math.ceil(width / 3));
     while (low < high) {

@@ -252,7 +252,7 @@ export class BlocksChart extends TimeChart {
     context.fillStyle = colours.muted;
     const label =
       table.left === 0 ? `all ${number(table.length, 'block')} drawn` : `${number(table.left, 'smaller block')} as one band, ${bytes(most)} at most; largest ${count(table.length)} drawn`;
-    context.fillText(label, this.left, 9);
+    context.fillText(label, this.left + 5, 9);
     if (most === 0) return;
     const timeline = this.store.space!.timeline;
     const begins = this.store.begins(timeline);

@@ -46,8 +46,8 @@ function run(model: Model): HTMLElement {
   add('mode', profile.mode.replaceAll('_', ' '));
   add('device', shown(profile.device) || 'none named');
   add('memprof', shown(profile.library_version));
-  add('events', count(profile.cost.events ?? model.events));
-  add('memory of the profiler', bytes(profile.cost.memory_bytes ?? 0));
+  add('events', count(model.events || (profile.cost.events ?? 0)));
+  if ((profile.cost.memory_bytes ?? 0) > 0) add('memory of the profiler', bytes(profile.cost.memory_bytes));
   if ((profile.cost.record_ns_per_event ?? 0) > 0) add('time to record an event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
   return list;
 }

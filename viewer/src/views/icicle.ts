@@ -57,7 +57,7 @@ export function treeOf(live: Live): Node {
   for (const block of live.blockRows) {
     const leaf = leaves.get(keyOf(block.path, block.rest, block.category)) ?? leaves.get(keyOf(block.path, block.rest, null));
     if (!leaf) continue;
-    const label = [block.name || block.shape, block.name && block.shape].filter((s) => s).join(' ') || block.address;
+    const label = [block.name || block.shape, block.name && block.shape].filter((s) => s).join(' ') || 'block';
     const node = child(leaf, label, 'block', block.path, block.category);
     node.bytes = block.bytes;
     node.blocks = 1;

@@ -1,15 +1,15 @@
 import { categoryColour } from '../colours';
-import type { Holder, Live, LiveRow, Model, ShownBlock } from '../data/model';
+import type { Live, LiveRow, Model, ShownBlock, SpaceModel } from '../data/model';
 import { h, setText } from '../dom';
 import { bytes, categoryName, count, exactBytes, number, others, outside, percent, shown, time } from '../format';
-import type { OperationColours } from '../groups';
+import { foldedPath, type OperationColours } from '../groups';
 import { speak } from '../status';
 import type { Store } from '../store';
 import { DataTable } from '../table';
 import { choice } from './choice';
 import { Icicle, treeOf } from './icicle';
 
-type Row = { kind: 'operation'; of: Holder } | { kind: 'owner'; of: LiveRow } | { kind: 'block'; of: ShownBlock } | { kind: 'rest'; bytes: number; blocks: number };
+type Row = { kind: 'owner'; of: LiveRow; times: number } | { kind: 'block'; of: ShownBlock } | { kind: 'rest'; bytes: number; blocks: number };
 
 export const holderName = (of: { path: string | null; rest: boolean }): string => (of.rest ? others : of.path === null ? outside : shown(of.path));
 
@@ -22,7 +22,7 @@ export class LiveView {
   private readonly blocks: DataTable<Row>;
   private readonly place = h('div', {});
   private live: Live | null = null;
-  private mode: 'operations' | 'blocks' = 'operations';
+  private mode: 'folded' | 'operations' | 'blocks' = 'folded';
 
   constructor(
     private readonly model: Model,
@@ -35,7 +35,7 @@ export class LiveView {
     );
     this.operations = this.operationsTable();
     this.blocks = this.blocksTable();
-    const mode = choice('Rows', [['operations', 'By operation'], ['blocks', 'Blocks']], () => this.mode, (value) => {
+    const mode = choice('Rows', [['folded', 'Folded by name'], ['operations', 'Every operation'], ['blocks', 'Blocks']], () => this.mode, (value) => {
       this.mode = value;
       this.showTable();
     });
@@ -67,7 +67,7 @@ export class LiveView {
       empty: 'Who held it is not known at this moment.',
       sort: { column: 2, descending: true },
       columns: [
-        { title: 'Operation', value: (row) => (row.kind === 'rest' ? 'others' : holderName(row.of)), colour: (row) => (row.kind === 'rest' || row.of.path === null ? categoryColour('other') : this.colours.colour(row.of.path)) },
+        { title: 'Operation', value: (row) => (row.kind === 'rest' ? 'others' : holderName(row.of) + (row.kind === 'owner' && row.times > 1 ? ` \u00d7${row.times}` : '')), colour: (row) => (row.kind === 'rest' || row.of.path === null ? categoryColour('other') : this.colours.colour(row.of.path)) },
         { title: 'Category', value: (row) => (row.kind === 'owner' && row.of.category !== null ? categoryName(row.of.category) : '') },
         { title: 'Live', value: (row) => of(row).bytes, text: (row) => bytes(of(row).bytes), exact: (row) => exactBytes(of(row).bytes), part: (row) => of(row).bytes / Math.max(1, this.total()) },
         { title: 'Of all', value: (row) => of(row).bytes / Math.max(1, this.total()), text: (row) => percent(of(row).bytes, this.total()), exact: () => '', minor: true },
@@ -101,7 +101,38 @@ export class LiveView {
   }
 
   private showTable(): void {
-    this.place.replaceChildren((this.mode === 'operations' ? this.operations : this.blocks).element);
+    if (this.mode !== 'blocks') this.fillOperations();
+    this.place.replaceChildren((this.mode === 'blocks' ? this.blocks : this.operations).element);
+  }
+
+  /** Whether the moment stands for several: where each event of the space has a row, others in between changed nothing. */
+  private isSampled(space: SpaceModel, live: Live): boolean {
+    const { profile, timeline } = space;
+    return live.bucketEvents > 1 && profile.allocation_count + profile.deallocation_count >= timeline.length;
+  }
+
+  /** Layers that differ only in their numbers are one row, unless every operation was asked for. */
+  private fillOperations(): void {
+    const rows = this.live?.rows ?? [];
+    if (this.mode === 'operations') {
+      this.operations.setRows(rows.map((of) => ({ kind: 'owner', of, times: 1 })));
+      return;
+    }
+    const folded = new Map<string, { kind: 'owner'; of: LiveRow; times: number }>();
+    for (const row of rows) {
+      const path = row.path === null ? null : foldedPath(row.path);
+      const key = `${row.rest}\u0001${path ?? '\u0000'}\u0001${row.category ?? ''}`;
+      const one = folded.get(key);
+      if (!one) {
+        folded.set(key, { kind: 'owner', of: { ...row }, times: 1 });
+        continue;
+      }
+      one.of.path = path;
+      one.of.bytes += row.bytes;
+      one.of.blocks += row.blocks;
+      one.times += 1;
+    }
+    this.operations.setRows([...folded.values()]);
   }
 
   private update(): void {
@@ -127,14 +158,14 @@ export class LiveView {
       step ? (step.count > 1 ? `, steps ${count(step.number)} to ${count(step.number + step.count - 1)}` : `, step ${count(step.number)}`) : '',
       '.',
       live.total === space.profile.cumulative_peak && live.total > 0 ? ' This is the peak.' : '',
-      live.bucketEvents > 1 ? ` The largest moment of ${number(live.bucketEvents, 'event')}.` : '',
+      this.isSampled(space, live) ? ` The largest moment of ${number(live.bucketEvents, 'event')}.` : '',
       live.rows === null ? (model.hasEvents ? '' : ' A profile says who held it only at the peak and at the peaks of segments, the dots on the curve; a trace at every moment.') : '',
     ];
     const sentence = parts.join('');
     setText(this.sentence, sentence);
     speak(sentence);
     this.icicle.show(live.rows ? treeOf(live) : null);
-    this.operations.setRows((live.rows ?? []).map((of) => ({ kind: 'owner', of })));
+    this.fillOperations();
     const listed = live.blockRows.reduce((sum, b) => sum + b.bytes, 0);
     const rows: Row[] = live.blockRows.map((of) => ({ kind: 'block', of }));
     const left = live.blocks - live.blockRows.length;

@@ -23,7 +23,7 @@ export class Overview extends Chart {
   }
 
   private get left(): number {
-    return this.width < 600 ? 52 : 72;
+    return this.width < 600 ? 58 : 72;
   }
   private get right(): number {
     return this.width - 12;

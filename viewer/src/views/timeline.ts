@@ -66,7 +66,7 @@ export class TimelineChart extends TimeChart {
   }
 
   private get top(): number {
-    return 8;
+    return 14;
   }
   private get bottom(): number {
     return this.height - 22;
@@ -233,6 +233,11 @@ export class TimelineChart extends TimeChart {
   /** Where a column stands for several moments: the least of them. */
   private drawLow(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
     const picks = this.picks!;
+    // With few events a column, the curve itself shows how it falls.
+    const { from, to } = this.store.state;
+    const part = (to - from) / this.store.full;
+    const events = this.model.hasEvents ? this.model.events : this.space!.profile.allocation_count + this.space!.profile.deallocation_count;
+    if ((events * part) / picks.row.length < 40) return;
     context.strokeStyle = colours.text;
     context.globalAlpha = 0.45;
     context.beginPath();
@@ -295,7 +300,11 @@ export class TimelineChart extends TimeChart {
       context.setLineDash([]);
       context.lineWidth = 1;
     }
-    this.label(context, colours, above ? `capacity ${bytes(capacity)}, far above \u2191` : `capacity ${bytes(capacity)}`, this.left + 6, at + 9, 'left');
+    // Where the peak is not.
+    const peak = this.x(this.store.valueOf(this.model.peak(this.space!)));
+    const onRight = peak < (this.left + this.right) / 2;
+    const text = above ? `capacity ${bytes(capacity)}, far above \u2191` : `capacity ${bytes(capacity)}`;
+    this.label(context, colours, text, onRight ? this.right - 4 : this.left + 6, above ? this.top - 1 : at + 9, onRight ? 'right' : 'left');
   }
 
   private drawPeak(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
