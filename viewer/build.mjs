@@ -1,6 +1,7 @@
 // Builds the page: dist/template.html to look at, and the C++ header that memprof writes pages from.
-//   node build.mjs           both
-//   node build.mjs --check   fails if the committed header is not what the sources give
+//   node build.mjs                     both
+//   node build.mjs --check             fails if the committed header is not what the sources give
+//   node build.mjs ... --header FILE   the header, where the sources do not lie in the project
 import { build, transform } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
@@ -8,7 +9,8 @@ import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
-const header = join(here, '../include/memprof/report/html/page_template.hpp');
+const option = process.argv.indexOf('--header');
+const header = option > 0 ? process.argv[option + 1] : join(here, '../include/memprof/report/html/page_template.hpp');
 /** MSVC ends at 16,380 bytes a literal. */
 const longestPiece = 15_000;
 const delimiter = 'memprof';
