@@ -14,6 +14,7 @@ benchmark     <benchmark/benchmark.h>             libbenchmark-dev
 valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 gnuplot       gnuplot                             gnuplot-nox
+zlib          <zlib.h>                            zlib1g-dev
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev

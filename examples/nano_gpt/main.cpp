@@ -4,6 +4,7 @@
 #include <nano_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/report/html.hpp>
 
 #include <cstddef>
 #include <cstdio>
@@ -53,11 +54,18 @@ void run(std::span<const char* const> arguments) {
   }
   if (options.json) {
     require_memprof("--json");
-    nano_gpt::require_writable(*options.json);  // now, not after the training
+    nano_gpt::require_writable("--json", *options.json);  // now, not after the training
+  }
+  memprof::trace recorded;
+  if (options.html) {
+    require_memprof("--html");
+    nano_gpt::require_writable("--html", *options.html);
+    options.trace = &recorded;
   }
   if (options.mode == memprof::run_mode::no_dispatch) require_memprof("--no-dispatch");
   const nano_gpt::corpus corpus = load_corpus(options);
   nano_gpt::train(options, corpus);
+  if (options.html) memprof::write_html(recorded, *options.html);
 }
 
 int report(const char* what) {

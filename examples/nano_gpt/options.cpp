@@ -116,6 +116,8 @@ void set_option(options& result, std::string_view name, std::string_view value) 
     result.text = parse_path(name, value);
   } else if (name == "--json") {
     result.json = parse_path(name, value);
+  } else if (name == "--html") {
+    result.html = parse_path(name, value);
   }
 }
 
@@ -123,7 +125,7 @@ bool takes_value(std::string_view name) {
   for (const number_option& option : number_options) {
     if (option.name == name) return true;
   }
-  constexpr std::array<std::string_view, 6> others{"--config", "--dtype", "--device", "--seed", "--text", "--json"};
+  constexpr std::array<std::string_view, 7> others{"--config", "--dtype", "--device", "--seed", "--text", "--json", "--html"};
   return std::ranges::find(others, name) != others.end();
 }
 
@@ -249,18 +251,19 @@ std::string usage() {
   line("--seed N", "of initial weights and batches", std::to_string(defaults.seed));
   line("--text FILE", "what to learn", "lighthouse.txt beside the sources");
   line("--json FILE", "where to write the profile", "nowhere");
+  line("--html FILE", "where to write the page that shows it", "nowhere");
   line("--help", "this text", "or -h");
   return text + "\nA published model (--config) brings its own defaults, a batch of one sequence and one step.\n";
 }
 
-void require_writable(const std::filesystem::path& file) {
+void require_writable(std::string_view option, const std::filesystem::path& file) {
   const std::string name = file.string();
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (!std::filesystem::is_directory(folder)) {
     throw input_error{"cannot write '" + name + "': make the folder '" + folder.string() + "' first"};
   }
   if (std::filesystem::is_directory(file))
-    throw input_error{"cannot write '" + name + "', a directory: give --json a file in it"};
+    throw input_error{"cannot write '" + name + "', a directory: give " + std::string{option} + " a file in it"};
   const bool existed = std::filesystem::exists(file);
   // Appending nothing asks the same permission as writing and keeps what is there.
   if (!std::ofstream{file, std::ios::app})

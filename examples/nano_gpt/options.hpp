@@ -5,6 +5,7 @@
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/dtype.hpp>
 #include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +29,8 @@ struct options {
   memprof::device_description device;         ///< decides the bytes of tensors; empty: those of their elements
   std::optional<std::filesystem::path> text;  ///< without: lighthouse.txt
   std::optional<std::filesystem::path> json;  ///< where to write the profile
+  std::optional<std::filesystem::path> html;  ///< where to write the page
+  memprof::trace* trace = nullptr;            ///< gets all events, for the page
   bool help = false;
 
   /// Where the tensors are counted.
@@ -41,7 +44,8 @@ struct options {
 /// What `--help` prints.
 [[nodiscard]] std::string usage();
 
-/// Throws `input_error` unless the file can be opened for writing. Leaves an existing file as it is, and none behind.
-void require_writable(const std::filesystem::path& file);
+/// Throws `input_error` unless the file, which `option` names, can be opened for writing. Leaves an existing file as it is, and
+/// none behind.
+void require_writable(std::string_view option, const std::filesystem::path& file);
 
 }  // namespace nano_gpt

@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "fit.hpp"
 #include "profile.hpp"
+#include "report.hpp"
 #include "show.hpp"
 #include "trace.hpp"
 
@@ -53,6 +54,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_show(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_trace(program, status);
+  memprof_tool::add_report(program, status);
 
   try {
     program.parse(arguments_of(argument_count, argument_values));

@@ -33,6 +33,13 @@ memprof::detail::file_handle open_recording(const std::string& path) {
   return copy;
 }
 
+std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {
+  if (!status.damage.empty())
+    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
+  if (!status.has_ended) return "'" + path + "' was written before its capture had ended; the numbers are those so far";
+  return {};
+}
+
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 recording read_recording(std::FILE* file, const std::string& path) {
@@ -44,12 +51,7 @@ recording read_recording(std::FILE* file, const std::string& path) {
   }
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status);
-  if (!status.damage.empty()) {
-    result.complaint =
-        status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
-  } else if (!status.has_ended) {
-    result.complaint = "'" + path + "' was written before its capture had ended; the numbers are those so far";
-  }
+  result.complaint = complaint_about(status, path);
   return result;
 }
 

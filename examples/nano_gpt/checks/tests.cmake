@@ -75,6 +75,7 @@ nano_gpt_refuses("a directory as text" "is a directory: give --text a file in it
 nano_gpt_refuses("a text as short as the sequence"
   "the text has 20 characters but --seq-len 20 needs at least one more than that: give a longer text" --text ${short_text} --seq-len 20)
 nano_gpt_refuses("a profile in a missing folder" "cannot write 'missing/p.json': make the folder 'missing' first" --json missing/p.json)
+nano_gpt_refuses("a page in a missing folder" "cannot write 'missing/p.html': make the folder 'missing' first" --html missing/p.html)
 nano_gpt_refuses("a directory as profile" "a directory: give --json a file in it" --json ${checks})
 nano_gpt_refuses("a model that no machine holds" "out of memory: try a smaller --batch-size"
   --d-model 1000000000000000000 --text ${short_text} --seq-len 10)

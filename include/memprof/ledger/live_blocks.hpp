@@ -86,6 +86,11 @@ class live_blocks {
     return find_away(hash, address);
   }
 
+  /// The same for those who only look; null if there is none.
+  [[nodiscard]] const block* at(std::uint64_t address) const noexcept {
+    return const_cast<live_blocks*>(this)->find(address).entry;  // which changes nothing
+  }
+
   /// What `insert` found or made.
   struct insertion {
     block* entry;  ///< null if the system has no memory

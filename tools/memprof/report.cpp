@@ -1,0 +1,91 @@
+#include "report.hpp"
+
+#include "exit_status.hpp"
+#include "gzip.hpp"
+#include "recording.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/report/html.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+
+namespace memprof_tool {
+namespace {
+
+struct report_arguments {
+  std::string file;
+  std::string output;
+  std::string title;
+  bool force = false;
+};
+
+void complain(const std::string& what) { std::fprintf(stderr, "memprof report: %s\n", what.c_str()); }
+
+/// Raises an error where something else than a page would be lost.
+void check_output(const std::filesystem::path& output) {
+  std::error_code failure;
+  if (!std::filesystem::is_regular_file(output, failure) || memprof::is_html_page(output)) return;
+  memprof::detail::raise_about_file("write", output, "it is there already and no page of memprof; --force replaces it");
+}
+
+/// Writes the page, and says why it is only that of the file's beginning; empty: it is not.
+[[nodiscard]] std::string write_page(const report_arguments& arguments, const std::filesystem::path& output) {
+  const memprof::detail::file_handle file = open_recording(arguments.file);
+  memprof::html_options options;
+  options.title = arguments.title;
+  options.source = std::filesystem::path{arguments.file}.filename().string();
+  options.gzip = gzip;
+  if (!memprof::is_trace_file(file.get())) {
+    memprof::write_html(memprof::read_json(file.get(), arguments.file), output, options);
+    return {};
+  }
+  std::string complaint;
+  const auto note = [&](const memprof::trace_file_status& status, memprof::html_options& page) {
+    complaint = complaint_about(status, arguments.file);
+    if (!status.damage.empty() && status.chunks == 0) memprof::detail::raise(complaint);
+    if (!complaint.empty()) page.notes.push_back(complaint_about(status, page.source));  // a page names no folders
+  };
+  (void)memprof::write_html_of_trace_file(file.get(), arguments.file, output, options, note);
+  return complaint;
+}
+
+int run_report(const report_arguments& arguments) {
+  std::filesystem::path output = arguments.output;
+  if (output.empty()) output = std::filesystem::path{arguments.file}.replace_extension(".html");
+  try {
+    if (!arguments.force) check_output(output);
+    const std::string complaint = write_page(arguments, output);
+    if (complaint.empty()) return success;
+    complain(complaint);
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  } catch (const std::bad_alloc&) {
+    complain("'" + arguments.file + "': out of memory while reading it");
+  }
+  return bad_input;
+}
+
+}  // namespace
+
+void add_report(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<report_arguments>();
+  CLI::App& command = *program.add_subcommand("report", "a trace or a profile as an interactive HTML page, in one file");
+  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
+  command.add_option("-o,--output", arguments->output, "where it goes (default: beside FILE, with the extension .html)")
+      ->type_name("FILE");
+  command.add_option("--title", arguments->title, "its heading (default: the program that was captured)")->type_name("TEXT");
+  command.add_flag("--force", arguments->force, "replace a file that is no page of memprof");
+  command.callback([arguments, &status] { status = run_report(*arguments); });
+}
+
+}  // namespace memprof_tool

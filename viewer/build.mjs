@@ -1,0 +1,106 @@
+// Builds the page: dist/template.html to look at, and the C++ header that memprof writes pages from.
+//   node build.mjs                     both
+//   node build.mjs --check             fails if the committed header is not what the sources give
+//   node build.mjs ... --header FILE   the header, where the sources do not lie in the project
+import { build, transform } from 'esbuild';
+import { createHash } from 'node:crypto';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname, join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = dirname(fileURLToPath(import.meta.url));
+const option = process.argv.indexOf('--header');
+const header = option > 0 ? process.argv[option + 1] : join(here, '../include/memprof/report/html/page_template.hpp');
+/** MSVC ends at 16,380 bytes a literal. */
+const longestPiece = 15_000;
+const delimiter = 'memprof';
+
+const sha256 = (text) => `'sha256-${createHash('sha256').update(text, 'utf8').digest('base64')}'`;
+
+async function script() {
+  const result = await build({
+    absWorkingDir: here,
+    entryPoints: ['src/main.ts'],
+    bundle: true,
+    format: 'iife',
+    target: 'es2022',
+    charset: 'ascii',
+    minify: true,
+    legalComments: 'none',
+    write: false,
+  });
+  return result.outputFiles[0].text.trim();
+}
+
+async function style() {
+  const result = await transform(await readFile(join(here, 'src/style.css'), 'utf8'), { loader: 'css', minify: true, charset: 'ascii', target: 'es2022' });
+  return result.code.trim();
+}
+
+/** The page before and after its data. */
+export async function template() {
+  const [js, css] = await Promise.all([script(), style()]);
+  if (/<\/script|<!--/i.test(js) || /<\/style/i.test(css)) throw new Error('the script or style would end its own element');
+  const policy = `default-src 'none'; script-src ${sha256(js)}; style-src ${sha256(css)}; base-uri 'none'; form-action 'none'`;
+  const head =
+    `<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="memprof">\n` +
+    `<meta http-equiv="Content-Security-Policy" content="${policy}">\n` +
+    `<meta name="viewport" content="width=device-width, initial-scale=1">\n<meta name="color-scheme" content="light dark">\n` +
+    `<title>memprof</title>\n<style>${css}</style>\n</head>\n<body>\n` +
+    `<noscript><p>This page needs JavaScript, which it contains; it loads nothing. <code>memprof show</code> prints the same answers as text.</p></noscript>\n` +
+    `<p id="loading">Reading the report.</p>\n`;
+  const tail = `<script>${js}</script>\n</body>\n</html>\n`;
+  for (const part of [head, tail]) if (/[^\x00-\x7f]/.test(part)) throw new Error('the template has to be ASCII');
+  return { head, tail, sizes: { script: js.length, style: css.length } };
+}
+
+function literals(text) {
+  if (text.includes(`)${delimiter}"`)) throw new Error('the template contains the delimiter of its raw strings');
+  const pieces = [];
+  for (let at = 0; at < text.length; at += longestPiece) pieces.push(`    R"${delimiter}(${text.slice(at, at + longestPiece)})${delimiter}",`);
+  return pieces.join('\n');
+}
+
+function headerOf({ head, tail }) {
+  return `#pragma once
+
+// Made by viewer/build.mjs from viewer/src: change it there.
+
+#include <string_view>
+
+/// @file
+/// The page that reports are written into: what stands before its data, and what after. Its data, and what it shows of them, are
+/// described in viewer/DATA.md.
+
+namespace memprof::detail {
+
+// clang-format off
+inline constexpr std::string_view page_head[] = {
+${literals(head)}
+};
+
+inline constexpr std::string_view page_tail[] = {
+${literals(tail)}
+};
+// clang-format on
+
+}  // namespace memprof::detail
+`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const made = await template();
+  const text = headerOf(made);
+  if (process.argv.includes('--check')) {
+    const committed = await readFile(header, 'utf8').catch(() => '');
+    if (committed !== text) {
+      console.error(`${relative(process.cwd(), header)} is not what viewer/src gives: run 'npm run build' in viewer/ and commit it`);
+      process.exit(1);
+    }
+  } else {
+    await mkdir(join(here, 'dist'), { recursive: true });
+    await writeFile(join(here, 'dist/template.html'), made.head + made.tail);
+    await writeFile(header, text);
+    console.log(`script ${made.sizes.script} bytes, style ${made.sizes.style} bytes`);
+  }
+}

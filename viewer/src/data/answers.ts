@@ -1,0 +1,217 @@
+import type { Space } from './contract';
+import type { Model, SpaceModel } from './model';
+import { bytes, count, number, outside, shown, time } from '../format';
+import { foldedPath } from '../groups';
+
+/** The answers that a page opens on: sentences, and where each can be looked at. */
+export interface Answer {
+  id: string;
+  question: string;
+  /** The answer in a few words. */
+  value: string;
+  /** `bad` is for what somebody should act on. */
+  mood: 'plain' | 'good' | 'bad';
+  lines: string[];
+  /** The view that shows it, with what to select there. */
+  view: string;
+  at?: 'peak' | 'end' | { event: number; ns: number };
+  link: string;
+}
+
+export interface Owner {
+  label: string;
+  /** A path of it, for its colour. */
+  path: string | null;
+  paths: number;
+  bytes: number;
+  blocks: number;
+}
+
+/** Who held the peak, the largest first; paths that differ only in numbers are one row. */
+export function ownersAtPeak(space: Space): Owner[] {
+  const folded = new Map<string, Owner>();
+  for (const held of space.live_at_peak.by_operation) {
+    const key = held.owner === null ? '\u0000' : foldedPath(held.owner);
+    const one = folded.get(key);
+    if (one) {
+      one.bytes += held.bytes;
+      one.blocks += held.blocks;
+      one.paths += 1;
+      one.label = key;
+    } else folded.set(key, { label: held.owner ?? outside, path: held.owner, paths: 1, bytes: held.bytes, blocks: held.blocks });
+  }
+  return [...folded.values()].sort((a, b) => b.bytes - a.bytes);
+}
+
+/** Where in the run: the segment, the step if there is one, and the operation. */
+export function whereIsPeak(model: Model, space: SpaceModel): string[] {
+  const { profile } = space;
+  const at = model.peak(space);
+  const lines: string[] = [];
+  const place = model.run.kept_segments ? model.run.kept_segments.indexOf(profile.peak_segment) : profile.peak_segment;
+  const segment = model.profile.segments[place];
+  const step = model.stepAt(at);
+  const when = `at ${time(profile.peak_time_ns)}`;
+  lines.push([when, segment ? `in ${shown(segment.name)}` : '', step ? `step ${count(step.number)} of ${count(stepCount(model))}` : ''].filter((s) => s).join(', '));
+  if (profile.peak_operation !== null) lines.push(`reached by ${shown(profile.peak_operation)}`);
+  return lines;
+}
+
+export function stepCount(model: Model): number {
+  const last = model.steps[model.steps.length - 1];
+  return last ? last.number + last.count - 1 : 0;
+}
+
+export function answersFor(model: Model, space: SpaceModel): Answer[] {
+  return [fit(model, space.profile), growth(model, space), atEnd(model, space.profile), exactness(model)];
+}
+
+function fit(model: Model, space: Space): Answer {
+  const device = shown(model.profile.device);
+  const answer: Answer = { id: 'fit', question: device ? `Does it fit ${device}?` : 'Does it fit?', value: '', mood: 'plain', lines: [], view: 'allocator', link: 'Allocator' };
+  const failures = space.out_of_memory.length + space.further_out_of_memory.count;
+  if (failures > 0) {
+    answer.value = `Out of memory, ${failures === 1 ? 'once' : `${count(failures)} times`}`;
+    answer.mood = 'bad';
+    const first = space.out_of_memory[0];
+    if (first) answer.lines.push(`${bytes(first.requested)} asked for with ${bytes(first.device_free)} free, at ${time(first.time_ns)}`);
+    return answer;
+  }
+  if (space.capacity === 0) {
+    answer.value = 'No device was named';
+    answer.lines.push(`${shown(space.name)} has no capacity to compare the peak with`);
+    return answer;
+  }
+  const { first_shortfall: shortfall } = space;
+  if (shortfall.requested > 0) {
+    answer.value = `No: ${bytes(shortfall.shortfall)} short`;
+    answer.mood = 'bad';
+    answer.lines.push(`first at ${time(shortfall.time_ns)}, when ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} asked for ${bytes(shortfall.requested)}`);
+    const [remedy] = shortfall.remedy;
+    if (remedy && shortfall.remedy.length === 1) answer.lines.push(`without ${remedy.owner === null ? 'what no operation allocated' : shown(remedy.owner)} (${bytes(remedy.bytes)}) it would have fitted`);
+    return answer;
+  }
+  const used = space.capacity_is_per_core ? space.cores.peaks.total : Math.max(space.cumulative_peak, space.reserved.peak);
+  answer.value = `Yes, ${bytes(space.capacity - used)} to spare`;
+  answer.mood = 'good';
+  answer.lines.push(`${bytes(used)} ${space.reserved.peak > space.cumulative_peak ? 'reserved ' : ''}of ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on the busiest core' : ''}`);
+  return answer;
+}
+
+/** Live bytes at the ends of steps, where steps are known, else at the ends of the segment that repeats least often. */
+export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; counts: number[]; what: string } {
+  const usage = model.data.table('step_usage', 0, space.index);
+  if (usage && model.steps.length > 0) {
+    const ends = [...usage.current];
+    // What comes after the last snapshot belongs to the last step, but is not how a step ends.
+    const { segments } = space.profile;
+    const last = segments[segments.length - 1]?.segment;
+    if ((last === 'END_TRACE' || last === 'OPEN_SEGMENT') && segments.length > 1) ends[ends.length - 1] = segments[segments.length - 2].cumulative_current;
+    return { ends, counts: model.steps.map((s) => s.count), what: 'step' };
+  }
+  const byName = new Map<string, number[]>();
+  for (const segment of space.profile.segments) {
+    if (segment.segment === 'END_TRACE' || segment.segment === 'OPEN_SEGMENT') continue;
+    byName.set(segment.segment, [...(byName.get(segment.segment) ?? []), segment.cumulative_current]);
+  }
+  const repeating = [...byName].filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
+  if (repeating.length === 0 || model.run.kept_segments) return { ends: [], counts: [], what: '' };
+  const [name, ends] = repeating[0];
+  return { ends, counts: ends.map(() => 1), what: shown(name) };
+}
+
+function growth(model: Model, space: SpaceModel): Answer {
+  const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: 'Segments and steps' };
+  const { ends, counts, what } = endsOfSteps(model, space);
+  if (ends.length < 3) {
+    answer.value = 'Too few steps to say';
+    answer.lines.push('three that repeat are needed');
+    return answer;
+  }
+  const steps = counts.reduce((sum, c) => sum + c, 0);
+  const name = what === 'step' ? '' : ` (ends of ${what})`;
+  // The first step allocates what stays, as the optimizer's state: growth is counted from its end on.
+  const between = counts.slice(1).reduce((sum, c) => sum + c, 0) - counts[1] + (counts[1] > 1 ? counts[1] - 1 : 0);
+  const rise = ends[ends.length - 1] - ends[1];
+  if (rise === 0) {
+    const same = ends.slice(1).every((e) => e === ends[1]);
+    answer.value = 'No: 0 B a step';
+    answer.mood = 'good';
+    answer.lines.push(same ? `steps 2 to ${count(steps)} all end with ${bytes(ends[1])} live${name}` : `step ${count(steps)} ends with what step 2 did, ${bytes(ends[1])}${name}`);
+    return answer;
+  }
+  answer.value = `${rise > 0 ? 'Yes: +' : 'It shrinks: '}${bytes(rise / Math.max(1, between))} a step`;
+  answer.mood = rise > 0 ? 'bad' : 'plain';
+  answer.lines.push(`from ${bytes(ends[1])} at the end of step 2 to ${bytes(ends[ends.length - 1])} at that of step ${count(steps)}${name}`);
+  return answer;
+}
+
+function atEnd(model: Model, space: Space): Answer {
+  const answer: Answer = { id: 'end', question: 'What is live at the end?', value: bytes(space.cumulative_current), mood: 'plain', lines: [], view: 'live', at: 'end', link: 'What it is' };
+  const owners = model.profile.operations
+    .map((operation) => ({ path: operation.path, live: operation.usage.find((u) => u.space === space.name)?.live ?? 0 }))
+    .filter((o) => o.live > 0)
+    .sort((a, b) => b.live - a.live);
+  for (const owner of owners.slice(0, 2)) answer.lines.push(`${bytes(owner.live)} by ${shown(owner.path)}`);
+  const known = owners.reduce((sum, o) => sum + o.live, 0);
+  if (owners.length > 2) answer.lines.push(`${bytes(known - owners[0].live - owners[1].live)} by ${number(owners.length - 2, 'other operation')}`);
+  if (space.cumulative_current - known > 0) answer.lines.push(`${bytes(space.cumulative_current - known)} ${outside.slice(1, -1)}`);
+  if (!model.hasEvents) {
+    answer.view = 'operations';
+    answer.at = undefined;
+    answer.link = 'Operations';
+  }
+  return answer;
+}
+
+const words: Record<string, string> = {
+  dropped_events: 'events dropped, as a ring was full',
+  reentrant_events: 'events of signal handlers lost',
+  rejected_events: 'events with impossible values, or no memory to keep them',
+  unbalanced_scopes: 'operations whose begin or end is missing',
+  missing_events: 'events missing from the trace',
+  too_deep_scopes: 'operations nested too deeply',
+  unmatched_frees: 'frees of blocks that were never seen',
+  replaced_allocations: 'allocations at the address of a live block',
+  mismatched_sizes: 'frees with another size than was allocated',
+  untracked_allocations: 'allocations that could not be kept',
+  overlapping_blocks: 'blocks that lie within others',
+};
+
+/** What in the run speaks against its numbers. */
+export function reservations(model: Model): string[] {
+  const lines: string[] = [];
+  for (const [key, value] of Object.entries(model.profile.anomalies)) if (value > 0) lines.push(`${count(value)} ${words[key] ?? key.replaceAll('_', ' ')}`);
+  for (const space of model.profile.spaces) {
+    for (const [key, tally] of Object.entries(space.anomalies)) {
+      if (tally.count === 0 || !(key in words)) continue;
+      lines.push(`${shown(space.name)}: ${count(tally.count)} ${words[key]}${tally.bytes > 0 ? ` (${bytes(tally.bytes)})` : ''}`);
+    }
+  }
+  const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, unrecorded_modules: modules } = model.profile.facts;
+  if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
+  if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation and read by the program`);
+  if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} could not be captured`);
+  if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
+  return [...lines, ...model.run.notes.map(shown)];
+}
+
+function exactness(model: Model): Answer {
+  const { profile } = model;
+  const lines = reservations(model);
+  const answer: Answer = { id: 'exact', question: 'Are the numbers exact?', value: 'Yes', mood: 'good', lines, view: 'facts', link: 'Facts' };
+  if (!profile.exact) {
+    answer.value = 'No: events were lost';
+    answer.mood = 'bad';
+  } else if (profile.facts.approximations?.length) {
+    answer.value = 'In part: some are estimates';
+    answer.mood = 'bad';
+  } else if (lines.length > 0) {
+    answer.value = 'Yes, with remarks';
+    answer.mood = 'plain';
+  }
+  if (!profile.complete) lines.unshift('the capture had not ended');
+  if (lines.length === 0) lines.push(`${number(model.events || (profile.cost.events ?? 0), 'event')}, none lost`);
+  if (profile.mode === 'no_dispatch') lines.push('simulated: nothing was really allocated');
+  return answer;
+}

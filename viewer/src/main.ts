@@ -1,0 +1,401 @@
+import { isDark } from './colours';
+import { readPage } from './data/decode';
+import { Model } from './data/model';
+import { copy, h, setText, swatch } from './dom';
+import { bytes, categoryName, count, exactBytes, percent, shortened, shown, time } from './format';
+import { OperationColours, stackOf } from './groups';
+import { installStatus, say } from './status';
+import { type Grouping, Store, type Unit } from './store';
+import { hideTip, installTip } from './tip';
+import { allocatorView } from './views/allocator';
+import { answersView } from './views/answers';
+import { Band } from './views/band';
+import { BlocksChart } from './views/blocks';
+import { choice } from './views/choice';
+import { factsView } from './views/facts';
+import { Gantt } from './views/gantt';
+import { LiveView } from './views/live';
+import { operationsView } from './views/operations';
+import { Overview } from './views/overview';
+import { blocksInRange, invocationsInRange } from './views/ranges';
+import { SegmentsView } from './views/segments';
+import { TimelineChart } from './views/timeline';
+
+const keys: [string, string][] = [
+  ['+ \u2212', 'zoom in and out around the selected moment'],
+  ['A D', 'pan left and right'],
+  ['\u2190 \u2192', 'the moment before and after; with Shift ten of them'],
+  ['P', 'select the peak'],
+  ['N B', 'the next larger peak after, or before, the selected moment'],
+  ['0', 'the whole run'],
+  ['Home End', 'the begin and the end of the run'],
+  ['X', 'time or events along the axis'],
+  ['C', 'colours by category, operation or memory space'],
+  ['Wheel', 'zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses'],
+  ['Drag', 'zoom into a stretch; with Shift pan; double click for the whole run'],
+  ['1 \u2026 8', 'go to a section'],
+  ['/', 'search the nearest table'],
+  ['?', 'this list'],
+];
+
+function start(model: Model): void {
+  const store = new Store(model);
+  const colours = new OperationColours(model);
+  installTip();
+  installStatus();
+  const heading = shown(model.run.title) || 'memprof';
+  document.title = `${heading} \u2013 memprof`;
+
+  const sections: [id: string, title: string, content: () => HTMLElement][] = [['answers', 'Answers', () => answersView(model, store, colours)]];
+  if (model.spaces.length > 0) {
+    sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live', () => titled('live', 'What was live at the selected moment', new LiveView(model, store, colours).element)]);
+    if (model.detail) {
+      sections.push(['lanes', 'Lanes', () => lanesSection(model, store, colours)], ['blocks', 'Blocks', () => blocksSection(model, store, colours)]);
+    }
+    sections.push(
+      ['segments', 'Segments', () => titled('segments', model.steps.length > 0 ? 'Segments and steps' : 'Segments', new SegmentsView(model, store).element)],
+      ['operations', 'Operations', () => titled('operations', 'Operations over the whole run', operationsView(model, store, colours))],
+      ['allocator', 'Allocator', () => titled('allocator', 'Allocator', allocatorView(model, store))],
+    );
+  }
+  sections.push(['facts', 'Facts', () => titled('facts', 'Facts', factsView(model))]);
+
+  const main = h('main', {}, ...sections.map(([, , content]) => content()));
+  const header = pageHeader(model, store, heading, sections.map(([id, title]) => [id, title]));
+  document.getElementById('loading')?.remove();
+  document.body.prepend(header, main);
+  const help = helpDialog();
+  document.body.append(h('footer', {}, `Made by memprof${model.profile.library_version ? ` ${shown(model.profile.library_version)}` : ''}. Bytes are exact; hold the pointer over a number for all of its digits. `, h('button', { type: 'button', class: 'quiet', click: () => help.showModal() }, 'Keys')), help);
+  installKeys(store, help, sections.map(([id]) => id));
+  followView(store);
+}
+
+function titled(id: string, title: string, ...content: HTMLElement[]): HTMLElement {
+  return h('section', { id, 'aria-labelledby': `${id}-title` }, h('h2', { id: `${id}-title` }, title), ...content);
+}
+
+/* --- The page's head ---------------------------------------------------------------------------------------------------- */
+
+function pageHeader(model: Model, store: Store, heading: string, sections: [string, string][]): HTMLElement {
+  const { profile } = model;
+  const rank = profile.process.rank >= 0 ? `rank ${profile.process.rank} of ${profile.process.world_size}` : '';
+  const about = [shown(profile.device), time(model.durationNs), model.hasEvents ? `${count(model.events)} events` : 'from a profile', rank].filter((s) => s).join(' \u00b7 ');
+  const spaces = h('select', { 'aria-label': 'Memory space', change: () => store.set({ space: spaces.selectedIndex, at: model.peak(model.spaces[spaces.selectedIndex]) }) });
+  for (const space of model.spaces) spaces.append(h('option', {}, `${shortened(shown(space.name), 40)} \u2013 ${bytes(space.profile.cumulative_peak)}`));
+  store.on(['space'], () => (spaces.selectedIndex = store.state.space));
+  spaces.selectedIndex = store.state.space;
+
+  const nav = h('nav', { 'aria-label': 'Sections' }, ...sections.map(([id, title]) => h('a', { href: `#${id}`, 'data-section': id, click: (event: Event) => {
+    event.preventDefault();
+    go(store, id);
+  } }, title)));
+  const bar = h(
+    'div',
+    { class: 'bar-top' },
+    h('h1', { title: shown(profile.process.command_line) || heading }, heading),
+    h('span', { class: 'about' }, about),
+    model.spaces.length > 1 ? spaces : null,
+    nav,
+    h('button', { type: 'button', class: 'quiet', title: 'Copies the address of what is shown now', click: () => void copyLink(store) }, 'Copy link'),
+    themeButton(),
+  );
+  const header = h('header', {}, bar, model.spaces.length > 0 ? new Overview(store, model).element : null);
+  new ResizeObserver(() => document.documentElement.style.setProperty('--header', `${header.offsetHeight}px`)).observe(header);
+  return header;
+}
+
+async function copyLink(store: Store): Promise<void> {
+  store.writeAddressNow();
+  say((await copy(location.href)) ? 'Copied the link.' : 'The browser did not allow copying.');
+}
+
+function themeButton(): HTMLElement {
+  const remembered = (() => {
+    try {
+      return localStorage.getItem('memprof-theme');
+    } catch {
+      return null;
+    }
+  })();
+  if (remembered === 'dark' || remembered === 'light') document.documentElement.dataset.theme = remembered;
+  const button = h('button', { type: 'button', class: 'quiet theme', click: () => {
+    const next = isDark() ? 'light' : 'dark';
+    document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem('memprof-theme', next);
+    } catch {
+      // A browser that keeps nothing for files forgets the choice with the page.
+    }
+    changed();
+  } });
+  const changed = (): void => {
+    setText(button, isDark() ? 'Light' : 'Dark');
+    button.setAttribute('aria-label', isDark() ? 'Use light colours' : 'Use dark colours');
+    dispatchEvent(new Event('themechange'));
+  };
+  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed);
+  // Paper is light.
+  let before: string | undefined;
+  addEventListener('beforeprint', () => {
+    before = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = 'light';
+    dispatchEvent(new Event('themechange'));
+  });
+  addEventListener('afterprint', () => {
+    if (before === undefined) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = before;
+    dispatchEvent(new Event('themechange'));
+  });
+  changed();
+  return button;
+}
+
+/* --- Sections with charts ----------------------------------------------------------------------------------------------- */
+
+function timelineSection(model: Model, store: Store, colours: OperationColours): HTMLElement {
+  const chart = new TimelineChart(store, model, colours, null, 260);
+  const lanes = model.spaces.length > 1 ? h('div', { class: 'space-lanes' }) : null;
+  const legend = h('div', { class: 'legend', 'aria-hidden': 'true' });
+  const draw = (): void => drawLegend(model, store, colours, legend);
+  store.on(['hover', 'at', 'space', 'by'], draw);
+  addEventListener('themechange', draw);
+  draw();
+  const arrange = (): void => {
+    const bySpace = store.state.by === 'space' && lanes !== null;
+    chart.element.hidden = bySpace;
+    legend.hidden = bySpace;
+    if (!lanes) return;
+    lanes.hidden = !bySpace;
+    if (!bySpace || lanes.childElementCount > 0) return;
+    for (const space of model.spaces) {
+      if (space.profile.cumulative_peak <= 0) continue;
+      lanes.append(h('h3', {}, `${shown(space.name)} `, h('span', { class: 'muted' }, `peak ${bytes(space.profile.cumulative_peak)}`)), new TimelineChart(store, model, colours, space, 130).element);
+    }
+  };
+  store.on(['by'], arrange);
+  arrange();
+  return titled('timeline', 'Live bytes over time', toolbar(model, store), chart.element, ...(lanes ? [lanes] : []), new Band(store, model).element, legend);
+}
+
+function toolbar(model: Model, store: Store): HTMLElement {
+  const options: [Grouping, string][] = [['category', 'Category'], ['operation', 'Operation']];
+  if (model.spaces.length > 1) options.push(['space', 'Space']);
+  const by = choice<Grouping>('Stacked by', options, () => store.state.by, (value) => store.set({ by: value }));
+  store.on(['by'], by.update);
+  const unit = choice<Unit>('Along the axis', [['time', 'Time'], ['event', 'Events']], () => store.state.unit, (value) => store.setUnit(value));
+  store.on(['unit'], unit.update);
+  const button = (text: string, label: string, act: () => void): HTMLElement => h('button', { type: 'button', title: label, 'aria-label': label, click: act }, text);
+  return h(
+    'div',
+    { class: 'toolbar' },
+    by.element,
+    model.hasEvents ? unit.element : null,
+    h('div', { class: 'choice', role: 'group', 'aria-label': 'Zoom' }, button('\u2212', 'Zoom out', () => store.zoom(2)), button('+', 'Zoom in', () => store.zoom(0.5)), button('Whole run', 'Show the whole run', () => store.setRange(0, store.full))),
+    h(
+      'div',
+      { class: 'choice', role: 'group', 'aria-label': 'Moment' },
+      button('\u2039', 'The moment before', () => store.move(-1)),
+      button('\u203a', 'The moment after', () => store.move(1)),
+      button('Peak', 'Select the peak', () => store.selectPeak()),
+      button('\u2191 before', 'The next larger peak before', () => larger(store, -1)),
+      button('\u2191 after', 'The next larger peak after', () => larger(store, 1)),
+    ),
+  );
+}
+
+function larger(store: Store, direction: 1 | -1): void {
+  if (!store.selectLarger(direction)) say(direction > 0 ? 'Nothing larger comes later.' : 'Nothing larger came before.');
+}
+
+/** What the bands are, with their bytes at the pointer or at the selected moment. */
+function drawLegend(model: Model, store: Store, colours: OperationColours, legend: HTMLElement): void {
+  const { space } = store;
+  if (!space) return;
+  const at = store.hover !== null ? store.momentOf(store.hover) : store.state.at;
+  const found = model.locate(space, at);
+  if (!found) {
+    legend.replaceChildren();
+    return;
+  }
+  const total = found.timeline.total[found.row];
+  if (!found.timeline.composition) {
+    // A profile: categories are known at few moments.
+    const live = model.liveAt(space, store.state.at);
+    legend.replaceChildren(
+      ...(live?.byCategory ?? []).map((c) => legendEntry('', categoryName(c.category), c.bytes, live!.total)),
+    );
+    return;
+  }
+  const stack = stackOf(model, space, found.timeline, store.state.by, colours);
+  const entries = stack.groups.map((group, g) => ({ group, value: stack.values[g][found.row] }));
+  legend.replaceChildren(...entries.map(({ group, value }) => legendEntry(group.colour(), group.label, value, total)));
+}
+
+function legendEntry(colour: string, label: string, value: number, total: number): HTMLElement {
+  const name = shown(label);
+  return h('div', { class: value === 0 ? 'none' : undefined, title: `${name}\n${exactBytes(value)}` }, colour ? swatch(colour) : null, h('span', { class: 'name' }, name), h('span', { class: 'number' }, value === 0 ? '\u2013' : bytes(value)), h('span', { class: 'number part' }, value === 0 ? '' : percent(value, total)));
+}
+
+function lanesSection(model: Model, store: Store, colours: OperationColours): HTMLElement {
+  const gantt = new Gantt(store, model, colours);
+  const table = model.invocationsOf(0);
+  const notes: string[] = [];
+  if (table && table.left > 0) notes.push(`${count(table.left)} of ${count(table.frame.invocations)} invocations were too short to be kept.`);
+  if (gantt.leftOut > 0) notes.push(`${count(gantt.leftOut)} deeper lanes are not drawn.`);
+  return titled('lanes', 'Operations over time', h('div', { class: 'scrolled' }, gantt.element), notes.length > 0 ? h('p', { class: 'about' }, notes.join(' ')) : h('span'), invocationsInRange(model, store, gantt));
+}
+
+function blocksSection(model: Model, store: Store, colours: OperationColours): HTMLElement {
+  const chart = new BlocksChart(store, model, colours);
+  const button = (text: string, label: string, act: () => void): HTMLElement => h('button', { type: 'button', title: label, 'aria-label': label, click: act }, text);
+  const tools = h(
+    'div',
+    { class: 'toolbar' },
+    h('div', { class: 'choice', role: 'group', 'aria-label': 'Addresses' }, button('\u2212', 'Zoom out of the addresses', () => chart.zoomOffsets(2)), button('+', 'Zoom into the addresses', () => chart.zoomOffsets(0.5)), button('\u2193', 'Lower addresses', () => chart.panOffsets(-0.4)), button('\u2191', 'Higher addresses', () => chart.panOffsets(0.4)), button('All addresses', 'Show all addresses', () => chart.showAll())),
+    h('span', { class: 'about' }, 'Height is bytes, width is life. Dotted lines: addresses left out in which no block ever was. A block below one pixel is drawn as one.'),
+  );
+  return titled('blocks', 'Blocks over time by address', tools, chart.element, blocksInRange(model, store, chart));
+}
+
+/* --- Going places ------------------------------------------------------------------------------------------------------- */
+
+function go(store: Store, id: string): void {
+  store.set({ view: id });
+  document.getElementById(id)?.scrollIntoView();
+}
+
+/** Shows the section that the address names, and marks in the navigation the one in sight. */
+function followView(store: Store): void {
+  let arrived = store.state.view;
+  if (arrived) requestAnimationFrame(() => document.getElementById(arrived)?.scrollIntoView());
+  addEventListener('hashchange', () => {
+    arrived = store.state.view;
+    document.getElementById(arrived)?.scrollIntoView();
+  });
+  const links = [...document.querySelectorAll<HTMLAnchorElement>('nav a')];
+  const mark = (): void => {
+    const middle = (document.querySelector('header')?.offsetHeight ?? 0) + innerHeight * 0.12;
+    let current = '';
+    for (const section of document.querySelectorAll<HTMLElement>('main > section')) if (section.getBoundingClientRect().top < middle) current = section.id;
+    for (const link of links) {
+      if (link.dataset.section === current) link.setAttribute('aria-current', 'true');
+      else link.removeAttribute('aria-current');
+    }
+  };
+  addEventListener('scroll', mark, { passive: true });
+  mark();
+}
+
+function helpDialog(): HTMLDialogElement {
+  const dialog: HTMLDialogElement = h('dialog', { 'aria-label': 'Keys', click: (event: Event) => {
+    if (event.target === dialog) dialog.close();
+  } }, h('h2', {}, 'Keys'), h('dl', {}, ...keys.flatMap(([key, does]) => [h('dt', {}, key), h('dd', {}, does)])), h('form', { method: 'dialog' }, h('button', {}, 'Close')));
+  return dialog;
+}
+
+function installKeys(store: Store, help: HTMLDialogElement, sections: string[]): void {
+  addEventListener('keydown', (event) => {
+    const { target } = event;
+    if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
+    if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement || target instanceof HTMLTextAreaElement) {
+      if (event.key === 'Escape') target.blur();
+      return;
+    }
+    // Arrows and Home belong to a scrolled region while it has the focus.
+    const scrolls = target instanceof HTMLElement && target.closest('.rows, .scrolled') !== null && !(target instanceof HTMLCanvasElement);
+    if (!handleKey(store, help, sections, event, scrolls)) return;
+    event.preventDefault();
+    hideTip();
+  });
+}
+
+function handleKey(store: Store, help: HTMLDialogElement, sections: string[], event: KeyboardEvent, scrolls: boolean): boolean {
+  const { key } = event;
+  if (/^[1-9]$/.test(key)) {
+    const id = sections[Number(key) - 1];
+    if (id) go(store, id);
+    return id !== undefined;
+  }
+  if (scrolls && (key.startsWith('Arrow') || key === 'Home' || key === 'End')) return false;
+  switch (key) {
+    case '+':
+    case '=':
+    case 'w':
+      store.zoom(1 / 1.5);
+      return true;
+    case '-':
+    case 's':
+      store.zoom(1.5);
+      return true;
+    case 'a':
+      store.pan(-0.2);
+      return true;
+    case 'd':
+      store.pan(0.2);
+      return true;
+    case '0':
+      store.setRange(0, store.full);
+      return true;
+    case 'ArrowLeft':
+    case 'ArrowRight':
+      store.move((key === 'ArrowLeft' ? -1 : 1) * (event.shiftKey ? 10 : 1));
+      return true;
+    case 'Home':
+      store.select({ event: 0, ns: 0 });
+      return true;
+    case 'End':
+      store.select({ event: Math.max(0, store.model.events - 1), ns: store.model.durationNs });
+      return true;
+    case 'p':
+      store.selectPeak();
+      return true;
+    case 'n':
+      larger(store, 1);
+      return true;
+    case 'b':
+      larger(store, -1);
+      return true;
+    case 'x':
+      store.setUnit(store.state.unit === 'time' ? 'event' : 'time');
+      return true;
+    case 'c': {
+      const all: Grouping[] = store.model.spaces.length > 1 ? ['category', 'operation', 'space'] : ['category', 'operation'];
+      store.set({ by: all[(all.indexOf(store.state.by) + 1) % all.length] });
+      return true;
+    }
+    case '/':
+      searchNearest();
+      return true;
+    case '?':
+      help.showModal();
+      return true;
+    default:
+      return false;
+  }
+}
+
+/** The search of the table that is nearest to the middle of the window. */
+function searchNearest(): void {
+  let best: HTMLInputElement | null = null;
+  let distance = Infinity;
+  for (const input of document.querySelectorAll<HTMLInputElement>('input[type=search]')) {
+    const box = input.getBoundingClientRect();
+    const away = Math.abs(box.top - innerHeight * 0.4);
+    if (box.width > 0 && away < distance) [best, distance] = [input, away];
+  }
+  best?.focus();
+}
+
+function failed(error: unknown): void {
+  const place = document.getElementById('loading') ?? document.body;
+  place.textContent = error instanceof Error ? error.message : String(error);
+  place.setAttribute('role', 'alert');
+}
+
+readPage()
+  .then((data) => {
+    start(new Model(data));
+    // From the begin of the page to the frame after the first one that has everything, for those who measure.
+    requestAnimationFrame(() => requestAnimationFrame(() => performance.measure('memprof-first-paint')));
+  })
+  .catch(failed);

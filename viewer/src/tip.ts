@@ -1,0 +1,33 @@
+import { h, swatch } from './dom';
+
+/** What a tooltip says: a heading, and lines of a name and a value. */
+export interface Tip {
+  title: string;
+  lines: [name: string, value: string, colour?: string][];
+  note?: string;
+}
+
+const box = h('div', { class: 'tip', role: 'tooltip', id: 'tip' });
+box.hidden = true;
+
+export function installTip(): void {
+  document.body.append(box);
+  addEventListener('scroll', hideTip, { passive: true, capture: true });
+}
+
+export function hideTip(): void {
+  box.hidden = true;
+}
+
+export function showTip(tip: Tip, x: number, y: number): void {
+  const list = h('dl');
+  for (const [name, value, colour] of tip.lines) {
+    list.append(h('dt', {}, colour ? swatch(colour) : null, name), h('dd', {}, value));
+  }
+  box.replaceChildren(h('p', { class: 'tip-title' }, tip.title), list, ...(tip.note ? [h('p', { class: 'tip-note' }, tip.note)] : []));
+  box.hidden = false;
+  const { offsetWidth: width, offsetHeight: height } = box;
+  const left = x + 16 + width > innerWidth ? Math.max(4, x - 16 - width) : x + 16;
+  const top = Math.min(Math.max(4, y + 16), innerHeight - height - 4);
+  box.style.transform = `translate(${Math.round(left)}px, ${Math.round(top)}px)`;
+}

@@ -1,0 +1,262 @@
+import { Chart } from '../chart';
+import { categoryColour, inkOn, operationColour, type themeColours } from '../colours';
+import type { Live } from '../data/model';
+import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
+import { hideTip, showTip } from '../tip';
+import { fitted } from './band';
+
+const rowHeight = 24;
+
+/** A node of the icicle: an operation, a category within it, or a block. */
+export interface Node {
+  label: string;
+  kind: 'all' | 'operation' | 'category' | 'block' | 'rest';
+  bytes: number;
+  blocks: number;
+  category: string | null;
+  /** The operation's path, for colours and the search. */
+  path: string | null;
+  children: Node[];
+  parent: Node | null;
+}
+
+/** The tree of what is live: operations as they nest, then categories, then blocks. */
+export function treeOf(live: Live): Node {
+  const root: Node = { label: 'everything live', kind: 'all', bytes: live.total, blocks: live.blocks, category: null, path: null, children: [], parent: null };
+  const byPath = new Map<string, Node>();
+  const child = (parent: Node, label: string, kind: Node['kind'], path: string | null, category: string | null): Node => {
+    const node: Node = { label, kind, bytes: 0, blocks: 0, category, path, children: [], parent };
+    parent.children.push(node);
+    return node;
+  };
+  const operation = (path: string | null, rest: boolean): Node => {
+    const key = rest ? '\u0000rest' : (path ?? '\u0000outside');
+    let node = byPath.get(key);
+    if (node) return node;
+    let parent = root;
+    let label = rest ? others : outside;
+    if (!rest && path !== null) {
+      const cut = path.lastIndexOf('/');
+      if (cut > 0) parent = operation(path.slice(0, cut), false);
+      label = cut > 0 ? path.slice(cut + 1) : path;
+    }
+    node = child(parent, label, 'operation', rest ? null : path, null);
+    byPath.set(key, node);
+    return node;
+  };
+  const leaves = new Map<string, Node>();
+  for (const row of live.rows ?? []) {
+    const owner = operation(row.path, row.rest);
+    const node = row.category === null ? owner : child(owner, categoryName(row.category), 'category', row.path, row.category);
+    leaves.set(keyOf(row.path, row.rest, row.category), node);
+    for (let up: Node | null = node; up && up !== root; up = up.parent) {
+      up.bytes += row.bytes;
+      up.blocks += row.blocks;
+    }
+  }
+  for (const block of live.blockRows) {
+    const leaf = leaves.get(keyOf(block.path, block.rest, block.category)) ?? leaves.get(keyOf(block.path, block.rest, null));
+    if (!leaf) continue;
+    const label = [block.name || block.shape, block.name && block.shape].filter((s) => s).join(' ') || 'block';
+    const node = child(leaf, label, 'block', block.path, block.category);
+    node.bytes = block.bytes;
+    node.blocks = 1;
+  }
+  addRests(root);
+  sortChildren(root);
+  return root;
+}
+
+const keyOf = (path: string | null, rest: boolean, category: string | null): string => `${rest ? '\u0000rest' : (path ?? '\u0000outside')}\u0001${category ?? ''}`;
+
+/** What of a leaf no block stands for. */
+function addRests(node: Node): void {
+  for (const inner of node.children) addRests(inner);
+  const blocks = node.children.filter((c) => c.kind === 'block');
+  if (blocks.length === 0) return;
+  const rest = node.bytes - node.children.reduce((sum, c) => sum + c.bytes, 0);
+  const left = node.blocks - node.children.reduce((sum, c) => sum + c.blocks, 0);
+  if (rest > 0) node.children.push({ label: `${number(left, 'smaller block')}`, kind: 'rest', bytes: rest, blocks: left, category: node.category, path: node.path, children: [], parent: node });
+}
+
+function sortChildren(node: Node): void {
+  node.children.sort((a, b) => b.bytes - a.bytes);
+  node.children.forEach(sortChildren);
+}
+
+interface Cell {
+  node: Node;
+  x: number;
+  width: number;
+  depth: number;
+}
+
+/** What was live, as an icicle: width is bytes. A click zooms in, another on what is above zooms out. */
+export class Icicle extends Chart {
+  private root: Node | null = null;
+  private focus: Node | null = null;
+  private cells: Cell[] = [];
+  private cursor: Node | null = null;
+
+  constructor(
+    private readonly colourOf: (path: string | null) => string,
+    private readonly byCategory: () => boolean,
+  ) {
+    super('What was live at the selected moment, by operation, category and block. The table beside it has the same.', 'icicle', rowHeight * 4);
+    const { canvas } = this;
+    canvas.addEventListener('click', (event) => this.clicked(event.offsetX, event.offsetY));
+    canvas.addEventListener('pointermove', (event) => this.hover(event));
+    canvas.addEventListener('pointerleave', hideTip);
+    canvas.addEventListener('keydown', (event) => this.key(event));
+    canvas.addEventListener('blur', () => {
+      this.cursor = null;
+      hideTip();
+      this.invalidate();
+    });
+  }
+
+  show(root: Node | null): void {
+    const path: string[] = [];
+    for (let node = this.focus; node?.parent; node = node.parent) path.unshift(`${node.kind} ${node.label}`);
+    this.root = this.focus = root;
+    // Another moment keeps what was zoomed into, as far as it is there.
+    for (const name of path) {
+      const next: Node | undefined = this.focus?.children.find((c) => `${c.kind} ${c.label}` === name);
+      if (!next) break;
+      this.focus = next;
+    }
+    this.cursor = null;
+    this.layout();
+    this.invalidate();
+  }
+
+  private layout(): void {
+    this.cells = [];
+    const { focus, width } = this;
+    if (!focus) return;
+    const above: Node[] = [];
+    for (let node: Node | null = focus.parent; node; node = node.parent) above.unshift(node);
+    above.forEach((node, depth) => this.cells.push({ node, x: 0, width, depth }));
+    const place = (node: Node, x: number, size: number, depth: number): void => {
+      this.cells.push({ node, x, width: size, depth });
+      let at = x;
+      for (const inner of node.children) {
+        const part = node.bytes > 0 ? (inner.bytes / node.bytes) * size : 0;
+        if (part >= 0.4) place(inner, at, part, depth + 1);
+        at += part;
+      }
+    };
+    place(focus, 0, width, above.length);
+    let deepest = 0;
+    for (const cell of this.cells) deepest = Math.max(deepest, cell.depth);
+    this.setHeight(Math.max(3, deepest + 1) * rowHeight + 2);
+  }
+
+  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+    if (this.cells.length > 0 && this.cells[0].width !== this.width) this.layout();
+    if (!this.root || this.root.bytes === 0) {
+      context.fillStyle = colours.muted;
+      context.fillText(this.root ? 'Nothing was live.' : 'Who held it is not known at this moment.', 8, this.height / 2);
+      return;
+    }
+    for (const cell of this.cells) {
+      const y = 1 + cell.depth * rowHeight;
+      const { node } = cell;
+      const colour =
+        node.kind === 'all' ? colours.band : this.byCategory() && node.category !== null ? categoryColour(node.category) : node.kind === 'operation' || !this.byCategory() ? this.operationShade(node, colours.bandAlt) : operationColour(-1);
+      context.fillStyle = colour;
+      if (node.kind === 'rest') context.globalAlpha = 0.5;
+      context.fillRect(cell.x, y, Math.max(0.5, cell.width - 1), rowHeight - 1.5);
+      context.globalAlpha = 1;
+      if (node === this.cursor) {
+        context.strokeStyle = colours.text;
+        context.lineWidth = 2;
+        context.strokeRect(cell.x + 1, y + 1, Math.max(2, cell.width - 3), rowHeight - 3.5);
+        context.lineWidth = 1;
+      }
+      if (cell.width < 28) continue;
+      context.fillStyle = colour.startsWith('#') && node.kind !== 'all' && node.kind !== 'rest' ? inkOn(colour) : colours.text;
+      const label = fitted(context, `${shown(node.label)}  ${bytes(node.bytes)}`, cell.width - 10);
+      context.fillText(label, cell.x + 5, y + rowHeight / 2);
+    }
+  }
+
+  /** With colours by category, operations are neutral; else each has its own. */
+  private operationShade(node: Node, neutral: string): string {
+    return this.byCategory() ? neutral : this.colourOf(node.path);
+  }
+
+  private cellAt(x: number, y: number): Cell | undefined {
+    const depth = Math.floor((y - 1) / rowHeight);
+    return this.cells.find((cell) => cell.depth === depth && x >= cell.x && x < cell.x + cell.width);
+  }
+
+  private clicked(x: number, y: number): void {
+    const cell = this.cellAt(x, y);
+    if (cell) this.zoomTo(cell.node);
+  }
+
+  private zoomTo(node: Node): void {
+    this.focus = node === this.focus && node.parent ? node.parent : node;
+    this.layout();
+    this.invalidate();
+    hideTip();
+  }
+
+  private hover(event: PointerEvent): void {
+    const cell = this.cellAt(event.offsetX, event.offsetY);
+    if (!cell) {
+      hideTip();
+      return;
+    }
+    this.tip(cell.node, event.clientX, event.clientY);
+  }
+
+  private tip(node: Node, x: number, y: number): void {
+    const whole = this.root?.bytes ?? 0;
+    showTip(
+      {
+        title: shown(node.label),
+        lines: [
+          ['bytes', `${bytes(node.bytes)} (${exactBytes(node.bytes)})`],
+          ['of all live', percent(node.bytes, whole)],
+          ['blocks', String(node.blocks)],
+          ...(node.path !== null && node.kind !== 'all' ? ([['operation', shown(node.path)]] as [string, string][]) : []),
+          ...(node.category !== null ? ([['category', categoryName(node.category)]] as [string, string][]) : []),
+        ],
+      },
+      x,
+      y,
+    );
+  }
+
+  /** Arrows go to neighbours, Enter zooms, Escape zooms out. */
+  private key(event: KeyboardEvent): void {
+    const from = this.cursor ?? this.focus;
+    if (!from) return;
+    let to: Node | null | undefined;
+    const siblings = from.parent?.children ?? [];
+    if (event.key === 'ArrowDown') to = from.children[0];
+    else if (event.key === 'ArrowUp') to = from.parent;
+    else if (event.key === 'ArrowRight') to = siblings[siblings.indexOf(from) + 1];
+    else if (event.key === 'ArrowLeft') to = siblings[siblings.indexOf(from) - 1];
+    else if (event.key === 'Enter' || event.key === ' ') {
+      event.preventDefault();
+      event.stopPropagation();
+      this.zoomTo(from);
+      return;
+    } else if (event.key === 'Escape' && this.focus?.parent) {
+      event.stopPropagation();
+      this.zoomTo(this.focus);
+      return;
+    } else return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (!to) return;
+    this.cursor = to;
+    this.invalidate();
+    const cell = this.cells.find((c) => c.node === to);
+    const box = this.canvas.getBoundingClientRect();
+    this.tip(to, box.left + (cell ? cell.x + Math.min(cell.width / 2, 200) : 0), box.top + (cell ? cell.depth * rowHeight : 0));
+  }
+}

@@ -1,0 +1,424 @@
+import { categoryColour, type themeColours } from '../colours';
+import { TimeChart } from '../chart';
+import type { Model, SpaceModel, Timeline } from '../data/model';
+import { bytes, count, exactBytes, number, percent, shortened, shown, ticks, time } from '../format';
+import { type OperationColours, type Stack, stackOf } from '../groups';
+import type { Store } from '../store';
+import type { Tip } from '../tip';
+
+/** Which row of which timeline each column of pixels shows: the one with the largest total in it, so that no maximum is lost. */
+interface Picks {
+  timelines: Timeline[];
+  timeline: Int16Array;
+  row: Int32Array;
+  low: Float64Array;
+}
+
+/** Live bytes over time, stacked, with capacity and reserved as lines and the peak marked. */
+export class TimelineChart extends TimeChart {
+  private picks: Picks | null = null;
+
+  constructor(
+    store: Store,
+    private readonly model: Model,
+    private readonly colours: OperationColours,
+    /** Of which space; null: of the one selected. */
+    private readonly fixedSpace: SpaceModel | null,
+    height: number,
+  ) {
+    super(
+      store,
+      fixedSpace
+        ? `Live bytes of ${shown(fixedSpace.name)} over time. The tables below have the numbers.`
+        : 'Live bytes over time, stacked. The table beside it has the composition at the selected moment.',
+      'timeline',
+      height,
+    );
+  }
+
+  private get space(): SpaceModel | undefined {
+    return this.fixedSpace ?? this.store.space;
+  }
+
+  private stack(timeline: Timeline): Stack {
+    return stackOf(this.model, this.space!, timeline, this.fixedSpace ? 'space' : this.store.state.by, this.colours);
+  }
+
+  /** From the largest value in the range, to the capacity or what is reserved where that is near. */
+  private scale(): { top: number; capacity: number; capacityAbove: boolean } {
+    const { from, to } = this.store.state;
+    let most = 0;
+    let reserved = 0;
+    for (const timeline of this.space!.allTimelines) {
+      const begins = this.store.begins(timeline);
+      for (let i = 0; i < timeline.length; i += 1) {
+        const end = i + 1 < timeline.length ? begins[i + 1] : this.store.full;
+        if (end < from || begins[i] > to) continue;
+        if (timeline.total[i] > most) most = timeline.total[i];
+        if (timeline.reserved && timeline.reserved[i] > reserved) reserved = timeline.reserved[i];
+      }
+    }
+    const { capacity, capacity_is_per_core: perCore } = this.space!.profile;
+    const limit = perCore ? 0 : capacity;
+    let top = Math.max(most, reserved, 1);
+    if (limit > 0 && limit <= top * 2) top = Math.max(top, limit);
+    return { top: top * 1.06, capacity: limit, capacityAbove: limit > top };
+  }
+
+  private get top(): number {
+    return 14;
+  }
+  private get bottom(): number {
+    return this.height - 22;
+  }
+
+  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+    super.draw(context, colours);
+    const { space, top, bottom } = this;
+    if (!space || space.timeline.length === 0) {
+      context.fillStyle = colours.muted;
+      context.textAlign = 'center';
+      context.fillText('Nothing was allocated.', this.width / 2, this.height / 2);
+      context.textAlign = 'left';
+      return;
+    }
+    const scale = this.scale();
+    const y = (value: number): number => bottom - (value / scale.top) * (bottom - top);
+    this.drawTimeAxis(context, colours, top, bottom);
+    this.drawByteAxis(context, colours, scale.top, y);
+    this.picks = this.pick(space);
+    context.save();
+    context.beginPath();
+    context.rect(this.left, 0, this.right - this.left, bottom);
+    context.clip();
+    this.drawStack(context, colours, y);
+    this.drawLow(context, colours, y);
+    context.restore();
+    context.strokeStyle = colours.muted;
+    context.beginPath();
+    context.moveTo(this.left, bottom + 0.5);
+    context.lineTo(this.right, bottom + 0.5);
+    context.stroke();
+    this.drawReserved(context, colours, y);
+    if (scale.capacity > 0) this.drawCapacity(context, colours, scale.capacity, scale.capacityAbove ? top + 1 : y(scale.capacity), scale.capacityAbove);
+    this.drawPeak(context, colours, y);
+    if (!this.model.hasEvents) this.drawKnown(context, colours, y);
+  }
+
+  private drawByteAxis(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, top: number, y: (value: number) => number): void {
+    context.textAlign = 'right';
+    for (const mark of ticks(0, top, Math.max(2, Math.floor((this.bottom - this.top) / 44)), true)) {
+      const at = Math.round(y(mark)) + 0.5;
+      context.strokeStyle = colours.line;
+      context.beginPath();
+      context.moveTo(this.left, at);
+      context.lineTo(this.right, at);
+      context.stroke();
+      context.fillStyle = colours.muted;
+      context.fillText(mark === 0 ? '0' : tickBytes(mark), this.left - 6, at);
+    }
+    context.textAlign = 'left';
+  }
+
+  private pick(space: SpaceModel): Picks {
+    const columns = this.right - this.left;
+    const picks: Picks = {
+      timelines: space.allTimelines.filter((t) => t.length > 0),
+      timeline: new Int16Array(columns).fill(-1),
+      row: new Int32Array(columns),
+      low: new Float64Array(columns).fill(Infinity),
+    };
+    picks.timelines.forEach((timeline, which) => this.pickFrom(picks, timeline, which, columns));
+    return picks;
+  }
+
+  private pickFrom(picks: Picks, timeline: Timeline, which: number, columns: number): void {
+    const begins = this.store.begins(timeline);
+    const { frame } = timeline;
+    const event = this.store.state.unit === 'event';
+    const end = frame ? (event ? frame.end_event : frame.end_ns) : this.store.full;
+    const first = this.x(which === 0 ? begins[0] : frame ? (event ? frame.begin_event : frame.begin_ns) : 0) - this.left;
+    const last = this.x(end) - this.left;
+    if (which > 0) {
+      // A frame is drawn where it has more than a few columns, instead of the coarser buckets there.
+      if (last - first < 64) return;
+      for (let column = Math.max(0, Math.ceil(first)); column < Math.min(columns, Math.floor(last)); column += 1) {
+        picks.timeline[column] = -1;
+        picks.low[column] = Infinity;
+      }
+    }
+    for (let row = 0; row < timeline.length; row += 1) {
+      const begin = this.x(begins[row]) - this.left;
+      if (begin >= columns) break;
+      const stop = row + 1 < timeline.length ? this.x(begins[row + 1]) - this.left : last;
+      if (stop < 0) continue;
+      const from = Math.max(0, Math.floor(begin));
+      const to = Math.min(columns, Math.max(Math.floor(begin) + 1, Math.ceil(stop)));
+      for (let column = from; column < to; column += 1) {
+        const before = picks.timeline[column];
+        if (before < 0 || timeline.total[row] > picks.timelines[before].total[picks.row[column]]) {
+          picks.timeline[column] = which;
+          picks.row[column] = row;
+        }
+        if (timeline.low[row] < picks.low[column]) picks.low[column] = timeline.low[row];
+      }
+    }
+  }
+
+  private drawStack(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+    const picks = this.picks!;
+    const columns = picks.row.length;
+    const stacks = picks.timelines.map((timeline) => this.stack(timeline));
+    const groups = stacks[0]?.groups ?? [];
+    const below = new Float64Array(columns);
+    const above = new Float64Array(columns);
+    groups.forEach((group, g) => {
+      for (let column = 0; column < columns; column += 1) {
+        const which = picks.timeline[column];
+        above[column] = below[column] + (which < 0 ? 0 : valueOf(stacks[which], g, group.key, picks.row[column]));
+      }
+      this.fillBand(context, group.colour(), below, above, y);
+      below.set(above);
+    });
+    // Thin lines between bands: neighbours are told apart without their colours.
+    below.fill(0);
+    context.strokeStyle = colours.surface;
+    context.lineWidth = 1;
+    groups.forEach((group, g) => {
+      for (let column = 0; column < columns; column += 1) {
+        const which = picks.timeline[column];
+        below[column] += which < 0 ? 0 : valueOf(stacks[which], g, group.key, picks.row[column]);
+      }
+      if (g + 1 < groups.length) this.strokeSteps(context, below, y);
+    });
+    context.strokeStyle = colours.text;
+    context.globalAlpha = 0.55;
+    this.strokeSteps(context, below, y);
+    context.globalAlpha = 1;
+  }
+
+  private fillBand(context: CanvasRenderingContext2D, colour: string, below: Float64Array, above: Float64Array, y: (value: number) => number): void {
+    context.fillStyle = colour;
+    context.beginPath();
+    // Runs of equal columns are one rectangle: few points where little changes.
+    let begin = 0;
+    for (let column = 1; column <= below.length; column += 1) {
+      if (column < below.length && below[column] === below[begin] && above[column] === above[begin]) continue;
+      if (above[begin] > below[begin]) {
+        const high = y(above[begin]);
+        context.rect(this.left + begin, high, column - begin, y(below[begin]) - high);
+      }
+      begin = column;
+    }
+    context.fill();
+  }
+
+  private strokeSteps(context: CanvasRenderingContext2D, values: Float64Array, y: (value: number) => number): void {
+    context.beginPath();
+    let at = NaN;
+    for (let column = 0; column < values.length; column += 1) {
+      const next = Math.round(y(values[column])) + 0.5;
+      if (next === at) continue;
+      if (Number.isNaN(at)) context.moveTo(this.left + column, next);
+      else {
+        context.lineTo(this.left + column, at);
+        context.lineTo(this.left + column, next);
+      }
+      at = next;
+    }
+    if (!Number.isNaN(at)) context.lineTo(this.left + values.length, at);
+    context.stroke();
+  }
+
+  /** Where a column stands for several moments: the least of them. */
+  private drawLow(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+    const picks = this.picks!;
+    // With few events a column, the curve itself shows how it falls.
+    const { from, to } = this.store.state;
+    const part = (to - from) / this.store.full;
+    const events = this.model.hasEvents ? this.model.events : this.space!.profile.allocation_count + this.space!.profile.deallocation_count;
+    if ((events * part) / picks.row.length < 40) return;
+    context.strokeStyle = colours.text;
+    context.globalAlpha = 0.45;
+    context.beginPath();
+    let open = false;
+    for (let column = 0; column < picks.row.length; column += 1) {
+      const which = picks.timeline[column];
+      const high = which < 0 ? 0 : picks.timelines[which].total[picks.row[column]];
+      if (which < 0 || y(picks.low[column]) - y(high) < 2) {
+        open = false;
+        continue;
+      }
+      const at = y(picks.low[column]);
+      if (open) context.lineTo(this.left + column + 0.5, at);
+      else context.moveTo(this.left + column + 0.5, at);
+      open = true;
+    }
+    context.setLineDash([2, 2]);
+    context.stroke();
+    context.setLineDash([]);
+    context.globalAlpha = 1;
+  }
+
+  private drawReserved(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+    const timeline = this.space!.timeline;
+    if (!timeline.reserved) return;
+    const begins = this.store.begins(timeline);
+    context.strokeStyle = colours.text;
+    context.lineWidth = 1.5;
+    context.setLineDash([6, 3]);
+    context.beginPath();
+    let last = 0;
+    let labelled = -1;
+    for (let row = 0; row < timeline.length; row += 1) {
+      const end = row + 1 < timeline.length ? begins[row + 1] : this.store.full;
+      if (end < this.store.state.from || begins[row] > this.store.state.to) continue;
+      const x0 = Math.min(Math.max(this.x(begins[row]), this.left), this.right);
+      const x1 = Math.min(Math.max(this.x(end), this.left), this.right);
+      const at = y(timeline.reserved[row]);
+      if (labelled < 0) context.moveTo(x0, at);
+      else if (timeline.reserved[row] !== last) context.lineTo(x0, at);
+      context.lineTo(x1, at);
+      last = timeline.reserved[row];
+      labelled = at;
+    }
+    context.stroke();
+    context.setLineDash([]);
+    context.lineWidth = 1;
+    if (labelled >= 0) this.label(context, colours, `reserved ${bytes(last)}`, this.right - 4, labelled - 8, 'right');
+  }
+
+  private drawCapacity(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, capacity: number, at: number, above: boolean): void {
+    if (!above) {
+      context.strokeStyle = categoryColour('temporary');
+      context.lineWidth = 1.5;
+      context.setLineDash([2, 3]);
+      context.beginPath();
+      context.moveTo(this.left, at);
+      context.lineTo(this.right, at);
+      context.stroke();
+      context.setLineDash([]);
+      context.lineWidth = 1;
+    }
+    // Where the peak is not.
+    const peak = this.x(this.store.valueOf(this.model.peak(this.space!)));
+    const onRight = peak < (this.left + this.right) / 2;
+    const text = above ? `capacity ${bytes(capacity)}, far above \u2191` : `capacity ${bytes(capacity)}`;
+    this.label(context, colours, text, onRight ? this.right - 4 : this.left + 6, above ? this.top - 1 : at + 9, onRight ? 'right' : 'left');
+  }
+
+  private drawPeak(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+    const space = this.space!;
+    if (space.profile.cumulative_peak <= 0) return;
+    const x = this.x(this.store.valueOf(this.model.peak(space)));
+    if (x < this.left - 1 || x > this.right + 1) return;
+    const at = y(space.profile.cumulative_peak);
+    context.fillStyle = colours.text;
+    context.beginPath();
+    context.moveTo(x, at + 1);
+    context.lineTo(x - 4.5, at - 7);
+    context.lineTo(x + 4.5, at - 7);
+    context.fill();
+    const onLeft = x > (this.left + this.right) / 2;
+    this.label(context, colours, `peak ${bytes(space.profile.cumulative_peak)}`, onLeft ? x - 9 : x + 9, Math.max(at - 4, this.top + 2), onLeft ? 'right' : 'left');
+  }
+
+  /** Moments of a profile whose composition is known. */
+  private drawKnown(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+    context.fillStyle = colours.text;
+    for (const known of this.model.knownMoments(this.space!)) {
+      const x = this.x(known.ns);
+      if (x < this.left || x > this.right) continue;
+      context.beginPath();
+      context.arc(x, y(known.set.bytes), 2.5, 0, 2 * Math.PI);
+      context.fill();
+    }
+  }
+
+  private label(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, text: string, x: number, y: number, align: CanvasTextAlign): void {
+    context.textAlign = align;
+    context.lineWidth = 3;
+    context.strokeStyle = colours.surface;
+    context.strokeText(text, x, y);
+    context.lineWidth = 1;
+    context.fillStyle = colours.text;
+    context.fillText(text, x, y);
+    context.textAlign = 'left';
+  }
+
+  /** In a profile a click near a moment whose composition is known selects that. */
+  protected override click(x: number, y: number): void {
+    const { space, model, store } = this;
+    if (this.fixedSpace) store.set({ space: this.fixedSpace.index });
+    if (!space || model.hasEvents) {
+      const picked = this.pickedAt(x);
+      if (picked) store.select({ event: picked.timeline.event?.[picked.row] ?? 0, ns: picked.timeline.ns[picked.row] });
+      else super.click(x, y);
+      return;
+    }
+    let best: number | null = null;
+    for (const known of model.knownMoments(space)) {
+      if (Math.abs(this.x(known.ns) - x) > 24) continue;
+      if (best === null || Math.abs(this.x(known.ns) - x) < Math.abs(this.x(best) - x)) best = known.ns;
+    }
+    if (best !== null) store.select({ event: 0, ns: best });
+    else super.click(x, y);
+  }
+
+  private pickedAt(x: number): { timeline: Timeline; row: number } | null {
+    const column = Math.floor(x - this.left);
+    const which = this.picks?.timeline[Math.min(Math.max(column, 0), this.picks.timeline.length - 1)] ?? -1;
+    if (!this.picks || which < 0) return null;
+    return { timeline: this.picks.timelines[which], row: this.picks.row[Math.min(Math.max(column, 0), this.picks.row.length - 1)] };
+  }
+
+  protected override tip(x: number): Tip | null {
+    const { space, model } = this;
+    const picked = this.pickedAt(x);
+    if (!space || !picked) return null;
+    const { timeline, row } = picked;
+    const total = timeline.total[row];
+    const lines: Tip['lines'] = [['live', `${bytes(total)} (${exactBytes(total)})`]];
+    const stack = this.stack(timeline);
+    if (stack.groups.length > 1 || stack.groups[0]?.key !== 'live') {
+      const parts = stack.groups.map((group, g) => ({ group, value: stack.values[g][row] })).filter((p) => p.value > 0);
+      parts.sort((a, b) => b.value - a.value);
+      for (const { group, value } of parts.slice(0, 7)) {
+        lines.push([shortened(shown(group.label), 44), `${bytes(value)}  ${percent(value, total)}`, group.colour()]);
+      }
+      if (parts.length > 7) lines.push([`${parts.length - 7} more`, bytes(parts.slice(7).reduce((sum, p) => sum + p.value, 0))]);
+    }
+    if (timeline.blocks) lines.push(['blocks', count(timeline.blocks[row])]);
+    if (timeline.reserved) lines.push(['reserved', bytes(timeline.reserved[row])]);
+    const moment = { event: timeline.event?.[row] ?? 0, ns: timeline.ns[row] };
+    const segment = model.segmentAt(moment);
+    if (segment) lines.push(['segment', shortened(shown(segment.name), 40)]);
+    const step = model.stepAt(moment);
+    if (step) lines.push(['step', step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : count(step.number)]);
+    return { title: `${time(timeline.ns[row])}${timeline.event ? ` \u00b7 event ${count(timeline.event[row])}` : ''}`, lines, note: this.tipNote(x, picked) };
+  }
+
+  private tipNote(x: number, picked: { timeline: Timeline; row: number }): string | undefined {
+    const { timeline, row } = picked;
+    if (!timeline.event) return `The largest of ${number(this.space!.profile.timeline.events_per_point, 'event')}.`;
+    const low = this.picks!.low[Math.floor(x - this.left)];
+    return low < timeline.total[row] && Number.isFinite(low) ? `The largest moment in this column of pixels; the least is ${bytes(low)}.` : undefined;
+  }
+}
+
+function valueOf(stack: Stack, g: number, key: string, row: number): number {
+  if (stack.groups[g]?.key === key) return stack.values[g][row];
+  const found = stack.groups.findIndex((group) => group.key === key);
+  return found < 0 ? 0 : stack.values[found][row];
+}
+
+/** Round binary values need no decimals: "512 MiB", "1.5 GiB". */
+export function tickBytes(value: number): string {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let unit = 0;
+  while (value >= 1024 && unit + 1 < units.length) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${Number(value.toFixed(2))} ${units[unit]}`;
+}

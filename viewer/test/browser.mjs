@@ -1,0 +1,100 @@
+// Chromium, a page in it, and what the tests ask of pages.
+import { access, mkdir, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { gunzipSync } from 'node:zlib';
+import { chromium } from 'playwright-core';
+import { template } from '../build.mjs';
+import { pageOf } from './sample.mjs';
+
+/** Where pages and screenshots go. */
+export const folder = process.env.MEMPROF_VIEWER_OUT ?? join(tmpdir(), 'memprof-viewer');
+
+export async function findChromium() {
+  for (const path of [process.env.MEMPROF_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']) {
+    if (path && (await access(path).then(() => true, () => false))) return path;
+  }
+  return null;
+}
+
+export const launch = async () => chromium.launch({ executablePath: await findChromium(), args: ['--no-sandbox', '--disable-gpu'] });
+
+let made;
+/** Writes a page of `runOf`'s answer, and gives its path. */
+export async function write(name, run) {
+  made ??= template();
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, `${name}.html`);
+  await writeFile(path, pageOf(await made, run));
+  return path;
+}
+
+/** Opens a page from disk. `messages` are everything that it said on its console, and every request it made. */
+export async function open(browser, path, { hash = '', width = 1280, height = 900, scheme = 'light' } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, offline: true });
+  const page = await context.newPage();
+  page.messages = [];
+  page.on('console', (message) => page.messages.push(`${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => page.messages.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    if (request.url().split('#')[0] !== pathToFileURL(path).href) page.messages.push(`request: ${request.url()}`);
+  });
+  await page.goto(pathToFileURL(path).href + hash);
+  await page.waitForSelector('main, [role=alert]');
+  await settle(page);
+  return page;
+}
+
+/** After two frames everything that was to be drawn is drawn. */
+export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+export async function shot(page, name, fullPage = true) {
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
+}
+
+/** The document in a page, as its writer put it there. */
+export function runIn(html) {
+  const block = (id) => {
+    const found = html.match(new RegExp(`id="${id}">([^<]*)<`));
+    return found && gunzipSync(Buffer.from(found[1], 'base64'));
+  };
+  return JSON.parse(block('memprof-run').toString());
+}
+
+/** "23.2 MiB" as the documents define it: three significant digits, or all of a longer integer part. */
+export function shownBytes(value) {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let unit = 0;
+  let size = Math.abs(value);
+  while (unit < 5 && (size >= 1024 || (unit > 0 && Math.round(size) >= 1024))) {
+    size /= 1024;
+    unit += 1;
+  }
+  const sign = value < 0 ? '\u2212' : '';
+  if (unit === 0) return `${sign}${size.toFixed(0)} B`;
+  return `${sign}${size >= 1000 ? Math.round(size).toLocaleString('en-US') : Number(size.toPrecision(3)) >= 100 ? size.toFixed(0) : Number(size.toPrecision(3)) >= 10 ? size.toFixed(1) : size.toFixed(2)} ${units[unit]}`;
+}
+
+export const exactBytes = (value) => `${value < 0 ? '\u2212' : ''}${Math.abs(value).toLocaleString('en-US')} B`;
+
+/** The cells of a table: an array of rows, each of the shown texts; `titles` are what the pointer shows. */
+export const rowsOf = (page, label) =>
+  page.evaluate(
+    (wanted) =>
+      [...document.querySelectorAll('.rows')].find((e) => e.getAttribute('aria-label') === wanted) &&
+      [...[...document.querySelectorAll('.rows')].find((e) => e.getAttribute('aria-label') === wanted).querySelectorAll('tbody tr:not(.spacer)')].map((row) => ({
+        cells: [...row.cells].map((c) => c.textContent),
+        titles: [...row.cells].map((c) => c.title),
+      })),
+    label,
+  );
+
+/** What the address says of the state. */
+export async function state(page) {
+  await page.waitForTimeout(320);
+  const hash = await page.evaluate(() => location.hash);
+  const [view, query] = hash.slice(1).split('?');
+  return { view, ...Object.fromEntries(new URLSearchParams(query)) };
+}

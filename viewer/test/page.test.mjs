@@ -1,0 +1,580 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { after, before, describe, it } from 'node:test';
+import { exactBytes, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, write } from './browser.mjs';
+import { huge, Recorder, runOf, training } from './sample.mjs';
+
+const GiB = 2 ** 30;
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+/** Runs a test on a page, and then sees that the page said nothing and loaded nothing. */
+async function on(name, run, options, test) {
+  const path = await write(name, run);
+  const page = await open(browser, path, options);
+  try {
+    await test(page, path);
+    assert.deepEqual(page.messages, []);
+  } finally {
+    await page.context().close();
+  }
+}
+
+const trained = () => runOf(training(), { capacities: [0, GiB], device: 'gpu-1gb', reserved: [0, 80 * 2 ** 20], stepEnd: 'OPTIMIZER_STEP' });
+const main = (run) => run.profile.spaces.find((s) => s.name === 'cuda:0');
+const text = (page, selector) => page.locator(selector).first().innerText();
+const press = async (page, key) => {
+  await page.keyboard.press(key);
+  await settle(page);
+};
+
+describe('answers', () => {
+  it('say what the profile says', async () => {
+    await on('training', trained(), {}, async (page, path) => {
+      const run = runIn(await readFile(path, 'latin1'));
+      const space = main(run);
+      assert.equal(await text(page, '[data-answer=peak] .value'), shownBytes(space.cumulative_peak));
+      assert.equal(await page.locator('[data-answer=peak] .value').getAttribute('title'), exactBytes(space.cumulative_peak));
+      assert.match(await text(page, '[data-answer=peak]'), new RegExp(`in ${run.profile.segments[space.peak_segment].name}, step 1 of 4`));
+      assert.match(await text(page, '[data-answer=peak]'), new RegExp(`reached by ${space.peak_operation}`));
+      for (const { owner, bytes } of space.live_at_peak.by_category) {
+        assert.ok((await text(page, '[data-answer=peak] .keys')).includes(`${owner.replaceAll('_', ' ')} ${shownBytes(bytes)}`), owner);
+      }
+      assert.match(await text(page, '[data-answer=fit]'), new RegExp(`Yes, ${shownBytes(GiB - space.reserved.peak)} to spare`));
+      assert.ok((await text(page, '[data-answer=end] .value')) === shownBytes(space.cumulative_current));
+      assert.equal(await text(page, '[data-answer=exact] .value'), 'Yes');
+    });
+  });
+
+  it('count growth from the end of the second step', async () => {
+    const recorder = new Recorder();
+    for (let step = 0; step < 6; step += 1) {
+      recorder.allocate(1000 + 10_000 * step, step === 0 ? 5000 : 100, 'other');
+      recorder.segment('STEP');
+    }
+    await on('leak', runOf(recorder, { stepEnd: 'STEP' }), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+    });
+    await on('leak-profile', runOf(recorder, { bare: true }), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+    });
+    await on('training', trained(), {}, async (page) => {
+      assert.match(await text(page, '[data-answer=growth] .value'), /^No: 0 B a step$/);
+    });
+  });
+
+  it('say why numbers are not exact, and what would not fit', async () => {
+    const made = runOf(training(), { capacities: [0, 10_000_000], exact: false, anomalies: { dropped_events: 7 }, notes: ['The clock was set back.'] });
+    main(made.run).first_shortfall = { ...main(made.run).first_shortfall, requested: 1_500_000, shortfall: 400_000, operation: 'forward/layer0', time_ns: 9000, remedy: [{ owner: 'model', bytes: 12_000_000, blocks: 6 }] };
+    await on('inexact', made, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=exact] .value'), 'No: events were lost');
+      assert.match(await text(page, '[data-answer=exact]'), /7 events dropped.*The clock was set back\./s);
+      assert.equal(await text(page, '[data-answer=fit] .value'), 'No: 391 KiB short');
+      assert.match(await text(page, '[data-answer=fit]'), /without model \(11\.4 MiB\) it would have fitted/);
+    });
+  });
+
+  it('link to what shows them', async () => {
+    await on('training', trained(), {}, async (page) => {
+      await page.locator('[data-answer=growth] a').click();
+      assert.equal((await state(page)).view, 'segments');
+      await page.locator('[data-answer=end] a').click();
+      assert.match(await text(page, '#live .lead'), /^17\.2 MiB|^1[0-9.]+ MiB|^2[0-9.]+ MiB/);
+      await page.locator('[data-answer=peak] .value a').click();
+      await settle(page);
+      assert.match(await text(page, '#live .lead'), /This is the peak\./);
+      await page.locator('[data-answer=owners] a').first().click();
+      const { find } = await state(page);
+      assert.ok(find.length > 0);
+      assert.equal(await page.locator('#live input[type=search]').inputValue(), find);
+    });
+  });
+});
+
+describe('what was live', () => {
+  it('is the composition of the selected moment, to the byte, at every moment', async () => {
+    const recorder = training({ steps: 2, layers: 3 });
+    const made = runOf(recorder, { stepEnd: 'OPTIMIZER_STEP' });
+    await on('composition', made, { hash: '#live?space=cuda%3A0&by=category&at=e0' }, async (page) => {
+      await page.locator('#live [data-value=operations]').click();
+      // Brute force: what was live after each event.
+      const live = new Map();
+      for (const [index, event] of recorder.events.entries()) {
+        if (event.space !== 1) continue;
+        if (event.kind === 'allocate') live.set(event.address, event);
+        else if (event.kind === 'free') live.delete(event.address);
+        await page.evaluate((hash) => (location.hash = hash), `#live?space=cuda%3A0&by=category&at=e${index}`);
+        await settle(page);
+        const expected = new Map();
+        for (const block of live.values()) {
+          const key = `${block.operation < 0 ? '(outside every operation)' : recorder.operations[block.operation].path}|${block.category.replaceAll('_', ' ')}`;
+          expected.set(key, (expected.get(key) ?? 0) + block.bytes);
+        }
+        const shown = new Map((await rowsOf(page, 'What was live at the selected moment, by operation and category')).filter((r) => r.cells.length > 2).map((r) => [`${r.cells[0]}|${r.cells[1]}`, r.titles[2]]));
+        assert.deepEqual(shown, new Map([...expected].sort((a, b) => b[1] - a[1]).map(([k, v]) => [k, exactBytes(v)])), `event ${index}`);
+        const total = [...live.values()].reduce((sum, b) => sum + b.bytes, 0);
+        assert.ok((await text(page, '#live .lead')).includes(`(${exactBytes(total)})`));
+      }
+    });
+  });
+
+  it('has every block, with its address to the last digit', async () => {
+    const recorder = new Recorder();
+    const tagged = 0xb400_7fff_0123_4567n;
+    recorder.begin('tags');
+    recorder.allocate(tagged, 4096, 'activation', { name: 'tagged', shape: '[4, 256]', dtype: 'float32' });
+    recorder.end();
+    recorder.segment('ONLY');
+    for (const bare of [false, true]) {
+      await on(bare ? 'address-profile' : 'address', runOf(recorder, { bare }), { hash: '#live?at=peak' }, async (page) => {
+        await page.locator('#live [data-value=blocks]').click();
+        const rows = await rowsOf(page, 'Blocks live at the selected moment');
+        assert.equal(rows.length, 1);
+        assert.equal(rows[0].cells.at(-1), '0xb4007fff01234567');
+        assert.deepEqual(rows[0].cells.slice(0, 4), ['4.00 KiB', 'tagged', 'tags', 'activation']);
+      });
+    }
+  });
+
+  it('of a profile is known at the peaks of segments', async () => {
+    const made = runOf(training(), { bare: true });
+    const space = main(made.run);
+    await on('profile', made, { hash: '#live?at=peak' }, async (page) => {
+      assert.ok((await text(page, '#live .lead')).includes(exactBytes(space.cumulative_peak)));
+      const rows = await rowsOf(page, 'What was live at the selected moment, by operation and category');
+      assert.equal(rows.reduce((sum, r) => sum + Number(r.titles[2].replace(/[^0-9]/g, '')), 0), space.cumulative_peak);
+      assert.equal(await page.locator('#lanes').count(), 0);
+      await shot(page, 'profile');
+    });
+  });
+});
+
+describe('the timeline', () => {
+  it('loses no maximum when it is downsampled, at any zoom', async () => {
+    const recorder = new Recorder({ tick: 10 });
+    let seed = 7;
+    const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+    const live = [];
+    for (let i = 0; i < 6000; i += 1) {
+      if (live.length > 0 && random() < 0.5) recorder.free(live.splice(Math.floor(random() * live.length), 1)[0]);
+      else {
+        live.push(1 + i * 100_000);
+        recorder.allocate(live.at(-1), 1 + Math.floor(random() * 90_000), 'other');
+      }
+    }
+    recorder.segment('ALL');
+    const made = runOf(recorder, { buckets: 256 });
+    let total = 0;
+    const sizes = new Map();
+    const totals = recorder.events.map((e) => {
+      if (e.kind === 'allocate') sizes.set(e.address, e.bytes);
+      if (e.kind === 'allocate') total += e.bytes;
+      else if (e.kind === 'free') total -= sizes.get(e.address);
+      return total;
+    });
+    const peak = totals.indexOf(Math.max(...totals));
+    await on('downsampled', made, { hash: '#timeline?unit=event&at=e0' }, async (page) => {
+      assert.equal(made.run.profile.spaces[0].cumulative_peak, totals[peak]);
+      await page.locator('#timeline canvas').first().focus();
+      await press(page, 'p');
+      assert.equal((await state(page)).at, `e${peak}`);
+      // Whatever the range, some column of pixels shows the largest moment in it.
+      for (const [from, to] of [[0, 6001], [1000, 4000], [peak - 100, peak + 100], [peak - 20, peak + 15]]) {
+        await page.evaluate((hash) => (location.hash = hash), `#timeline?unit=event&from=${Math.max(0, from)}&to=${to}&at=e0`);
+        await settle(page);
+        const box = await page.locator('#timeline canvas').first().boundingBox();
+        let most = 0;
+        for (let x = 72; x < box.width - 13; x += 1) {
+          await page.locator('#timeline canvas').first().dispatchEvent('pointermove', { clientX: box.x + x, clientY: box.y + 100 });
+          const shown = await page.evaluate(() => document.querySelector('#tip dd').textContent);
+          most = Math.max(most, Number(/\(([\d,]+) B\)/.exec(shown)[1].replaceAll(',', '')));
+          if (most === totals[peak]) break;
+        }
+        const inRange = peak >= from && peak < to;
+        assert.equal(most, inRange ? totals[peak] : most, `${from} to ${to}`);
+        if (!inRange) assert.ok(most <= totals[peak]);
+      }
+    });
+  });
+
+  it('shows in its tooltip the composition, which sums to what is live', async () => {
+    await on('training', trained(), { hash: '#timeline?unit=event' }, async (page) => {
+      const canvas = page.locator('#timeline canvas').first();
+      const box = await canvas.boundingBox();
+      for (const part of [0.1, 0.33, 0.5, 0.77]) {
+        await page.mouse.move(box.x + 72 + part * (box.width - 84), box.y + 120);
+        await settle(page);
+        const values = await page.evaluate(() => [...document.querySelectorAll('#tip dt')].map((dt) => [dt.textContent, dt.nextSibling.textContent]));
+        const exact = Number(/\(([\d,]+) B\)/.exec(values[0][1])[1].replaceAll(',', ''));
+        const percents = values.filter(([, v]) => v.endsWith(' %')).reduce((sum, [, v]) => sum + Number(/([\d.]+) %/.exec(v)[1]), 0);
+        assert.ok(exact > 0 && Math.abs(percents - 100) < 0.5, `${percents} % of ${exact}`);
+      }
+    });
+  });
+
+  it('zooms by wheel, drag and keys, pans, and comes back', async () => {
+    await on('training', trained(), { hash: '#timeline?unit=event' }, async (page) => {
+      const canvas = page.locator('#timeline canvas').first();
+      const range = async () => {
+        const { from = '0', to = String(runEvents) } = await state(page);
+        return [Number(from), Number(to)];
+      };
+      const runEvents = await page.evaluate(() => Number(/([\d,]+) events/.exec(document.querySelector('.about').textContent)[1].replaceAll(',', '')));
+      const box = await canvas.boundingBox();
+      await page.mouse.move(box.x + box.width / 2, box.y + 100);
+      await page.mouse.wheel(0, -200);
+      let [from, to] = await range();
+      assert.ok(from > 0 && to < runEvents, 'the wheel zooms in');
+      const width = to - from;
+      await page.mouse.wheel(120, 0);
+      const [panned, pannedTo] = await range();
+      assert.ok(panned > from && Math.abs(pannedTo - panned - width) <= 2, 'a sideways wheel pans');
+      await canvas.dblclick();
+      assert.deepEqual(await range(), [0, runEvents], 'a double click shows the whole run');
+      await page.mouse.move(box.x + 300, box.y + 100);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 500, box.y + 100, { steps: 4 });
+      await page.mouse.up();
+      [from, to] = await range();
+      const scale = runEvents / (box.width - 84);
+      assert.ok(Math.abs(from - (300 - 72) * scale) < 2 && Math.abs(to - (500 - 72) * scale) < 2, 'a drag zooms to what was dragged over');
+      await page.keyboard.down('Shift');
+      await page.mouse.move(box.x + 500, box.y + 100);
+      await page.mouse.down();
+      await page.mouse.move(box.x + 600, box.y + 100, { steps: 4 });
+      await page.mouse.up();
+      await page.keyboard.up('Shift');
+      assert.ok((await range())[0] < from, 'a drag with Shift pans');
+      await press(page, '0');
+      await press(page, '+');
+      const zoomed = await range();
+      assert.ok(zoomed[1] - zoomed[0] < runEvents, 'plus zooms in');
+      await press(page, 'a');
+      await press(page, 'd');
+      await press(page, '-');
+      await press(page, '0');
+      assert.deepEqual(await range(), [0, runEvents]);
+    });
+  });
+
+  it('goes to the peak, to the next larger one, and from moment to moment by keys', async () => {
+    const recorder = new Recorder();
+    const sizes = [10, 50, 30, 70, 20, 90, 40];
+    sizes.forEach((size, i) => {
+      recorder.allocate(1 + i * 1000, size, 'other');
+      recorder.free(1 + i * 1000);
+    });
+    recorder.segment('ALL');
+    await on('peaks', runOf(recorder), { hash: '#timeline?unit=event&at=e0' }, async (page) => {
+      const at = async () => (await state(page)).at;
+      assert.equal(await at(), 'e0');
+      const visited = [];
+      for (let i = 0; i < 4; i += 1) {
+        await press(page, 'n');
+        visited.push(await at());
+      }
+      assert.deepEqual(visited, ['e2', 'e6', 'e10', 'e10'], '50, 70, 90, and none larger');
+      await press(page, 'ArrowLeft');
+      await press(page, 'ArrowLeft');
+      assert.equal(await at(), 'e8');
+      await press(page, 'b');
+      assert.equal(await at(), 'e6');
+      await press(page, 'p');
+      assert.equal(await at(), 'e10');
+    });
+  });
+
+  it('shows each memory space in a lane of its own', async () => {
+    await on('training', trained(), { hash: '#timeline?by=space' }, async (page) => {
+      assert.equal(await page.locator('.space-lanes canvas').count(), 2);
+      assert.match(await text(page, '.space-lanes'), /cpu\s+peak 4\.00 KiB/);
+    });
+  });
+});
+
+describe('tables', () => {
+  it('of segments have the tracker’s numbers', async () => {
+    await on('training', trained(), {}, async (page, path) => {
+      const run = runIn(await readFile(path, 'latin1'));
+      await page.locator('#segments [data-value=all]').click();
+      const rows = await rowsOf(page, 'Every segment');
+      const digits = (title) => Number(title.replace('\u2212', '-').replace(/[^0-9-]/g, ''));
+      assert.deepEqual(
+        rows.map((r) => [r.cells[0], ...r.titles.slice(4).map(digits)]),
+        main(run).segments.map((s) => [s.segment, s.segment_peak, s.allocations, s.deallocations, s.segment_change, s.cumulative_peak, s.cumulative_current]),
+      );
+      await page.locator('#segments [data-value=folded]').click();
+      const folded = await rowsOf(page, 'Segments, folded by name');
+      assert.deepEqual(folded.map((r) => [r.cells[0], r.cells[1]]), [['MODEL_CREATION', '1'], ['FORWARD_PASS', '4'], ['BACKWARD_PASS', '4'], ['OPTIMIZER_STEP', '4'], ['END_TRACE', '1']]);
+      await page.locator('#segments [data-value=steps]').click();
+      assert.equal((await rowsOf(page, 'Steps')).length, 4);
+    });
+  });
+
+  it('of operations have the profile’s numbers, sort and search', async () => {
+    await on('training', trained(), {}, async (page, path) => {
+      const run = runIn(await readFile(path, 'latin1'));
+      const label = 'Operations over the whole run';
+      const find = (rows, name) => rows.find((r) => r.cells[0] === name);
+      const usage = run.profile.operations.find((o) => o.path === 'forward').usage.find((u) => u.space === 'cuda:0');
+      const forward = find(await rowsOf(page, label), 'forward');
+      assert.equal(forward.titles[2], exactBytes(usage.allocated));
+      assert.equal(forward.titles[3], exactBytes(usage.self_allocated));
+      await page.locator('#operations th button', { hasText: /^Self$/ }).click();
+      const sorted = await rowsOf(page, label);
+      const selfs = sorted.map((r) => Number(r.titles[3].replace(/[^0-9]/g, '')));
+      assert.deepEqual(selfs, [...selfs].sort((a, b) => b - a));
+      assert.ok(find(sorted, 'forward/layer0'), 'sorted rows have whole paths');
+      await page.locator('#operations input').fill('layer3');
+      assert.deepEqual((await rowsOf(page, label)).map((r) => r.cells[0]), ['forward/layer3']);
+      assert.match(await text(page, '#operations .counter'), /^1 of /);
+    });
+  });
+
+  it('copy as CSV with all digits', async () => {
+    await on('training', trained(), {}, async (page, path) => {
+      await page.context().grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
+      const run = runIn(await readFile(path, 'latin1'));
+      await page.locator('#segments [data-value=all]').click();
+      // What reaches the clipboard, whichever way it is put there.
+      await page.evaluate(() => {
+        navigator.clipboard.writeText = (written) => Promise.resolve((window.copied = written));
+      });
+      await page.locator('#segments button', { hasText: 'Copy as CSV' }).click();
+      const lines = (await page.evaluate(() => window.copied)).trim().split('\r\n');
+      assert.equal(lines.length, 1 + run.profile.segments.length);
+      const first = main(run).segments[0];
+      assert.ok(lines[1].startsWith('MODEL_CREATION,1,'));
+      assert.ok(lines[1].endsWith([first.segment_peak, first.allocations, first.deallocations, first.segment_change, first.cumulative_peak, first.cumulative_current].join(',')));
+    });
+  });
+
+  it('of 100,000 rows have only those in sight as elements', async () => {
+    await on('huge', huge(), {}, async (page) => {
+      await page.locator('#segments [data-value=steps]').click();
+      assert.match(await text(page, '#segments .counter'), /^100,000 rows$/);
+      assert.ok((await page.locator('#segments tbody tr').count()) < 100);
+      await page.locator('#segments .rows').evaluate((rows) => (rows.scrollTop = rows.scrollHeight));
+      await settle(page);
+      assert.equal((await rowsOf(page, 'Steps')).at(-1).cells[0], '100,000');
+    });
+  });
+});
+
+describe('operations and blocks over time', () => {
+  it('say what lies under the pointer', async () => {
+    await on('training', trained(), { hash: '#lanes?unit=event' }, async (page) => {
+      const lanes = page.locator('#lanes canvas');
+      await lanes.scrollIntoViewIfNeeded();
+      const box = await lanes.boundingBox();
+      let forward = null;
+      for (let x = 74; x < box.width - 14 && !forward; x += 6) {
+        await page.mouse.move(box.x + x, box.y + 8);
+        const tip = await page.evaluate(() => document.querySelector('#tip').innerText);
+        if (/^forward\n/.test(tip)) forward = tip;
+      }
+      assert.match(forward, /duration/);
+      assert.match(forward, /memory\s+\+[\d.]+ MiB in cuda:0/);
+      await page.locator('#lanes summary').click();
+      const rows = await rowsOf(page, 'Invocations of operations in the range');
+      assert.ok(rows.some((r) => r.cells[0] === 'forward/layer0'));
+
+      const blocks = page.locator('#blocks canvas');
+      await blocks.scrollIntoViewIfNeeded();
+      const area = await blocks.boundingBox();
+      await page.mouse.move(area.x + area.width - 60, area.y + area.height - 26);
+      await settle(page);
+      const tip = await page.evaluate(() => document.querySelector('#tip').innerText);
+      assert.match(tip, /layers\.0\.weight float32 \[512, 976\]/);
+      assert.match(tip, /1\.91 MiB \(2,000,000 B\)/);
+      assert.match(tip, /0x7f0000000000/);
+      await page.locator('#blocks summary').click();
+      assert.ok((await rowsOf(page, 'Blocks in the range')).length > 10);
+    });
+  });
+});
+
+describe('the page', () => {
+  it('keeps what is shown in its address', async () => {
+    const hash = '#timeline?space=cpu&by=operation&unit=event&from=20&to=60&at=e40';
+    await on('training', trained(), { hash }, async (page) => {
+      await press(page, 'ArrowRight');
+      const now = await state(page);
+      assert.deepEqual({ ...now, at: '' }, { view: 'timeline', space: 'cpu', by: 'operation', unit: 'event', from: '20', to: '60', at: '' });
+      assert.match(await text(page, '[data-answer=peak] h2'), /Peak of cpu/);
+      for (const strange of ['#', '#nowhere', '#timeline?from=9&to=1', '#timeline?at=e99999999&space=none', '#live?at=-1', '#%E0%A4%A?x=%']) {
+        await page.evaluate((to) => (location.hash = to), strange);
+        await settle(page);
+      }
+    });
+  });
+
+  it('has light and dark colours, by the system and by choice', async () => {
+    const background = (page) => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+    const pixel = (page) => page.locator('#timeline canvas').first().evaluate((canvas) => [...canvas.getContext('2d').getImageData(2, 2, 1, 1).data].slice(0, 3).join());
+    await on('training', trained(), { scheme: 'dark' }, async (page) => {
+      assert.equal(await background(page), 'rgb(21, 24, 28)');
+      assert.equal(await pixel(page), '21,24,28');
+      await shot(page, 'training-dark');
+      await page.locator('.theme').click();
+      await settle(page);
+      assert.equal(await background(page), 'rgb(255, 255, 255)');
+      assert.equal(await pixel(page), '255,255,255');
+    });
+    await on('training', trained(), { scheme: 'light' }, async (page) => {
+      assert.equal(await background(page), 'rgb(255, 255, 255)');
+      await shot(page, 'training-light');
+    });
+  });
+
+  it('can be read at 400 pixels: nothing is wider than the window', async () => {
+    await on('training', trained(), { width: 400, height: 800 }, async (page) => {
+      assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 400);
+      await shot(page, 'training-400');
+    });
+  });
+
+  it('shows hostile names as text', async () => {
+    const hostile = ['<img src=x onerror="alert(1)">', '</script><script>alert(2)</script>', '"><svg onload=alert(3)>', '\u202egnirts', '\u0000\u0007\n\t', '=cmd|calc', 'x'.repeat(5000), '{{constructor}}', '__proto__', '"address": 99999999999999999999'];
+    let next = 0;
+    const names = () => hostile[next++ % hostile.length];
+    const recorder = training({ steps: 3, spaces: ['cpu', '<b>cuda</b>'], names });
+    const made = runOf(recorder, { title: hostile[1], source: hostile[0], notes: [hostile[2]], device: hostile[0], thread: hostile[3], stepEnd: 'x', facts: { '<i>facts</i>': hostile.map((name) => ({ name, '<b>key</b>': 1 })) } });
+    for (const hash of ['', '#timeline?by=operation&unit=event', '#facts']) {
+      await on('hostile', made, { hash }, async (page) => {
+        let dialogs = 0;
+        page.on('dialog', () => (dialogs += 1));
+        for (const key of ['p', 'c', 'ArrowRight', 'x']) await press(page, key);
+        for (const summary of await page.locator('summary').all()) await summary.click();
+        for (const name of await page.locator('.choice [data-value]').all()) if (await name.isVisible()) await name.click();
+        assert.equal(dialogs, 0);
+        assert.equal(await page.evaluate(() => document.querySelectorAll('img, svg, main script, main b:not(.keys b), main i').length), 0);
+        assert.ok((await page.evaluate(() => document.body.innerText)).includes('<img src=x'));
+        assert.ok(!(await page.evaluate(() => document.body.innerText)).includes('\u202e'));
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 1280);
+        if (hash) return;
+        await shot(page, 'hostile');
+      });
+    }
+  });
+
+  it('opens an empty capture', async () => {
+    const nothing = new Recorder({ spaces: [] });
+    nothing.segment('END_TRACE');
+    for (const bare of [true, false]) {
+      await on(bare ? 'empty-profile' : 'empty', runOf(nothing, { bare }), {}, async (page) => {
+        assert.match(await text(page, 'main'), /Nothing was recorded/);
+        for (const key of ['p', 'n', '+', 'ArrowLeft', '3', '0', 'c', 'x']) await press(page, key);
+        await shot(page, bare ? 'empty-profile' : 'empty');
+      });
+    }
+    const quiet = new Recorder();
+    quiet.segment('QUIET');
+    await on('quiet', runOf(quiet), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=peak] .value'), '0 B');
+      for (const key of ['p', 'n', '+', 'ArrowLeft', '0', 'c', 'x']) await press(page, key);
+    });
+  });
+
+  it('says what is wrong with a file that was cut off', async () => {
+    const path = await write('cut', trained());
+    const whole = await readFile(path, 'latin1');
+    const { writeFile } = await import('node:fs/promises');
+    await writeFile(path, whole.replace(/<script type="application\/octet-stream" id="memprof-columns">[^<]*<\/script>/, ''), 'latin1');
+    const page = await open(browser, path);
+    assert.equal(await text(page, '[role=alert]'), 'This page was cut off: its tables are missing.');
+    await page.context().close();
+  });
+
+  it('has a policy that lets nothing in', async () => {
+    await on('training', trained(), {}, async (page) => {
+      const blocked = await page.evaluate(async () => {
+        const violations = [];
+        document.addEventListener('securitypolicyviolation', (event) => violations.push(event.effectiveDirective));
+        const script = document.createElement('script');
+        script.textContent = 'window.intruder = 1';
+        document.body.append(script);
+        const image = document.createElement('img');
+        image.src = 'data:image/gif;base64,R0lGODlhAQABAAAAACw=';
+        document.body.append(image);
+        const styled = document.createElement('p');
+        styled.setAttribute('style', 'color: red');
+        document.body.append(styled);
+        await fetch('data:text/plain,hello').catch(() => 0);
+        await new Promise((done) => setTimeout(done, 200));
+        return { violations: [...new Set(violations)].sort(), intruder: window.intruder };
+      });
+      assert.equal(blocked.intruder, undefined);
+      assert.deepEqual(blocked.violations, ['connect-src', 'img-src', 'script-src-elem', 'style-src-attr']);
+      page.messages.length = 0;
+    });
+  });
+
+  it('can be used by keys alone, and names what it shows', async () => {
+    await on('training', trained(), {}, async (page) => {
+      const reached = new Set();
+      for (let i = 0; i < 120; i += 1) {
+        await page.keyboard.press('Tab');
+        reached.add(await page.evaluate(() => document.activeElement.closest('section')?.id ?? document.activeElement.closest('header')?.tagName ?? ''));
+      }
+      for (const id of ['answers', 'timeline', 'live', 'lanes', 'blocks', 'segments', 'operations', 'HEADER']) assert.ok(reached.has(id), id);
+      const unnamed = await page.evaluate(() => [...document.querySelectorAll('canvas, button, input, select, table, section')].filter((e) => !(e.getAttribute('aria-label') || e.getAttribute('aria-labelledby') || e.textContent.trim())).map((e) => e.outerHTML.slice(0, 80)));
+      assert.deepEqual(unnamed, []);
+      await page.evaluate(() => document.activeElement.blur());
+      await press(page, '?');
+      assert.ok(await page.locator('dialog').isVisible());
+      await page.keyboard.press('Escape');
+      await press(page, '3');
+      assert.equal((await state(page)).view, 'live');
+      await press(page, '/');
+      assert.equal(await page.evaluate(() => document.activeElement.type), 'search');
+    });
+  });
+
+  it('prints its tables', async () => {
+    await on('training', trained(), { scheme: 'dark' }, async (page) => {
+      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+      await page.emulateMedia({ media: 'print' });
+      await settle(page);
+      assert.equal(await page.locator('nav').isVisible(), false);
+      assert.ok(await page.locator('#segments table').isVisible());
+      assert.equal(await page.evaluate(() => getComputedStyle(document.body).backgroundColor), 'rgb(255, 255, 255)');
+      await shot(page, 'training-print');
+      await page.emulateMedia({ media: 'screen' });
+      await page.evaluate(() => dispatchEvent(new Event('afterprint')));
+    });
+  });
+
+  it('of ten million events paints in a second and pans smoothly', async (context) => {
+    await on('huge', huge(), {}, async (page, path) => {
+      await shot(page, 'huge', false);
+      const file = await readFile(path);
+      context.diagnostic(`page of ${(file.length / 1e6).toFixed(2)} MB`);
+      assert.ok(file.length < 5e6);
+      const painted = await page.evaluate(() => performance.getEntriesByType('measure').find((m) => m.name === 'memprof-first-paint')?.duration);
+      context.diagnostic(`first paint after ${painted.toFixed(0)} ms`);
+      for (const [name, selector] of [['timeline', '#timeline'], ['blocks', '#blocks']]) {
+        await page.locator(selector).scrollIntoViewIfNeeded();
+        await page.evaluate((hash) => (location.hash = hash), `${selector}?from=200000000000&to=500000000000`);
+        await settle(page);
+        const frames = await page.evaluate(
+          () =>
+            new Promise((done) => {
+              const begin = performance.now();
+              let count = 0;
+              const next = () => {
+                count += 1;
+                dispatchEvent(new KeyboardEvent('keydown', { key: count % 40 < 20 ? 'd' : 'a' }));
+                if (performance.now() - begin < 2000) requestAnimationFrame(next);
+                else done(count / ((performance.now() - begin) / 1000));
+              };
+              requestAnimationFrame(next);
+            }),
+        );
+        context.diagnostic(`${name}: ${frames.toFixed(0)} frames a second while panning`);
+        assert.ok(frames > (process.env.MEMPROF_VIEWER_FRAMES ?? 10), `${name}: ${frames}`);
+      }
+    });
+  });
+});
