@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "export.hpp"
 #include "fit.hpp"
+#include "import.hpp"
 #include "profile.hpp"
 #include "show.hpp"
 #include "trace.hpp"
@@ -52,6 +53,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_estimate(program, status);
   memprof_tool::add_export(program, status);
   memprof_tool::add_fit(program, status);
+  memprof_tool::add_import(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_trace(program, status);
