@@ -9,8 +9,9 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
   BEGIN {
     count = split("detail trace ledger profile record backend format analysis report", layers, " ")
     for (i = 1; i <= count; i++) rank[layers[i]] = i - 1
-    # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp.
-    owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^profile/json(_[a-z_]+)?[.]hpp$"
+    # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp,
+  # and readers of foreign JSON are format/*_json.hpp.
+    owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^(profile/json(_[a-z_]+)?|format/[a-z_]+_json)[.]hpp$"
     owner["boost"] = "profile/reflect.hpp"; owner_pattern["boost"] = "^profile/reflect[.]hpp$"
     split("torch ATen c10 caffe2", names, " ")
     for (i in names) {

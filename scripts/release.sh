@@ -20,4 +20,4 @@ cp single_include/memprof/memprof.hpp "out/release/memprof-$version.hpp"
 [[ ${1:-} != --tag ]] || git tag --annotate "v$version" --message "memprof $version"
 printf 'out/release/:\n'
 cat out/release/SHA256SUMS
-printf '%s\n' "Before you publish: ./dev lint, ./dev test --torch --python all, ./dev bench; then push the tag and upload the files."
+printf '%s\n' "Before you publish: ./dev lint, ./dev test --torch --packages all, ./dev bench; then push the tag and upload the files."

@@ -19,6 +19,8 @@ valgrind      valgrind                            valgrind
 clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev
 libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
+flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
+node          npm                                 npm
 venv          python3                             python3-venv
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy

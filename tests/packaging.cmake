@@ -20,7 +20,7 @@ memprof_add_static_test("package: absolute folders, with a space in their names"
 # --- other versions of CMake ------------------------------------------------------------------------------------------
 
 foreach(release IN ITEMS oldest newest)
-  set(other_cmake ${PROJECT_SOURCE_DIR}/build/python/cmake_${release}/cmake/data/bin/cmake)
+  set(other_cmake ${PROJECT_SOURCE_DIR}/build/consumers/cmake_${release}/cmake/data/bin/cmake)
   if(EXISTS ${other_cmake})
     set(build ${packages}/cmake_${release})
     memprof_add_static_test("CMake: the ${release} installs memprof and finds it" sh -c "rm -rf '${build}' && \
@@ -54,7 +54,7 @@ endif()
 
 # --- Meson, Conan, vcpkg, Debian --------------------------------------------------------------------------------------
 
-set(python_programs ${PROJECT_SOURCE_DIR}/build/python/bin)
+set(python_programs ${PROJECT_SOURCE_DIR}/build/consumers/python/bin)
 find_program(memprof_meson meson HINTS ${python_programs})
 find_program(memprof_conan conan HINTS ${python_programs})
 mark_as_advanced(memprof_meson memprof_conan)

@@ -1,7 +1,9 @@
 #include "analyze.hpp"
 #include "estimate.hpp"
 #include "exit_status.hpp"
+#include "export.hpp"
 #include "fit.hpp"
+#include "import.hpp"
 #include "profile.hpp"
 #include "report.hpp"
 #include "show.hpp"
@@ -50,7 +52,9 @@ int main(int argument_count, char** argument_values) {
   int status = memprof_tool::success;
   memprof_tool::add_analyze(program, status);
   memprof_tool::add_estimate(program, status);
+  memprof_tool::add_export(program, status);
   memprof_tool::add_fit(program, status);
+  memprof_tool::add_import(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_profile(program, status);
   memprof_tool::add_trace(program, status);

@@ -74,6 +74,10 @@ tool_refuses(show "another file" "cannot read a profile from 'text.log'" text.lo
 tool_refuses(trace "what is no trace" "cannot read 'text.log': it is not a trace" text.log)
 tool_refuses(profile "a file that is none" "cannot read a profile from 'text.log'" text.log -o out.json)
 tool_refuses(profile "no output" "--output is required" text.log)
+tool_refuses(export "an unknown format" "--format" text.log --format wav -o out)
+tool_refuses(export "another file" "cannot read a profile from 'text.log'" text.log --format pprof -o out)
+tool_refuses(export "no output" "--output is required" text.log --format pprof)
+tool_add_check(export "--help lists every option" options "EXPECTED=--format --output --of --space --run --events")
 
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 

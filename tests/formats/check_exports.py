@@ -1,0 +1,448 @@
+#!/usr/bin/env python3
+"""check_exports.py MEMPROF SAMPLE_TRACE FORMAT: exports sample traces and reads them as the format's consumers do.
+
+Every sum is compared with the profile's. Decoders here are independent of memprof's writers; where the real consumer is there it
+runs as well. Exit status 4: a consumer was absent, and the output says which.
+"""
+import collections
+import csv
+import gzip
+import json
+import os
+import pathlib
+import pickle
+import shutil
+import subprocess
+import sys
+import tempfile
+
+absent = set()
+
+
+def skip(reason):
+    """Notes that a consumer is not there; what does not need it has been checked."""
+    absent.add(reason)
+
+
+def run(*command, expected=0):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace")
+    assert done.returncode == expected, f"{command}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+class Sample:
+    """A trace, its profile, and exports of either."""
+
+    def __init__(self, memprof, writer, folder, events=3000, seed=1):
+        self.memprof, self.folder = memprof, pathlib.Path(folder)
+        self.trace = self.folder / f"sample{seed}.memtrace"
+        self.json = self.folder / f"sample{seed}.json"
+        run(writer, self.trace, events, seed)
+        run(memprof, "profile", self.trace, "-o", self.json)
+        self.profile = json.loads(self.json.read_text())
+        self.spaces = {space["name"]: space for space in self.profile["spaces"]}
+
+    def export(self, form, *more, source=None):
+        out = self.folder / f"out.{form}"
+        done = run(self.memprof, "export", source or self.trace, "--format", form, "-o", out, *more)
+        self.remarks = done.stderr
+        return out
+
+
+def columns(space):
+    return {"peak": space["cumulative_peak"], "end": space["cumulative_current"], "all": space["allocations"]}
+
+
+# --- Protocol Buffers, decoded by the rules of https://protobuf.dev/programming-guides/encoding ---
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 127) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    at = 0
+    while at < len(data):
+        key, at = varint(data, at)
+        kind = key & 7
+        if kind == 0:
+            value, at = varint(data, at)
+        elif kind == 1:
+            value, at = data[at:at + 8], at + 8
+        else:
+            assert kind == 2, kind
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            assert len(value) == size
+        yield key >> 3, value
+
+
+def message(data):
+    found = collections.defaultdict(list)
+    for number, value in fields(data):
+        found[number].append(value)
+    return found
+
+
+def packed(data):
+    values, at = [], 0
+    while at < len(data):
+        value, at = varint(data, at)
+        values.append(value)
+    return values
+
+
+# --- formats ---
+
+
+def check_collapsed(sample):
+    for source in (sample.trace, sample.json):
+        for column in ("peak", "end", "all"):
+            text = sample.export("collapsed", "--of", column, source=source).read_bytes()
+            sums = collections.Counter()
+            for line in text.decode(errors="surrogateescape").splitlines():
+                stack, _, number = line.rpartition(" ")
+                assert int(number) > 0, line
+                sums[stack.split(";")[0]] += int(number)
+            wanted = {name: columns(space)[column] for name, space in sample.spaces.items()}
+            assert dict(sums) == {name: value for name, value in wanted.items() if value}, (column, sums, wanted)
+    stacks = lambda path: sorted(path.read_bytes().splitlines())
+    assert stacks(sample.export("collapsed")) == stacks(sample.export("collapsed", source=sample.json))
+    script = shutil.which("flamegraph.pl") or "/usr/share/perl5/Devel/NYTProf/flamegraph.pl"
+    if not os.path.exists(script):
+        skip("flamegraph.pl, of Debian's libdevel-nytprof-perl; the sums were checked")
+        return
+    out = sample.export("collapsed")
+    picture = subprocess.run(["perl", script, "--countname=bytes", str(out)], capture_output=True)
+    assert picture.returncode == 0 and b"</svg>" in picture.stdout, picture.stderr
+    total = sum(space["cumulative_peak"] for space in sample.spaces.values())
+    assert f"all ({total:,} bytes, 100%)".encode() in picture.stdout, "the picture's total is not the sum of the peaks"
+    assert b"Ignored" not in picture.stderr, picture.stderr
+
+
+def check_speedscope(sample):
+    for source in (sample.trace, sample.json):
+        document = json.loads(sample.export("speedscope", source=source).read_text())
+        frames = document["shared"]["frames"]
+        assert set(document) == {"$schema", "exporter", "name", "activeProfileIndex", "shared", "profiles"}
+        assert len(document["profiles"]) == 3 * len(sample.spaces)
+        for profile in document["profiles"]:
+            name, column = next((name, profile["name"][len(name) + 1:]) for name in sample.spaces
+                                if profile["name"].startswith(name + " "))
+            key = {"live at peak": "peak", "live at end": "end", "allocated": "all"}[column]
+            assert profile["type"] == "sampled" and profile["unit"] == "bytes" and profile["startValue"] == 0
+            assert len(profile["samples"]) == len(profile["weights"])
+            assert all(0 <= frame < len(frames) for stack in profile["samples"] for frame in stack)
+            assert sum(profile["weights"]) == profile["endValue"] == columns(sample.spaces[name])[key], profile["name"]
+    schema = os.environ.get("MEMPROF_SPEEDSCOPE_SCHEMA", "")
+    try:
+        import jsonschema
+    except ImportError:
+        return
+    if os.path.exists(schema):
+        jsonschema.validate(document, json.loads(pathlib.Path(schema).read_text()))
+
+
+def check_pprof(sample):
+    for source in (sample.trace, sample.json):
+        whole = message(gzip.decompress(sample.export("pprof", source=source).read_bytes()))
+        strings = [text.decode() for text in whole[6]]
+        assert strings[0] == "" and len(set(strings)) == len(strings)
+        types = [strings[message(entry)[1][0]] for entry in whole[1]]
+        locations = {message(entry)[1][0]: message(entry) for entry in whole[4]}
+        functions = {message(entry)[1][0]: strings[message(entry)[2][0]] for entry in whole[5]}
+        mappings = {message(entry)[1][0] for entry in whole[3]}
+        assert 0 not in locations and max(locations) < 2**31 and strings[whole[14][0]] in types
+        sums, categories = collections.Counter(), collections.Counter()
+        for entry in whole[2]:
+            row = message(entry)
+            values, stack = packed(row[2][0]), packed(row[1][0])
+            assert len(values) == len(types) and stack
+            for place in stack:
+                assert locations[place][2][0] in mappings and message(locations[place][4][0])[1][0] in functions
+            labels = {strings[message(label)[1][0]]: strings[message(label)[2][0]] for label in row[3]}
+            assert functions[stack[-1]] == labels["space"]
+            for kind, value in zip(types, values):
+                sums[labels["space"], kind] += value
+            if "category" in labels:
+                categories[labels["space"], labels["category"]] += values[types.index("peak_space")]
+        for name, space in sample.spaces.items():
+            wanted = {"alloc_objects": space["allocation_count"], "alloc_space": space["allocations"],
+                      "inuse_objects": space["allocation_count"] - space["deallocation_count"],
+                      "inuse_space": space["cumulative_current"], "peak_objects": space["live_at_peak"]["blocks"],
+                      "peak_space": space["cumulative_peak"]}
+            for kind in types:
+                assert sums[name, kind] == wanted[kind], (name, kind, sums[name, kind], wanted[kind])
+            if categories:
+                for row in space["live_at_peak"]["by_category"]:
+                    assert categories[name, row["owner"]] == row["bytes"], (name, row)
+    node, modules = shutil.which("node"), os.environ.get("MEMPROF_NODE_MODULES", "")
+    if not node or not os.path.isdir(os.path.join(modules, "pprof-format")):
+        skip("pprof-format of npm (MEMPROF_NODE_MODULES); the sums were checked")
+        return
+    program = ("const {Profile}=require(process.argv[1]+'/pprof-format');"
+               "const p=Profile.decode(require('zlib').gunzipSync(require('fs').readFileSync(process.argv[2])));"
+               "const n=p.stringTable.strings;"
+               "console.log(JSON.stringify({types:p.sampleType.map(t=>n[Number(t.type)]),"
+               "sums:p.sampleType.map((_,i)=>p.sample.reduce((a,s)=>a+Number(s.value[i]),0))}))")
+    read = json.loads(run(node, "-e", program, modules, sample.export("pprof")).stdout)
+    assert dict(zip(read["types"], read["sums"]))["peak_space"] == sum(s["cumulative_peak"] for s in sample.spaces.values())
+
+
+def check_dhat(sample):
+    viewer = next((path for path in ("/usr/libexec/valgrind/dh_view.js", "/usr/lib/valgrind/dh_view.js")
+                   if os.path.exists(path)), None)
+    for name, space in sample.spaces.items():
+        out = sample.export("dhat", "--space", name)
+        document = json.loads(out.read_text())
+        points = document["pps"]
+        assert document["dhatFileVersion"] == 2 and document["ftbl"][0] == "[root]"
+        for field, wanted in (("tb", space["allocations"]), ("tbk", space["allocation_count"]), ("gb", space["cumulative_peak"]),
+                              ("gbk", space["live_at_peak"]["blocks"]), ("eb", space["cumulative_current"]),
+                              ("ebk", space["allocation_count"] - space["deallocation_count"])):
+            assert sum(point[field] for point in points) == wanted, (name, field)
+        assert document["tg"] == space["peak_time_ns"] // 1000
+        for point in points:
+            # What DHAT itself asserts of its files.
+            assert 0 <= point["gb"] <= point["mb"] <= point["tb"] and 0 <= point["eb"] <= point["mb"], point
+            assert 0 <= point["mbk"] <= point["tbk"] and point["tl"] >= 0 and point["fs"], point
+            assert all(0 < frame < len(document["ftbl"]) for frame in point["fs"])
+    done = subprocess.run([sample.memprof, "export", sample.json, "--format", "dhat", "-o", "x"], capture_output=True, text=True)
+    assert done.returncode == 2 and "needs a trace" in done.stderr, done
+    node = shutil.which("node")
+    if not node or not viewer:
+        skip("node and valgrind's dh_view.js; the file's rules were checked")
+        return
+    text = run(node, pathlib.Path(__file__).parent / "dh_view.cjs", viewer, out).stdout
+    assert f"{space['cumulative_peak']:,}" in text, text[:2000]
+    assert f"{space['allocations']:,}" in text, text[:2000]
+
+
+def check_massif(sample):
+    if not shutil.which("ms_print"):
+        skip("ms_print, of valgrind")
+        return
+    for name, space in sample.spaces.items():
+        for source in (sample.trace, sample.json):
+            text = run("ms_print", "--threshold=0", sample.export("massif", "--space", name, source=source)).stdout
+            rows = [line.split() for line in text.splitlines() if line[:3].strip().isdigit() and len(line.split()) == 6]
+            sizes = [int(row[3].replace(",", "")) for row in rows]
+            assert max(sizes) == space["cumulative_peak"] and sizes[-1] == space["cumulative_current"], sizes
+            assert " (peak)" in text and f"100.00% ({space['cumulative_peak']:,}B)" in text, text
+
+
+def check_chrome(sample):
+    for source in (sample.trace, sample.json):
+        document = json.loads(sample.export("chrome", source=source).read_text())
+        assert document["displayTimeUnit"] == "ms"
+        slices = collections.defaultdict(list)
+        last = {}
+        live, peak = collections.Counter(), collections.Counter()
+        memory = collections.Counter()
+        for event in document["traceEvents"]:
+            assert event["pid"] == 4711 and event["tid"] > 0
+            if event["ph"] == "X":
+                slices[event["tid"]].append((round(event["ts"] * 1000), round((event["ts"] + event["dur"]) * 1000)))
+            elif event["ph"] == "C" and event["name"].endswith(" bytes"):
+                name = event["name"][:-len(" bytes")]
+                assert event["ts"] >= last.get(name, 0)
+                last[name], live[name] = event["ts"], event["args"]["live"]
+                peak[name] = max(peak[name], live[name])
+            elif event["ph"] == "C":
+                assert sum(event["args"].values()) == live[event["name"][:-len(" by category")]], event
+            elif event["ph"] == "i" and event["name"] == "[memory]":
+                arguments = event["args"]
+                device = {(0, -1): "cpu", (1, 1): "cuda:1", (20, 0): "dram"}[arguments["Device Type"], arguments["Device Id"]]
+                memory[device] += arguments["Bytes"]
+                assert memory[device] == arguments["Total Allocated"]
+        for name, space in sample.spaces.items():
+            assert peak[name] == space["cumulative_peak"], name
+            assert live[name] == space["cumulative_current"], name
+            assert source == sample.json or memory[name] == space["cumulative_current"], name
+        for thread in slices.values():  # viewers want slices of a thread to nest
+            open_until = []
+            for begin, end in sorted(thread, key=lambda each: (each[0], -each[1])):
+                while open_until and open_until[-1] <= begin:
+                    open_until.pop()
+                assert not open_until or end <= open_until[-1], "slices overlap"
+                open_until.append(end)
+        assert sum(len(thread) for thread in slices.values()) >= len(sample.profile["segments"])
+
+
+def check_perfetto(sample):
+    for source in (sample.trace, sample.json):
+        tracks, depth, live, peak = {}, collections.Counter(), {}, collections.Counter()
+        first, instants = True, []
+        for number, packet in fields(sample.export("perfetto", source=source).read_bytes()):
+            assert number == 1
+            packet = message(packet)
+            assert packet[10] == [1] and (packet[13] == [1]) == first
+            first = False
+            if packet[60]:
+                track = message(packet[60][0])
+                for names in (track[2], [message(entry)[5][0] for entry in track[4]]):
+                    for name in names:
+                        name.decode()
+                assert track[1][0] not in tracks and (not track[5] or track[5][0] in tracks)
+                tracks[track[1][0]] = track
+                continue
+            event = message(packet[11][0])
+            kind, track = event[9][0], event[11][0]
+            assert track in tracks
+            if kind == 1:
+                depth[track] += 1
+                event[23][0].decode()
+            elif kind == 2:
+                depth[track] -= 1
+                assert depth[track] >= 0
+            elif kind == 3:
+                instants.append(event[23][0].decode())
+            else:
+                name = tracks[track][2][0].decode()
+                assert tracks[track][8] and message(tracks[track][8][0])[3] == [3]
+                live[name] = event[30][0]
+                peak[name] = max(peak[name], live[name])
+        assert not any(depth.values())
+        for name, space in sample.spaces.items():
+            assert peak[name + " live"] == space["cumulative_peak"] and live[name + " live"] == space["cumulative_current"]
+            assert f"peak of {name}: {space['cumulative_peak']} bytes" in instants
+
+
+def check_torch(sample):
+    out = sample.export("torch-snapshot")
+    snapshot = pickle.loads(out.read_bytes())
+    devices = {"cpu": 2, "cuda:1": 1, "dram": 3}
+    assert len(snapshot["device_traces"]) == 4 and snapshot["device_traces"][0] == []
+    for name, device in devices.items():
+        space = sample.spaces[name]
+        live = {block["address"]: block["size"] for segment in snapshot["segments"] if segment["device"] == device
+                for block in segment["blocks"] if block["state"] == "active_allocated"}
+        assert sum(live.values()) == space["cumulative_current"], name
+        now = peak = 0
+        held = {}
+        for event in snapshot["device_traces"][device]:
+            if event["action"] == "alloc":
+                assert event["addr"] not in held
+                held[event["addr"]] = event["size"]
+                now += event["size"]
+                peak = max(peak, now)
+            elif event["action"] == "free_completed":
+                assert held.pop(event["addr"]) == event["size"]
+                now -= event["size"]
+            assert event["frames"] and {"name", "filename", "line"} == set(event["frames"][0])
+        assert peak == space["cumulative_peak"] and held == live, name
+        assert any(event["category"] == "unknown" for event in snapshot["device_traces"][device])
+    for segment in snapshot["segments"]:
+        assert segment["address"] + segment["total_size"] < 2**53
+        assert sum(block["size"] for block in segment["blocks"]) == segment["total_size"]
+        at = segment["address"]
+        for block in segment["blocks"]:
+            assert block["address"] == at
+            at += block["size"]
+    # The opcodes of memory_viz, and no more than it takes at once.
+    known = {"PROTO", "STOP", "MARK", "NONE", "NEWTRUE", "NEWFALSE", "BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT",
+             "SHORT_BINUNICODE", "BINUNICODE", "EMPTY_LIST", "APPENDS", "EMPTY_DICT", "SETITEMS", "TUPLE2", "MEMOIZE", "BINGET",
+             "LONG_BINGET"}
+    import pickletools
+    for opcode, _, _ in pickletools.genops(out.read_bytes()):
+        assert opcode.name in known, opcode.name
+    # A window around the peak where there are more events than wanted.
+    whole = {name: sum(1 for event in snapshot["device_traces"][device] if event["action"] == "alloc")
+             for name, device in devices.items()}
+    window = pickle.loads(sample.export("torch-snapshot", "--events", 200).read_bytes())
+    assert "events are left out" in sample.remarks
+    for name, device in devices.items():
+        events = window["device_traces"][device]
+        allocations = [event for event in events if event["action"] == "alloc"]
+        frees = [event for event in events if event["action"] == "free_completed"]
+        assert 0 < len(allocations) + len(frees) <= 200 < whole[name]
+        live = sum(block["size"] for segment in window["segments"] if segment["device"] == device
+                   for block in segment["blocks"] if block["state"] == "active_allocated")
+        now = live - sum(event["size"] for event in allocations) + sum(event["size"] for event in frees)
+        peak = now
+        for event in events:
+            now += {"alloc": event["size"], "free_completed": -event["size"]}.get(event["action"], 0)
+            peak = max(peak, now)
+        assert peak == sample.spaces[name]["cumulative_peak"], name
+    done = subprocess.run([sample.memprof, "export", sample.json, "--format", "torch-snapshot", "-o", "x"], capture_output=True,
+                          text=True)
+    assert done.returncode == 2 and "needs a trace" in done.stderr, done
+    viz = os.environ.get("MEMPROF_TORCH_MEMORY_VIZ", "")
+    if not os.path.exists(viz):
+        skip("torch/cuda/_memory_viz.py (MEMPROF_TORCH_MEMORY_VIZ); the snapshot's rules were checked")
+        return
+    # The file stands alone but for a few imports that need all of torch; these are not what is asked for here.
+    stats = run(sys.executable, viz, "stats", out).stdout
+    run(sys.executable, viz, "trace", out)
+    for kind in ("trace_plot", "segment_plot"):
+        page = sample.folder / "page.html"
+        run(sys.executable, viz, kind, out, "-o", page)
+        assert page.stat().st_size > out.stat().st_size
+
+
+def check_tables(sample):
+    def rows(folder, suffix, name):
+        path = folder / (name + suffix)
+        if suffix == ".jsonl":
+            return [json.loads(line) for line in path.read_text().split("\n")[:-1]]
+        with open(path, newline="") as file:
+            return list(csv.DictReader(file))
+
+    for form, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
+        folder = sample.export(form, "--run", "run \"7\"")
+        runs = {row["space"]: row for row in rows(folder, suffix, "runs")}
+        assert {row["run"] for row in runs.values()} == {"run \"7\""} and set(runs) == set(sample.spaces)
+        live, peak, allocated = collections.Counter(), collections.Counter(), collections.Counter()
+        for event in rows(folder, suffix, "events"):
+            if event["kind"] in ("allocate", "deallocate"):
+                live[event["space"]] += int(event["bytes"]) * (1 if event["kind"] == "allocate" else -1)
+                peak[event["space"]] = max(peak[event["space"]], live[event["space"]])
+        unfreed = collections.Counter()
+        for block in rows(folder, suffix, "blocks"):
+            allocated[block["space"]] += int(block["bytes"])
+            if int(block["freed_ns"]) < 0:
+                unfreed[block["space"]] += int(block["bytes"])
+        for name, space in sample.spaces.items():
+            assert int(runs[name]["peak_bytes"]) == space["cumulative_peak"] == peak[name]
+            assert live[name] == unfreed[name] == space["cumulative_current"]
+            assert allocated[name] == space["allocations"]
+        segments = rows(folder, suffix, "segments")
+        assert len(segments) == len(sample.spaces) * len(sample.profile["segments"])
+        assert sum(int(row["change_bytes"]) for row in segments) == sum(s["cumulative_current"] for s in sample.spaces.values())
+        operations = rows(folder, suffix, "operations")
+        assert len(operations) == sum(len(operation["usage"]) for operation in sample.profile["operations"])
+        of_profile = sample.export(form, source=sample.json)
+        assert len(rows(of_profile, suffix, "blocks")) == sum(len(s["live_at_peak"]["largest_blocks"]) for s in sample.spaces.values())
+    try:
+        import duckdb
+    except ImportError:
+        skip("duckdb of PyPI; the sums were checked")
+        return
+    for form, suffix, reader in (("csv", ".csv", "read_csv"), ("jsonl", ".jsonl", "read_json")):
+        folder = sample.export(form)
+        found = dict(duckdb.sql(f"SELECT space, sum(bytes)::BIGINT FROM {reader}('{folder}/blocks{suffix}') GROUP BY space").fetchall())
+        assert found == {name: space["allocations"] for name, space in sample.spaces.items()}, found
+        for name in ("runs", "segments", "operations", "events"):
+            assert duckdb.sql(f"SELECT count(*) FROM {reader}('{folder}/{name}{suffix}')").fetchall()[0][0] > 0
+
+
+def main():
+    memprof, writer, form = sys.argv[1:4]
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(1, 4):
+            globals()["check_" + form](Sample(memprof, writer, folder, events=3000, seed=seed))
+        nothing = Sample(memprof, writer, folder, events=0)  # but a range that is reserved
+        name = {"torch": "torch-snapshot", "tables": "csv"}.get(form, form)
+        run(memprof, "export", nothing.trace, "--format", name, "-o", nothing.folder / "nothing", expected=2 if form == "dhat" else 0)
+    for reason in sorted(absent):
+        print("skipped: " + reason)
+    sys.exit(4 if absent else 0)
+
+
+main()

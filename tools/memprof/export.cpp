@@ -1,0 +1,277 @@
+#include "export.hpp"
+
+#include "exit_status.hpp"
+#include "recording.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/chrome_trace.hpp>
+#include <memprof/format/collapsed.hpp>
+#include <memprof/format/dhat.hpp>
+#include <memprof/format/massif.hpp>
+#include <memprof/format/perfetto.hpp>
+#include <memprof/format/pprof.hpp>
+#include <memprof/format/speedscope.hpp>
+#include <memprof/format/stack_fold.hpp>
+#include <memprof/format/stack_table.hpp>
+#include <memprof/format/tables.hpp>
+#include <memprof/format/timeline_events.hpp>
+#include <memprof/format/torch_snapshot.hpp>
+#include <memprof/format/trace_source.hpp>
+#include <memprof/profile/profile.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct export_arguments {
+  std::string file;
+  std::string format;
+  std::string output;
+  std::string of = "peak";
+  std::string space;
+  std::string run;
+  std::size_t events = memprof::torch_snapshot_options{}.events;
+};
+
+void complain(const std::string& what) { std::fprintf(stderr, "memprof export: %s\n", what.c_str()); }
+
+/// What was read is good, but cannot be written.
+struct output_error : memprof::error {
+  using memprof::error::error;
+};
+
+/// One run and where it goes.
+class exporter {
+ public:
+  exporter(const export_arguments& arguments, recording read, const memprof::trace_file& trace)
+      : arguments_(arguments), read_(std::move(read)), trace_(trace) {
+    if (arguments_.run.empty()) run_ = std::filesystem::path{arguments.file}.stem().string();
+  }
+
+  void write() {
+    using self = exporter;
+    static const std::map<std::string_view, void (self::*)()> writers{
+        {"collapsed", &self::write_collapsed}, {"speedscope", &self::write_speedscope}, {"pprof", &self::write_pprof},
+        {"dhat", &self::write_dhat},           {"massif", &self::write_massif},         {"chrome", &self::write_chrome},
+        {"perfetto", &self::write_perfetto},   {"torch-snapshot", &self::write_torch},  {"csv", &self::write_csv},
+        {"jsonl", &self::write_json_lines}};
+    (this->*writers.at(arguments_.format))();
+  }
+
+ private:
+  /// Lets `write(sink)` write the output.
+  template <class Write>
+  static void to_file(const std::filesystem::path& path, Write&& write) {
+    try {
+      memprof::detail::replace_file(path, [&](std::FILE* file) {
+        memprof::file_sink sink{file};
+        write(sink);
+        return sink.is_good();
+      });
+    } catch (const memprof::error& fault) {
+      throw output_error{fault.what()};
+    }
+  }
+  template <class Write>
+  static void to_table(const std::filesystem::path& path, memprof::table_format format, Write&& write) {
+    to_file(path, [&](memprof::file_sink& sink) {
+      memprof::table_writer<memprof::file_sink> rows{sink, format};
+      write(rows);
+    });
+  }
+  void need_trace(const char* why) const {
+    if (!read_.is_trace)
+      memprof::detail::raise("'" + arguments_.file + "' is a profile, and " + arguments_.format + " needs a trace: " + why);
+  }
+
+  [[nodiscard]] memprof::stack_table stacks(bool by_category) const {
+    if (read_.is_trace) return memprof::stack_table_of(trace_, by_category);
+    memprof::stack_table table = memprof::stack_table_of(read_.profile);
+    for (const memprof::space_profile& space : read_.profile.spaces) {
+      if (space.live_at_peak.remaining_operations == 0) continue;
+      complain("the profile has folded " + std::to_string(space.live_at_peak.remaining_operations) +
+               " operations at the peak of " + space.name + ": they are '" + std::string{memprof::folded_operations} + "'");
+    }
+    return table;
+  }
+
+  /// For formats that hold one memory space: the one that is asked for, or that with the greatest peak.
+  [[nodiscard]] const memprof::space_profile& one_space() const {
+    const memprof::profile& run = read_.profile;
+    if (!arguments_.space.empty()) return run.space(arguments_.space);
+    if (run.spaces.empty()) memprof::detail::raise("'" + arguments_.file + "' has no memory space: nothing was allocated");
+    const memprof::space_profile* chosen = run.spaces.data();
+    for (const memprof::space_profile& space : run.spaces) {
+      if (space.cumulative_peak > chosen->cumulative_peak) chosen = &space;
+    }
+    std::string others;
+    for (const memprof::space_profile& space : run.spaces) {
+      if (&space != chosen) others += (others.empty() ? "" : ", ") + space.name;
+    }
+    if (!others.empty())
+      complain(arguments_.format + " holds one memory space: this is " + chosen->name + "; --space for " + others);
+    return *chosen;
+  }
+
+  void write_collapsed() {
+    const auto value = arguments_.of == "peak"  ? memprof::stack_value::peak
+                       : arguments_.of == "end" ? memprof::stack_value::end
+                                                : memprof::stack_value::all;
+    const memprof::stack_table table = stacks(false);
+    to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_collapsed(table, value, sink); });
+  }
+  void write_speedscope() {
+    const memprof::stack_table table = stacks(false);
+    to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_speedscope(table, run_, sink); });
+  }
+  void write_pprof() {
+    const memprof::stack_table table = stacks(true);
+    to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_pprof(table, sink); });
+    if (!read_.is_trace) complain("a profile has no categories by operation, nor how many blocks each has left: a trace has");
+  }
+  void write_dhat() {
+    need_trace("it has how long blocks live");
+    const memprof::space_profile& space = one_space();
+    const memprof::stack_table table = stacks(false);
+    std::uint32_t index = 0;
+    while (index < table.spaces.size() && table.spaces[index].name != space.name) ++index;
+    if (index == table.spaces.size())
+      memprof::detail::raise("'" + space.name + "' has no allocations: there is nothing to export");
+    to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_dhat(table, index, sink); });
+  }
+  void write_massif() {
+    const memprof::space_profile& space = one_space();
+    to_file(arguments_.output, [&](memprof::file_sink& sink) { memprof::write_massif(read_.profile, space, sink); });
+  }
+  template <class Writer>
+  void write_over_time() {
+    memprof::timeline_losses losses;
+    to_file(arguments_.output, [&](memprof::file_sink& sink) {
+      Writer writer{sink};
+      if (read_.is_trace) {
+        losses = memprof::write_timeline(trace_, read_.profile.process, writer);
+      } else {
+        memprof::write_timeline(read_.profile, writer);
+      }
+    });
+    if (losses.events_per_stretch > 1)
+      complain("counters have the extremes of every " + std::to_string(losses.events_per_stretch) +
+               " events: viewers take no more");
+    if (losses.memory_events != 0 && arguments_.format == "chrome")
+      complain(std::to_string(losses.memory_events) + " memory events are left out: viewers take no more than a million");
+  }
+  void write_chrome() { write_over_time<memprof::chrome_trace_writer<memprof::file_sink>>(); }
+  void write_perfetto() { write_over_time<memprof::perfetto_writer<memprof::file_sink>>(); }
+  void write_torch() {
+    need_trace("it has single blocks");
+    std::vector<memprof::torch_snapshot_loss> losses;
+    to_file(arguments_.output,
+            [&](memprof::file_sink& sink) { losses = memprof::write_torch_snapshot(trace_, sink, {arguments_.events}); });
+    for (const memprof::torch_snapshot_loss& loss : losses) {
+      if (loss.left_out_events != 0)
+        complain(loss.space + ": " + std::to_string(loss.left_out_events) + " events are left out before and after a window of " +
+                 std::to_string(arguments_.events) + " around the peak; --events for more");
+      if (loss.left_out_blocks != 0)
+        complain(loss.space + ": " + std::to_string(loss.left_out_blocks) + " blocks of " + std::to_string(loss.left_out_bytes) +
+                 " bytes are left out: they overlap others, or have no address below 2^53");
+    }
+  }
+  void write_csv() { write_tables(memprof::table_format::csv, ".csv"); }
+  void write_json_lines() { write_tables(memprof::table_format::json_lines, ".jsonl"); }
+  void write_tables(memprof::table_format format, const std::string& suffix) {
+    const std::filesystem::path folder = arguments_.output;
+    std::error_code failure;
+    std::filesystem::create_directories(folder, failure);
+    if (failure) throw output_error{"cannot create the folder '" + folder.string() + "': " + failure.message()};
+    using table = memprof::table_writer<memprof::file_sink>;
+    const memprof::profile& run = read_.profile;
+    const auto path = [&](const char* name) { return folder / (name + suffix); };
+    to_table(path("runs"), format, [&](table& rows) { memprof::write_runs_table(run, run_, rows); });
+    to_table(path("segments"), format, [&](table& rows) { memprof::write_segments_table(run, run_, rows); });
+    to_table(path("operations"), format, [&](table& rows) { memprof::write_operations_table(run, run_, rows); });
+    if (read_.is_trace) {
+      to_table(path("blocks"), format, [&](table& blocks) {
+        to_table(path("events"), format, [&](table& events) { memprof::write_block_tables(trace_, run_, blocks, events); });
+      });
+    } else {
+      to_table(path("blocks"), format, [&](table& rows) { memprof::write_block_table(run, run_, rows); });
+      complain("'" + arguments_.file +
+               "' is a profile: blocks are the largest at the peaks, and there are no events; a trace has all");
+    }
+  }
+
+  const export_arguments& arguments_;
+  recording read_;
+  const memprof::trace_file& trace_;
+  std::string run_ = arguments_.run;
+};
+
+int run_export(const export_arguments& arguments) {
+  try {
+    const memprof::detail::file_handle file = open_recording(arguments.file);
+    const memprof::trace_file trace{file.get(), arguments.file};
+    recording read = read_recording(file.get(), arguments.file);
+    const std::string remark = read.complaint;
+    exporter{arguments, std::move(read), trace}.write();
+    if (remark.empty()) return success;
+    complain(remark);
+  } catch (const output_error& fault) {
+    complain(fault.what());
+    return failed;
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  } catch (const std::bad_alloc&) {
+    complain("'" + arguments.file + "': out of memory");
+  }
+  return bad_input;
+}
+
+}  // namespace
+
+void add_export(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<export_arguments>();
+  CLI::App& command = *program.add_subcommand("export", "a trace or a profile in the format of another tool");
+  command.add_option("FILE", arguments->file, "a trace, or a profile in JSON")->required();
+  command
+      .add_option(
+          "--format", arguments->format,
+          "collapsed (flame graphs), speedscope, pprof, dhat (dh_view), massif (ms_print), chrome (and Kineto), perfetto, "
+          "torch-snapshot (memory_viz), csv or jsonl (tables)")
+      ->required()
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember(
+          {"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "csv", "jsonl"}));
+  command.add_option("-o,--output", arguments->output, "where it goes: a file, and for csv and jsonl a folder")
+      ->required()
+      ->type_name("OUT");
+  command
+      .add_option("--of", arguments->of, "collapsed: bytes live at the peak or the end, or all allocated ones (default: peak)")
+      ->type_name("WHAT")
+      ->check(CLI::IsMember({"peak", "end", "all"}));
+  command.add_option("--space", arguments->space, "dhat, massif: memory space (default: that with the greatest peak)")
+      ->type_name("NAME");
+  command.add_option("--run", arguments->run, "csv, jsonl, speedscope: the run's name (default: that of FILE)")
+      ->type_name("NAME");
+  command.add_option("--events", arguments->events, "torch-snapshot: at most so many of each memory space (default: 200000)")
+      ->type_name("N")
+      ->check(CLI::PositiveNumber);
+  command.callback([arguments, &status] { status = run_export(*arguments); });
+}
+
+}  // namespace memprof_tool

@@ -1,0 +1,117 @@
+#include "import.hpp"
+
+#include "exit_status.hpp"
+#include "recording.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/rmm_log.hpp>
+#include <memprof/format/torch_snapshot_reader.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_file.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+
+namespace memprof_tool {
+namespace {
+
+struct import_arguments {
+  std::string format;
+  std::string file;
+  std::string output;
+};
+
+void complain(const std::string& what) { std::fprintf(stderr, "memprof import: %s\n", what.c_str()); }
+
+/// What a file holds, by its content.
+std::string_view format_of(std::FILE* file, const std::string& path) {
+  if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
+  if (memprof::is_rmm_log(file)) return "rmm";
+  int first = std::fgetc(file);
+  while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
+  std::rewind(file);
+  if (first == '{') return "torch-snapshot";
+  memprof::detail::raise("cannot tell what '" + path + "' is: neither a PyTorch memory snapshot (pickle or JSON) nor an RMM log");
+}
+
+/// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
+std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
+  memprof::torch_snapshot_source source{file, path};
+  memprof::trace_writer writer{trace, source.info()};
+  source.write_to(writer);
+  writer.finish(memprof::torch_unnamed_segment);
+  if (source.blocks_before() != 0)
+    complain(std::to_string(source.blocks_before()) + " blocks of " + std::to_string(source.bytes_before()) +
+             " bytes were live before the history begins: they are the segment " + std::string{memprof::torch_before_segment});
+  if (source.contradictions() != 0)
+    complain("'" + path + "' contradicts itself: " + std::to_string(source.contradictions()) +
+             " blocks that its history has live are not in its segments, or have another size there");
+  return source.damage();
+}
+
+std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& trace) {
+  memprof::trace_writer writer{trace};
+  const std::string damage = memprof::read_rmm_log(file, path, writer);
+  writer.finish("RMM_LOG");
+  return damage;
+}
+
+int run_import(const import_arguments& arguments) {
+  memprof::trace trace;
+  std::string damage;
+  try {
+    const memprof::detail::file_handle file = open_recording(arguments.file);
+    const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
+    damage = format == "rmm" ? read_rmm(file.get(), arguments.file, trace) : read_torch(file.get(), arguments.file, trace);
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+    return bad_input;
+  } catch (const std::bad_alloc&) {
+    complain("'" + arguments.file + "': out of memory while reading it");
+    return bad_input;
+  }
+  try {
+    if (arguments.output.ends_with(".json")) {
+      memprof::write_json(memprof::profile_of(trace), arguments.output);
+    } else {
+      memprof::write_trace(trace, arguments.output);
+    }
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+    return failed;
+  }
+  if (damage.empty()) return success;
+  complain("'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
+  return bad_input;
+}
+
+}  // namespace
+
+void add_import(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<import_arguments>();
+  CLI::App& command = *program.add_subcommand("import", "another tool's recording as a trace or a profile");
+  command
+      .add_option(
+          "FORMAT", arguments->format,
+          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), or auto: as the file's "
+          "content says")
+      ->required()
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm"}));
+  command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
+  command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
+      ->required()
+      ->type_name("OUT");
+  command.callback([arguments, &status] { status = run_import(*arguments); });
+}
+
+}  // namespace memprof_tool
