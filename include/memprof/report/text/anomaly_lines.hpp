@@ -56,8 +56,9 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   std::string lines;
   const event_anomalies& found = source.anomalies;
   if (found.other_segments != 0) {
-    append_line(lines, counted(found.other_segments, "segment has", "segments have") +
-                           " no row of their own: give the phases of every step the same names (or raise segment_names)");
+    append_line(lines,
+                counted(found.other_segments, "segment", "segments") +
+                    " ended without a row of their own: give the phases of every step the same names (or raise segment_names)");
   }
   if (found.other_operations != 0) {
     append_line(lines, counted(found.other_operations, "operation", "operations") +
