@@ -218,6 +218,23 @@ TEST_CASE("text: what was unusual is said in words, and only that") {
                  "The profiler itself"));
 }
 
+TEST_CASE("text: what shares a row is said with what to do about it") {
+  memprof::profile profile = training_step();
+  profile.anomalies.other_segments = 1;
+  profile.anomalies.other_operations = 1200;
+  profile.anomalies.other_names = 7;
+  profile.spaces.emplace_back().stands_for_others = true;
+  CHECK(contains(explanation(profile),
+                 "Unusual:\n"
+                 "  1 segment ended without a row of their own: give the phases of every step the same names (or raise "
+                 "segment_names)\n"
+                 "  1200 operations ran without a row of their own: leave numbers that grow out of their names (or raise "
+                 "operations)\n"
+                 "  7 events have names beyond the 65,536 that a process has room for: leave numbers that grow out of them\n"
+                 "  memory spaces beyond the 254th share one: give blocks of the same kind the same space\n"
+                 "The profiler itself"));
+}
+
 TEST_CASE("text: the state of the capture is said if it is not the usual one") {
   memprof::profile profile = training_step();
   profile.complete = false;
