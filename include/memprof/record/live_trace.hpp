@@ -50,9 +50,10 @@ class live_trace {
   live_trace(const live_trace&) = delete;
   live_trace& operator=(const live_trace&) = delete;
 
-  /// Makes the file of a name like `capture_options::trace_file`, for capture `capture`. If there can be none, a line on stderr and
-  /// `problem` say why.
-  void open(const std::string& pattern, const capture_options& options, const process_info& process, std::uint32_t capture) {
+  /// Makes the file of a name like `capture_options::trace_file`, for capture `capture`. If there can be none, a line on stderr
+  /// and `problem` say why.
+  [[gnu::noinline]] void open(const std::string& pattern, const capture_options& options, const process_info& process,
+                              std::uint32_t capture) {
     waits_ = options.on_slow_disk == slow_disk::wait;
     const std::string path = expand_trace_path(pattern, process);
     std::snprintf(path_, sizeof path_, "%s", path.c_str());
@@ -69,12 +70,13 @@ class live_trace {
 
   /// The places for rings in its pages; null if it has none.
   [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &places_ : nullptr; }
-  [[nodiscard]] bool is_open() const noexcept { return state_ == state::recording || state_ == state::gapped; }
+  /// Whether it asks for what happens: also if it can no longer write it, to count it.
+  [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
 
   // --- what comes in ------------------------------------------------------------------------------------------------
 
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-    if (state_ == state::none || state_ == state::closed) return;
+  /// Out of line, so that folding costs no more where there is no file.
+  [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     while (state_ == state::recording) {
       encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
       first = encoder_->encode(first, last, ring, out);
@@ -92,7 +94,7 @@ class live_trace {
     if (define(control::space, encode_space(space).view())) spaces_ = std::uint32_t{space.id} + 1;
   }
   void facts(const fact_table& table) {
-    if (!is_open()) return;
+    if (!takes_events()) return;
     for_each_part(fitted(table), [&](std::string_view payload) {
       if (!define(control::facts, payload)) lacks_facts_ = true;
     });
@@ -103,7 +105,7 @@ class live_trace {
   }
 
   /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
-  void commit() noexcept {
+  [[gnu::noinline]] void commit() noexcept {
     if (state_ != state::recording || used_ == committed_) return;
     checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
     committed_ = used_;
@@ -115,7 +117,7 @@ class live_trace {
   /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
   /// `last_name`, the spaces from `spaces` on, and the position of each ring.
   [[nodiscard]] bool resume() noexcept {
-    if (!is_open()) return false;
+    if (!takes_events()) return false;
     if (error_.load(std::memory_order_acquire) != 0) state_ = state::stopped;
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
@@ -141,7 +143,7 @@ class live_trace {
   // --- the end ------------------------------------------------------------------------------------------------------
 
   /// Takes nothing more, and parts the rings from the file. What is left is to `finish`.
-  void close(event_ring* rings) noexcept {
+  [[gnu::noinline]] void close(event_ring* rings) noexcept {
     if (state_ == state::recording && used_ != 0) close_chunk();
     if (has_thread_) state_ = state::closed;
     if (is_mapped_) keeps_area_ = !places_.detach_all(rings);
@@ -190,7 +192,7 @@ class live_trace {
     if (problem_[0] != '\0') return problem_;
     if (const int error = error_.load(std::memory_order_acquire)) return std::string{"writing it failed: "} + text_of(error);
     if (missing_ != 0) return "its disk was too slow";
-    if (!is_open() || is_mapped_) return {};
+    if (!takes_events() || is_mapped_) return {};
     return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
   }
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
@@ -336,7 +338,7 @@ class live_trace {
   }
 
   /// Hands the open chunk to the thread.
-  void close_chunk() noexcept {
+  [[gnu::noinline]] void close_chunk() noexcept {
     commit();
     const std::uint32_t number = next_number();
     queue_[number % live_layout::buffers] = {open_, used_, checksum_};
@@ -345,7 +347,7 @@ class live_trace {
   }
 
   /// Opens a chunk in a free buffer; without one it waits, or a gap begins.
-  void open_chunk() noexcept {
+  [[gnu::noinline]] void open_chunk() noexcept {
     if (error_.load(std::memory_order_acquire) != 0) {
       state_ = state::stopped;
       return;
