@@ -192,7 +192,7 @@ class live_trace {
     if (problem_[0] != '\0') return problem_;
     if (const int error = error_.load(std::memory_order_acquire)) return std::string{"writing it failed: "} + text_of(error);
     if (missing_ != 0) return "its disk was too slow";
-    if (!takes_events() || is_mapped_) return {};
+    if (!is_unmapped_) return {};
     return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
   }
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
@@ -229,7 +229,8 @@ class live_trace {
     if (keeps_reserved_blocks(file_) && may_be_as_long(layout.end())) {
       if (const int error = map(layout); error != 0) return text_of(error);
     }
-    if (!is_mapped_) {
+    is_unmapped_ = !is_mapped_;
+    if (is_unmapped_) {
       private_bytes_ = layout.first_place;
       pages_ = static_cast<unsigned char*>(map_pages(private_bytes_));
     }
@@ -545,7 +546,8 @@ class live_trace {
   state state_ = state::none;
   bool waits_ = false;
   bool is_mapped_ = false;
-  bool keeps_area_ = false;  ///< a ring could not be parted from the file
+  bool is_unmapped_ = false;  ///< nor was it ever
+  bool keeps_area_ = false;   ///< a ring could not be parted from the file
   bool has_thread_ = false;
   int file_ = -1;
   unsigned char* pages_ = nullptr;

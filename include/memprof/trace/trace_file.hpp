@@ -68,7 +68,7 @@ class trace_file_reader {
 
   /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
   [[nodiscard]] std::optional<std::string_view> next() {
-    if (!status_.damage.empty() || status_.chunks == header_.chunks || is_behind_live_chunks()) return std::nullopt;
+    if (!status_.damage.empty() || is_behind_last_chunk()) return std::nullopt;
     if (const live_snapshot::chunk* const found = live_ ? live_->find(status_.chunks) : nullptr) {
       return take(found->payload.data(), found->payload.size());
     }
@@ -137,11 +137,10 @@ class trace_file_reader {
     return true;
   }
 
-  /// Whether all chunks were read that there were when the live area was looked at. If the file is complete, all of its count.
-  [[nodiscard]] bool is_behind_live_chunks() const noexcept {
-    if (!live_ || is_complete_meanwhile_) return false;
-    const std::optional<std::uint64_t> chunks = live_->chunks_so_far();
-    return chunks && status_.chunks >= *chunks;
+  /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
+  [[nodiscard]] bool is_behind_last_chunk() const noexcept {
+    const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
+    return counts_live ? status_.chunks >= *live_->chunks_so_far() : status_.chunks == header_.chunks;
   }
 
   /// Reads the chunk that comes next in the file; null, or what is wrong with it.
