@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -36,14 +37,15 @@ namespace {
 /// How the disk behaves.
 struct disk {
   std::atomic<std::int64_t> room{INT64_MAX};  ///< bytes until it is full
-  std::atomic<int> delay_us{0};               ///< of each write
+  std::atomic<bool> is_stuck{false};          ///< it takes nothing for a while
   std::atomic<bool> is_hesitant{false};       ///< it takes few bytes at a time, and every second call is interrupted
   std::atomic<int> fallocate_error{0};
   std::atomic<unsigned> calls{0};
+  std::atomic<unsigned> writes{0};  ///< that are done
 
   void heal() {
     room = INT64_MAX;
-    delay_us = 0;
+    is_stuck = false;
     is_hesitant = false;
     fallocate_error = 0;
   }
@@ -51,17 +53,18 @@ struct disk {
 disk the_disk;
 
 ssize_t write_to_disk(int file, const void* bytes, std::size_t size, off_t offset) {
-  if (const int delay = the_disk.delay_us; delay != 0) ::usleep(static_cast<useconds_t>(delay));
+  const bool is_reserved = offset < 4096;
+  while (the_disk.is_stuck && !is_reserved) ::usleep(1000);
   if (the_disk.is_hesitant) {
     if (the_disk.calls.fetch_add(1) % 2 == 0) return errno = EINTR, -1;
     if (size > 1000) size = 1000;
   }
-  const bool is_reserved = offset < 4096;
   const std::int64_t room = is_reserved ? INT64_MAX : the_disk.room.load();
   if (room <= 0) return errno = ENOSPC, -1;
   if (room < static_cast<std::int64_t>(size)) size = static_cast<std::size_t>(room);
   const ssize_t written = ::syscall(SYS_pwrite64, file, bytes, size, offset);
   if (written > 0 && room != INT64_MAX) the_disk.room -= written;
+  the_disk.writes.fetch_add(1);
   return written;
 }
 
@@ -117,18 +120,21 @@ struct finished_capture {
 };
 
 /// A capture of so many blocks of 64 bytes, each of a new address, of which each other one is freed.
-finished_capture run(const scratch_folder& folder, const std::string& file, std::uint64_t blocks,
-                     memprof::slow_disk on_slow_disk = memprof::slow_disk::leave_gap) {
+finished_capture run(
+    const scratch_folder& folder, const std::string& file, std::uint64_t blocks,
+    memprof::slow_disk on_slow_disk = memprof::slow_disk::leave_gap, std::uint32_t ring_capacity = 1024,
+    const std::function<void()>& after_half = [] {}) {
   memprof::detail::watcher = nullptr;  // it would write the trace to a file of its own
   said_on_stderr said{folder};
   const memprof::memory_space space{"dram"};
-  auto capture = memprof::begin_capture({.trace_file = file, .on_slow_disk = on_slow_disk});
+  auto capture = memprof::begin_capture({.ring_capacity = ring_capacity, .trace_file = file, .on_slow_disk = on_slow_disk});
   {
     auto scope = memprof::track_operation<"forward">();
     for (std::uint64_t block = 1; block <= blocks; ++block) {
       const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
       memprof::event_sink{}.allocate(space, address, 64);
       if (block % 2 == 0) memprof::event_sink{}.deallocate(space, address);
+      if (block == blocks / 2) after_half();
     }
   }
   memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
@@ -180,8 +186,8 @@ TEST_CASE("trace file: it becomes what write_trace would have written, in its si
 TEST_CASE("trace file: a run longer than what was reserved leaves no blocks behind") {
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
-  constexpr std::uint64_t blocks = 4'500'000;  // of some 10 bytes: more than the 38 MiB in front of the chunks
-  const finished_capture capture = run(folder, file, blocks, memprof::slow_disk::wait);
+  constexpr std::uint64_t blocks = 1'600'000;  // of some 10 bytes: more than the 12 MiB in front of the chunks
+  const finished_capture capture = run(folder, file, blocks, memprof::slow_disk::wait, 64);
   CHECK(capture.said.empty());
   struct stat status {};
   REQUIRE(::stat(file.c_str(), &status) == 0);
@@ -229,9 +235,13 @@ TEST_CASE("trace file: on a disk that becomes full it ends, and the capture goes
 TEST_CASE("trace file: events that come faster than the disk takes them leave a gap of a known size") {
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
-  the_disk.delay_us = 100'000;
-  const finished_capture capture = run(folder, file, 1'500'000);
-  the_disk.heal();
+  the_disk.is_stuck = true;
+  const finished_capture capture = run(folder, file, 2'400'000, memprof::slow_disk::leave_gap, 1024, [] {
+    the_disk.writes = 0;
+    the_disk.is_stuck = false;
+    // A gap ends when half of the 32 buffers are free; each takes two writes.
+    while (the_disk.writes < 40) ::usleep(1000);
+  });
   CHECK(capture.said == "memprof: trace file '" + file +
                             "': its disk is too slow, so events are left out; the capture's own numbers stay exact\n");
   REQUIRE(capture.lacks.size() == 1);
@@ -268,9 +278,13 @@ TEST_CASE("trace file: events that come faster than the disk takes them leave a 
 TEST_CASE("trace file: with slow_disk::wait nothing is missing on a slow disk") {
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
-  the_disk.delay_us = 20'000;
-  const finished_capture capture = run(folder, file, 600'000, memprof::slow_disk::wait);
-  the_disk.heal();
+  the_disk.is_stuck = true;
+  std::thread repair{[] {
+    ::usleep(500'000);
+    the_disk.is_stuck = false;
+  }};
+  const finished_capture capture = run(folder, file, 1'200'000, memprof::slow_disk::wait);
+  repair.join();
   CHECK(capture.said.empty());
   CHECK(capture.lacks.empty());
   check_equal(file, capture.profile);
@@ -395,7 +409,8 @@ TEST_CASE("trace file: two captures do not write the same one, and a child leave
 }
 
 TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
-  for (const rlim_t limit : {rlim_t{100}, rlim_t{1} << 20, rlim_t{42} << 20}) {
+  constexpr std::int64_t blocks = 1'000'000;
+  for (const rlim_t limit : {rlim_t{100}, rlim_t{1} << 20, rlim_t{14} << 20}) {
     INFO("limit " << limit);
     const scratch_folder folder;
     const std::string file = folder.file("run.memtrace");
@@ -405,16 +420,17 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
       const rlimit limits{limit, RLIM_INFINITY};
       if (::getrlimit(RLIMIT_FSIZE, &before) != 0 || ::setrlimit(RLIMIT_FSIZE, &limits) != 0) std::_Exit(2);
       std::signal(SIGXFSZ, SIG_DFL);
-      auto capture = memprof::begin_capture({.trace_file = file});
+      // With rings of 64 events the live area takes 12 MiB: the last file may have it, and some chunks.
+      auto capture = memprof::begin_capture({.ring_capacity = 64, .trace_file = file});
       const memprof::memory_space space{"dram"};
-      for (std::uint64_t block = 1; block <= 1'000'000; ++block)
+      for (std::uint64_t block = 1; block <= std::uint64_t{blocks}; ++block)
         memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(block * 4096), block % 5000);
       capture.end();
       ::setrlimit(RLIMIT_FSIZE, &before);
       const memprof::profile profile = capture.profile();
       const auto lacks = memprof::rows_of<memprof::incomplete_trace_file>(profile.facts);
       const bool is_said = lacks.size() == 1 && lacks[0].reason == "writing it failed: File too large";
-      std::_Exit(profile.exact && profile.space("dram").allocation_count == 1'000'000 && is_said ? 0 : 1);
+      std::_Exit(profile.exact && profile.space("dram").allocation_count == blocks && is_said ? 0 : 1);
     }
     int status = 0;
     ::waitpid(child, &status, 0);

@@ -38,13 +38,20 @@ recording read_recording(std::FILE* file, const std::string& path) {
   }
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status);
-  if (!status.damage.empty()) {
-    result.complaint =
-        status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
-  } else if (!status.has_ended) {
-    result.complaint = "'" + path + "' was written before its capture had ended; the numbers are those so far";
-  }
+  result.complaint = complaint_of(status, path);
   return result;
+}
+
+std::string complaint_of(const memprof::trace_file_status& status, const std::string& path) {
+  if (!status.damage.empty()) {
+    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; what was read is what comes before");
+  }
+  if (status.has_ended) return {};
+  if (status.is_being_written) return "'" + path + "' is being written; what was read is what had happened by now";
+  if (status.was_left) {
+    return "'" + path + "' was left by a process that ended without ending its capture; what was read is all that it recorded";
+  }
+  return "'" + path + "' was written before its capture had ended; what was read is what had happened by then";
 }
 
 }  // namespace memprof_tool

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/trace_file.hpp>
 
 #include <cstdio>
 #include <string>
@@ -11,6 +12,9 @@ namespace memprof_tool {
 /// Opens a file that can be read more than once: what comes through a pipe is put into one. Throws `memprof::error` if it cannot
 /// be read.
 [[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
+
+/// Why what was read of a trace is not all of it, as a sentence without its stop; empty: it is.
+[[nodiscard]] std::string complaint_of(const memprof::trace_file_status& status, const std::string& path);
 
 /// What a file holds, whatever its name.
 struct recording {

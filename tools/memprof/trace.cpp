@@ -168,8 +168,9 @@ int run_trace(const trace_arguments& arguments) {
       complain("cannot write to the standard output");
       return failed;
     }
-    if (status.damage.empty()) return success;
-    complain(status.damage + "; what comes before is printed");
+    const std::string complaint = complaint_of(status, arguments.file);
+    if (complaint.empty()) return success;
+    complain(complaint);
   } catch (const memprof::error& fault) {
     complain(fault.what());
   } catch (const std::bad_alloc&) {

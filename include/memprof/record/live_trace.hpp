@@ -277,6 +277,7 @@ class live_trace {
     places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
     places_.wake_word = &wake_word_;
     unsigned char* const area = pages_ + live_layout::area;
+    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
     places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
     live_area_header header;
     header.buffers = live_layout::buffers;

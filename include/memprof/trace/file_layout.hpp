@@ -118,11 +118,12 @@ struct live_area_header {
   static constexpr std::size_t size = 64;
   static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
   static constexpr std::uint32_t max_buffers = 128;
-  static constexpr std::uint32_t max_buffer_bytes = std::uint32_t{16} << 20;
+  static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
   static constexpr std::uint32_t max_places = 1024;
 
   /// Offsets from the area's begin of what changes while the file is live.
   static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
+  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
   static constexpr std::size_t buffer_states = 128;
 
   std::uint32_t buffers = 0;
@@ -154,7 +155,7 @@ struct live_area_header {
     first_place = get_little_endian<std::uint64_t>(&in[32]);
     return get_little_endian<std::uint32_t>(in.data()) == magic &&
            get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4) && buffers <= max_buffers &&
-           buffer_bytes <= max_buffer_bytes && places <= max_places;
+           std::uint64_t{buffers} * buffer_bytes <= max_bytes_of_buffers && places <= max_places;
   }
 };
 

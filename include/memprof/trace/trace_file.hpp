@@ -39,6 +39,7 @@ struct trace_file_status {
   std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
   bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
   bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
+  bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
   std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
 };
 
@@ -92,7 +93,8 @@ class trace_file_reader {
       status_.damage = "'" + path_.string() + "' ends early, as writing it failed (" +
                        std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
     } else {
-      status_.is_being_written = live_->is_being_written();
+      status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
+      status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;
     }
   }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/profile.hpp>
@@ -77,6 +78,11 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
     add(found.overlapping_blocks, "live block", "live blocks",
         " within another live block" + of(found.overlapping_blocks) + ": counted twice");
     add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
+  }
+  for (const auto& [path, reason, missing_events] : rows_of<incomplete_trace_file>(source.facts)) {
+    append_line(lines, "the trace file " + on_one_line(path) +
+                           (missing_events == 0 ? std::string{} : " lacks " + counted(missing_events, "event", "events")) + ": " +
+                           on_one_line(reason));
   }
   if (source.anomalies.unbalanced_scopes != 0) {
     append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " without a begin or an end");
