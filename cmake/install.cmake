@@ -16,6 +16,7 @@ install(
     ${PROJECT_SOURCE_DIR}/cmake/memprof-json.cmake
     ${PROJECT_SOURCE_DIR}/cmake/memprof-torch.cmake
     ${PROJECT_SOURCE_DIR}/cmake/memprof-torch-cuda.cmake
+    ${PROJECT_SOURCE_DIR}/cmake/memprof-zstd.cmake
     ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list
     ${PROJECT_BINARY_DIR}/memprof-config-version.cmake
   DESTINATION ${package_directory})

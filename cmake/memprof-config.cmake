@@ -1,5 +1,6 @@
 # find_package(memprof)                   memprof::memprof
 # find_package(memprof COMPONENTS json)   and memprof::json
+# find_package(memprof COMPONENTS zstd)   and memprof::zstd
 # find_package(memprof COMPONENTS torch)  and memprof::torch
 # find_package(memprof COMPONENTS torch_cuda)  and both memprof::torch and memprof::torch_cuda
 include(CMakeFindDependencyMacro)
@@ -14,6 +15,12 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     find_dependency(Boost 1.75 CONFIG)
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-json.cmake)
     set(memprof_json_FOUND TRUE)
+  elseif(component STREQUAL "zstd")
+    include(${CMAKE_CURRENT_LIST_DIR}/memprof-zstd.cmake)
+    if(NOT memprof_zstd_FOUND AND memprof_FIND_REQUIRED_zstd)
+      set(memprof_FOUND FALSE)
+      set(memprof_NOT_FOUND_MESSAGE "memprof's component zstd needs libzstd, which was not found (libzstd-dev on Debian)")
+    endif()
   elseif(component MATCHES "^torch(_cuda)?$")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch.cmake)
     if(component STREQUAL "torch_cuda")
@@ -25,6 +32,6 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     endif()
   elseif(memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)
-    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, torch, torch_cuda")
+    set(memprof_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: json, torch, torch_cuda, zstd")
   endif()
 endforeach()

@@ -266,10 +266,9 @@ TEST_CASE("trace file: events that come faster than the disk takes them leave a 
   CHECK(counted.is_named);
   CHECK(counted.events_seen + missing == capture.profile.cost.events);
 
+  // Behind the gap comes a key frame.
+  check_equal(file, capture.profile);
   const memprof::profile read = memprof::profile_of(file);
-  CHECK_FALSE(read.exact);
-  CHECK(read.complete);
-  CHECK(read.anomalies.missing_events == missing);
   bool has_facts = false;
   for (const memprof::fact_table& table : read.facts) has_facts = has_facts || table.name == "batches";
   CHECK(has_facts);

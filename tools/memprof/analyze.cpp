@@ -2,6 +2,7 @@
 
 #include "exit_status.hpp"
 #include "picture_file.hpp"
+#include "progress.hpp"
 #include "recording.hpp"
 
 #include <memprof/analysis/memory_breakdown.hpp>
@@ -71,6 +72,7 @@ std::optional<memprof::profile> read_profile(const std::string& path, std::strin
     }
     return std::move(read.profile);
   }
+  const progress shown{"memprof: reading " + path, file.get()};
   text = memprof::detail::read_whole_file(file.get(), path);
   if (!is_profile(text)) return std::nullopt;
   return memprof::parse_json(text, path);

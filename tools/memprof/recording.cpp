@@ -1,8 +1,13 @@
 #include "recording.hpp"
 
+#include "progress.hpp"
+
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
+#if MEMPROF_TOOL_ZSTD
+#include <memprof/trace/trace_zstd.hpp>  // packed traces are read by all subcommands
+#endif
 
 #include <array>
 #include <cstddef>
@@ -13,6 +18,7 @@ namespace memprof_tool {
 
 memprof::detail::file_handle open_recording(const std::string& path) {
   using namespace memprof::detail;
+  using memprof::detail::file_handle;  // <fcntl.h> has another one
   file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
   if (std::fseek(file.get(), 0, SEEK_CUR) == 0) return file;
@@ -30,6 +36,7 @@ memprof::detail::file_handle open_recording(const std::string& path) {
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 recording read_recording(std::FILE* file, const std::string& path) {
+  const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {

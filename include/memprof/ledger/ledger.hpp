@@ -22,6 +22,11 @@
 
 namespace memprof {
 
+namespace detail {
+template <class State, class Ledger>
+class ledger_frame;
+}
+
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
@@ -42,10 +47,7 @@ class ledger {
       : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
-  ~ledger() {
-    for (space_ledger* space : spaces_) destroy(space);
-    for (thread_state* thread : threads_) destroy(thread);
-  }
+  ~ledger() { forget(); }
 
   /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
   /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
@@ -55,6 +57,28 @@ class ledger {
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
     limits_[space] = {capacity, is_per_core};
     return true;
+  }
+
+  /// Bounds the time that events take which cost more than a step: the ends of segments and of operations on other threads,
+  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 1,024 for each event, are rejected.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Whether any were.
+  [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
+
+  /// Forgets all but the options and limits.
+  void forget() noexcept {
+    for (space_ledger*& space : spaces_) {
+      destroy(space);
+      space = nullptr;
+    }
+    for (thread_state* thread : threads_) destroy(thread);
+    threads_.clear();
+    segments_.clear();
+    operations_ = operation_follower{};
+    clock_ = clock_readings{};
+    stamp_ = segment_begin_ = 0;
+    events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = 0;
+    are_more_missing_ = has_ended_ = is_behind_ = false;
   }
 
   /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
@@ -101,6 +125,10 @@ class ledger {
   /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
+    if (!take_work(work_of_segment_end())) {
+      ++rejected_events_;
+      return;
+    }
     if (!segments_.push_back({name, segment_begin_, stamp_})) {
       ++rejected_events_;
       return;
@@ -144,6 +172,8 @@ class ledger {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
   /// Whether there are others, of which nobody knows how many.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// Whether events are missing since the last key frame: the next one knows better. Also before the first event.
+  [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
   /// Whether the capture's last event has come.
@@ -160,6 +190,10 @@ class ledger {
   }
 
  private:
+  template <class State, class Ledger>
+  friend class detail::ledger_frame;
+
+  static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
@@ -226,11 +260,13 @@ class ledger {
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
     if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
-      if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
+      if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
+        ++rejected_events_;
+      }
       return;
     }
     const event_on_cores change{told};
-    if (!change.is_possible()) {
+    if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
@@ -250,6 +286,7 @@ class ledger {
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
         if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        is_behind_ = true;
         break;
       default: ++rejected_events_; break;
     }
@@ -267,12 +304,31 @@ class ledger {
 
   /// The thread of that number, which will look anew at the space that it has turned to.
   [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+    if (!take_work(threads_.size())) return nullptr;
     for (thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = thread_state::no_space;
       return thread;
     }
     return nullptr;
+  }
+
+  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
+    constexpr std::uint64_t for_each_event = 1024;
+    if (work_limit_ == unlimited_work) return true;
+    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
+      is_overworked_ = true;
+      return false;
+    }
+    work_done_ += steps;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
+    std::uint64_t steps = 0;
+    for (const space_ledger* space : spaces_) {
+      if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
+    }
+    return steps;
   }
 
   static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
@@ -331,8 +387,13 @@ class ledger {
   std::uint64_t dropped_events_ = 0;
   std::uint64_t reentrant_events_ = 0;
   std::uint64_t missing_events_ = 0;
+  std::uint64_t work_limit_ = unlimited_work;
+  std::uint64_t work_done_ = 0;
+  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those that only a key frame told of
+  bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
+  bool is_behind_ = false;
   clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;

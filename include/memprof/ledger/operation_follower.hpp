@@ -11,6 +11,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// The thread whose events a ring holds, and its open operations.
 struct followed_thread {
   explicit followed_thread(std::uint32_t ring) noexcept : thread(ring) {}
@@ -84,6 +88,8 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
   template <class Finish>
   [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {

@@ -9,6 +9,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
 ///
 /// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
@@ -53,6 +57,8 @@ class operation_tree {
   [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;
     return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);

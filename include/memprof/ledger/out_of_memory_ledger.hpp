@@ -8,6 +8,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// An allocation that a device had no memory for, and what was held then; bytes.
 struct out_of_memory_record {
   std::int64_t requested;
@@ -34,6 +38,8 @@ class out_of_memory_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   detail::page_array<out_of_memory_record> kept_;
   tally further_;
 };

@@ -12,6 +12,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// What an allocator held of the device in one segment, in bytes: at most, and at its end.
 struct reserved_record {
   std::int64_t peak;
@@ -60,6 +64,8 @@ class reserved_ledger {
 
   /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many ranges are held.
+  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
   [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
@@ -71,6 +77,8 @@ class reserved_ledger {
   tally replaced_reservations;
 
  private:
+  friend struct detail::frame_parts;
+
   struct range {
     std::uint64_t begin;
     std::uint64_t end;

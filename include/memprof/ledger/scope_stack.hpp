@@ -9,6 +9,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// One open operation of a thread.
 struct open_scope {
   std::uint32_t operation;
@@ -159,6 +163,8 @@ class scope_stack {
   }
 
  private:
+  friend struct detail::frame_parts;
+
   detail::page_array<open_scope> scopes_;
   std::uint32_t used_count_ = 0;
   std::uint8_t used_[max_spaces] = {};

@@ -25,6 +25,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
@@ -244,7 +248,7 @@ class space_ledger {
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
   [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
-  [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
+  [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
   [[nodiscard]] const live_blocks& blocks() const noexcept { return live_blocks_; }
   [[nodiscard]] const timeline& line() const noexcept { return line_; }
@@ -274,6 +278,8 @@ class space_ledger {
   tally null_allocations;
 
  private:
+  friend struct detail::frame_parts;
+
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
     start_room_ = room_;
@@ -364,6 +370,7 @@ class space_ledger {
   bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t room_at_begin_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
   std::int64_t start_blocks_ = 0;
 

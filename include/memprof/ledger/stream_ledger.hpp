@@ -10,6 +10,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
   label name;  ///< as `stream_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
@@ -56,6 +60,8 @@ class stream_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   [[nodiscard]] stream_record& row_of(label name) noexcept {
     if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
     for (std::size_t index = 0; index < rows_.size(); ++index) {

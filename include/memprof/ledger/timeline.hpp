@@ -7,6 +7,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
 /// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
@@ -42,6 +46,8 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
     open_.current = live;
     remaining_ = width_;

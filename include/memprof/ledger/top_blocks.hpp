@@ -9,6 +9,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
   return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
@@ -68,6 +72,8 @@ class top_blocks_of_segments {
   }
 
  private:
+  friend struct detail::frame_parts;
+
   static constexpr std::size_t max_levels = 32;
 
   bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/key_frame.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
@@ -31,6 +32,9 @@ class trace_fold {
   trace_fold(const trace_fold&) = delete;
   trace_fold& operator=(const trace_fold&) = delete;
 
+  /// As `ledger::limit_work`. Before the first record.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
@@ -53,6 +57,27 @@ class trace_fold {
     if (!events_) begin({});
     events_->apply(first, last, ring);
   }
+  /// Goes on from a key frame if events are missing before it.
+  bool key_frame(const key_frame_part& part) noexcept {
+    if (!events().is_behind()) return true;
+    if (part.index == 0) {
+      frame_.clear();
+      next_part_ = 0;
+    }
+    const std::size_t filled = frame_.size();
+    // A part without those before it is of no use, and nothing is lost by waiting for the next frame.
+    if (part.index != next_part_ || !frame_.resize(filled + part.bytes.size())) return true;
+    if (!part.bytes.empty()) std::memcpy(frame_.data() + filled, part.bytes.data(), part.bytes.size());
+    ++next_part_;
+    if (!part.is_last) return true;
+    const bool is_sound = read_key_frame(events(), frame_.data(), frame_.size());
+    frame_ = {};
+    next_part_ = no_part;
+    if (is_sound) return true;
+    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+    events().apply(&gap, &gap + 1, no_ring_id);
+    return false;
+  }
 
   // --- what a profile asks ------------------------------------------------------------------------------------------
 
@@ -70,6 +95,12 @@ class trace_fold {
     return *events_;
   }
 
+  /// Writes a key frame of the trace up to now; all its names must be known to whoever reads it. False if the system has no
+  /// memory for it.
+  [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
+    return memprof::write_key_frame(events(), bytes);
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
@@ -78,14 +109,20 @@ class trace_fold {
  private:
   void begin(const capture_info& info) noexcept {
     events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+    if (work_limit_) events_->limit_work(*work_limit_);
   }
+
+  static constexpr std::uint64_t no_part = ~std::uint64_t{0};
 
   const label_table* borrowed_names_ = nullptr;
   label_table own_names_;
   detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
   label space_names_[any_space + 1] = {};
   std::vector<fact_table> facts_;
+  std::optional<std::uint64_t> work_limit_;
   std::optional<ledger> events_;
+  detail::page_array<unsigned char> frame_;  ///< the parts that have come of a key frame
+  std::uint64_t next_part_ = no_part;
 };
 static_assert(trace_visitor<trace_fold>);
 

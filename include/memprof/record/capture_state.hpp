@@ -144,6 +144,8 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
+  page_array<unsigned char> frame;
+  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // else the gap says that events are missing
   file.commit();
 }
 
@@ -232,6 +234,7 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
   if (state.file.take_lacks_facts()) {
     for (const fact_table& table : state.fold.facts()) state.file.facts(table);
   }
+  put_incomplete_file(state);
   const label name = abi_1::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);

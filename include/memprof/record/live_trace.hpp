@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/live_pages.hpp>
 #include <memprof/record/open_trace_file.hpp>
@@ -104,6 +105,13 @@ class live_trace {
     define(control::position, small_payload{}.number(ring).number(events).view());
   }
 
+  /// After a gap: what is known where it ends. Left out if it would fill more than half of the buffers that are free.
+  void key_frame(const page_array<unsigned char>& frame) noexcept {
+    if (frame.size() > free_buffers() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    for_each_key_frame_part(frame,
+                            [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
+  }
+
   /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
   [[gnu::noinline]] void commit() noexcept {
     if (state_ != state::recording || used_ == committed_) return;
@@ -115,15 +123,13 @@ class live_trace {
   }
 
   /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
-  /// `last_name`, the spaces from `spaces` on, and the position of each ring.
+  /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
     if (error_.load(std::memory_order_acquire) != 0) state_ = state::stopped;
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
-    std::uint32_t available = 0;
-    for (const std::atomic<bool>& each : in_use_) available += each.load(std::memory_order_relaxed) ? 0 : 1;
-    return available >= live_layout::buffers / 2 && end_gap();
+    return free_buffers() >= live_layout::buffers / 2 && end_gap();
   }
   /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
   [[nodiscard]] bool wait_and_resume() noexcept {
@@ -381,6 +387,12 @@ class live_trace {
     // Acquire pairs with the thread's release: it has read what was there.
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     return index;
+  }
+
+  [[nodiscard]] std::uint32_t free_buffers() const noexcept {
+    std::uint32_t free = 0;
+    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0 : 1;
+    return free;
   }
 
   /// False if writing failed meanwhile.

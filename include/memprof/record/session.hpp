@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/profile/folded_head.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_watcher.hpp>
@@ -46,6 +47,10 @@ inline void check(const capture_options& options) {
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
+  }
+  if (options.trace_limit != 0 && options.trace_limit < least_trace_limit) {
+    raise("begin_capture: capture_options::trace_limit is " + std::to_string(options.trace_limit) +
+          "; use 65536 bytes or more, or 0 for no limit (the default)");
   }
   for (const device_space& space : options.device.spaces) {
     if (space.capacity >= 0) continue;
@@ -129,6 +134,10 @@ inline void finish_file(registry& shared) noexcept {
   auto* const state = new (pages) capture_state(options, shared);
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
+  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+    (void)forget_capture(shared);
+    raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
+  }
   if (++shared.capture_count == 0) ++shared.capture_count;
   const bool is_watched = watcher != nullptr && options.trace_file.empty();
   const std::string trace_file = is_watched ? watcher->file_for_capture() : options.trace_file;

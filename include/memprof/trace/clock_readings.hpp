@@ -9,6 +9,10 @@
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// What links the stamps of events to time: readings of both clocks, between which the line is straight.
 ///
 /// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
@@ -59,6 +63,8 @@ class clock_readings {
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   __extension__ using wide = __int128;
 
   struct reading {

@@ -34,6 +34,7 @@ enum class control : std::uint8_t {
   space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is of each core
   header = 3,
   facts = 4,
+  key_frame = 5,   ///< a part of what is known at this moment: `key_frame_part`
   position = 6,    ///< a ring, and how many of its events come before this record or are missing
   ring = 7,        ///< the events that follow are of this ring: a varint
   first_ring = 8,  ///< 8 to 15: they are of the ring at this place among the recent ones

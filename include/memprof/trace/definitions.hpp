@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/page_array.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/coding.hpp>
 #include <memprof/trace/event.hpp>
@@ -31,7 +32,16 @@ struct space_definition {
   bool operator==(const space_definition&) const = default;
 };
 
-/// Whoever takes a trace record by record, in order.
+/// Some bytes of a key frame: what is live at that moment of the trace, and what the ledger of the capture knew then. Whoever has
+/// seen all events before needs none; whoever begins there, or behind a gap, goes on from it as if it had.
+struct key_frame_part {
+  std::uint64_t index = 0;  ///< among the parts of the frame, from 0
+  bool is_last = false;
+  std::string_view bytes;
+};
+
+/// Whoever takes a trace record by record, in order. One that has also `bool key_frame(key_frame_part)` takes key frames, and
+/// returns whether they are sound.
 template <class T>
 concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
                                  const event* events) {
@@ -214,6 +224,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   first = in.number();
   // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
   const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
   for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
     table.columns.emplace_back(in.text());
   }
@@ -233,7 +244,7 @@ inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool
   std::size_t index = 0;
   while (index < tables.size() && tables[index].name != part.name) ++index;
   if (index == tables.size()) {
-    tables.push_back(std::move(part));
+    if (index < max_fact_tables) tables.push_back(std::move(part));
   } else if (is_first || tables[index].columns != part.columns) {
     tables[index] = std::move(part);
   } else {
@@ -277,6 +288,15 @@ template <class Visitor>
       visitor.facts(std::move(table), first == 0);
       return true;
     }
+    case control::key_frame: {
+      key_frame_part part;
+      part.index = in.number();
+      part.is_last = in.number() != 0;
+      part.bytes = payload.substr(payload.size() - in.left());
+      if (in.has_failed()) return false;
+      if constexpr (requires { visitor.key_frame(part); }) return visitor.key_frame(part);
+      return true;
+    }
     default: return true;
   }
 }
@@ -294,6 +314,20 @@ class small_payload {
   unsigned char bytes_[4 * max_varint_bytes];
   std::size_t size_ = 0;
 };
+
+/// Calls `visit(head, bytes)` for the records of a key frame: the two parts of the payload of each.
+template <class Visitor>
+void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& visit) noexcept {
+  constexpr std::size_t most = std::size_t{64} * 1024;
+  std::size_t begin = 0;
+  for (std::uint64_t index = 0; begin < frame.size(); ++index) {
+    const std::size_t size = frame.size() - begin < most ? frame.size() - begin : most;
+    const bool is_last = begin + size == frame.size();
+    const small_payload head = small_payload{}.number(index).number(is_last ? 1 : 0);
+    visit(head.view(), std::string_view{reinterpret_cast<const char*>(frame.data() + begin), size});
+    begin += size;
+  }
+}
 
 [[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
   small_payload out;

@@ -32,13 +32,11 @@ enum class event_kind : std::uint8_t {
   lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
                                 ///< of which nobody knows how many
   capture_end,                  ///< the last event
-  gap,                          ///< bytes: events that are missing here; what is live now follows
-  live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
-  live_end,                     ///< from here on events are counted
+  gap,                          ///< bytes: events that are missing here, at least
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 20> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -57,10 +55,8 @@ inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "clock_reading",
                                                                    "lost_events",
                                                                    "capture_end",
-                                                                   "gap",
-                                                                   "live_begin",
-                                                                   "live_end"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
+                                                                   "gap"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::gap) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {

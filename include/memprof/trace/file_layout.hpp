@@ -85,7 +85,7 @@ struct chunk_header {
 
   std::uint32_t bytes = 0;    ///< that follow
   std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< 0: none
+  std::uint32_t packing = 0;  ///< `not_packed` or `packed_with_zstd`
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -107,6 +107,11 @@ struct chunk_header {
            get_little_endian<std::uint32_t>(&in[20]) == crc32c::extend(0, in.data(), 20);
   }
 };
+
+inline constexpr std::uint32_t not_packed = 0;
+inline constexpr std::uint32_t packed_with_zstd = 1;
+/// No payload is packed more densely: what a file costs to read is in proportion to its size.
+inline constexpr std::size_t max_packing_ratio = 256;
 
 template <std::size_t Size>
 [[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {

@@ -3,10 +3,12 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/decoder.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/encoder.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstddef>
@@ -17,6 +19,37 @@
 #include <utility>
 
 namespace memprof {
+
+class trace;
+
+namespace detail {
+
+/// The beginning of a trace of which the oldest events are dropped: what is known of them, and all that is no event.
+class trace_head {
+ public:
+  trace_head() = default;
+  trace_head(const trace_head&) = delete;
+  trace_head& operator=(const trace_head&) = delete;
+
+  virtual void info(const capture_info& info) = 0;
+  virtual void name(label id, std::string_view text) noexcept = 0;
+  virtual void space(const space_definition& space) noexcept = 0;
+  virtual void facts(fact_table&& table) = 0;
+  /// Takes the oldest chunk of events, and returns how many those were.
+  virtual std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept = 0;
+  /// Events that are dropped.
+  [[nodiscard]] virtual std::uint64_t dropped() const noexcept = 0;
+  /// Writes what comes before the first chunk that is kept.
+  virtual void write(trace& beginning) = 0;
+  /// Bytes taken from the system.
+  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
+  virtual void destroy() noexcept = 0;
+
+ protected:
+  ~trace_head() = default;
+};
+
+}  // namespace detail
 
 /// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
 /// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of
@@ -34,8 +67,17 @@ class trace {
     return *this;
   }
   ~trace() {
-    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes);
+    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes_);
     detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
+    if (head_ != nullptr) head_->destroy();
+  }
+
+  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`; the oldest chunk goes to `head`, which is
+  /// destroyed with the trace. Before the first record.
+  void keep_newest(std::size_t max_bytes, std::size_t chunk_bytes, detail::trace_head* head) noexcept {
+    max_bytes_ = max_bytes;
+    chunk_bytes_ = chunk_bytes;
+    head_ = head;
   }
 
   // --- writing ------------------------------------------------------------------------------------------------------
@@ -52,16 +94,31 @@ class trace {
       first = done;
     }
   }
-  void info(const capture_info& info) { define(detail::control::header, detail::encode_info(info)); }
+  void info(const capture_info& info) {
+    if (head_ != nullptr) return head_->info(info);
+    define(detail::control::header, detail::encode_info(info));
+  }
   /// Names come before the first event that uses them, and their ids are 1, 2, 3, ...
   void name(label id, std::string_view text) noexcept {
+    if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
   }
-  void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
+  void space(const space_definition& space) noexcept {
+    if (head_ != nullptr) return head_->space(space);
+    define(detail::control::space, detail::encode_space(space).view());
+  }
   /// Replaces the table of that name.
   void facts(const fact_table& table) {
+    if (head_ != nullptr) return head_->facts(fitted(table));
     detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
+  }
+
+  /// What `write_key_frame` made of a ledger that has seen just the events up to here.
+  void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
+    if (head_ != nullptr) return;  // it makes its own
+    detail::for_each_key_frame_part(
+        frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
   }
 
   // --- reading ------------------------------------------------------------------------------------------------------
@@ -74,6 +131,11 @@ class trace {
       void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
       void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
     };
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.visit(visitor);
+    }
     adapter adapted{visitor};
     void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
     if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
@@ -90,11 +152,16 @@ class trace {
 
   /// Events that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty() && head_ == nullptr; }
   /// Events that came after those that are kept.
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+  /// Events that came before those that are kept (`capture_options::trace_limit`). A profile of the trace counts them all the
+  /// same.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return head_ == nullptr ? 0 : head_->dropped(); }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return chunks_.size() * chunk_bytes + chunks_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return chunks_.size() * chunk_bytes_ + chunks_.bytes() + (head_ == nullptr ? 0 : head_->bytes());
+  }
   /// Bytes that records take.
   [[nodiscard]] std::size_t encoded_bytes() const noexcept {
     std::size_t total = 0;
@@ -105,12 +172,15 @@ class trace {
   /// Calls `visit(bytes, size)` for each of the pieces of the encoding that can be read alone (docs/trace_format.md).
   template <class Visitor>
   void for_each_chunk(Visitor&& visit) const {
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.for_each_chunk(visit);
+    }
     for (const chunk& each : chunks_) visit(each.bytes, each.used);
   }
 
  private:
-  static constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
-
   struct chunk {
     unsigned char* bytes;
     std::size_t used;
@@ -126,12 +196,12 @@ class trace {
   };
 
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
-    return !chunks_.empty() && chunk_bytes - chunks_[chunks_.size() - 1].used >= bytes;
+    return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
   }
 
   [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
     chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
     const event* const done = encoder_->encode(first, last, ring, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
     return done;
@@ -140,32 +210,44 @@ class trace {
   void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
     if (left_out_ != 0) return;
     const std::size_t size = payload.size() + more.size();
-    if (detail::trace_encoder::control_bytes(size) > chunk_bytes) return;  // no record is as long
+    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record is as long
     if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
       ++left_out_;
       return;
     }
     chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
     detail::trace_encoder::put_control(kind, payload, more, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
   }
 
   [[nodiscard]] bool begin_chunk() noexcept {
-    if (left_out_ != 0 || (chunks_.size() + 1) * chunk_bytes > max_bytes_) return false;
+    if (left_out_ != 0) return false;
     if (encoder_ == nullptr) {
       void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
       if (pages == nullptr) return false;
       encoder_ = new (pages) detail::trace_encoder;
     }
-    void* const pages = detail::map_pages(chunk_bytes);
-    if (pages == nullptr) return false;
-    if (!chunks_.push_back({static_cast<unsigned char*>(pages), 0})) {
-      detail::unmap_pages(pages, chunk_bytes);
-      return false;
-    }
+    if (!add_chunk() && !recycle_oldest()) return false;
     encoder_->restart();
     return true;
+  }
+
+  [[nodiscard]] bool add_chunk() noexcept {
+    if ((chunks_.size() + 1) * chunk_bytes_ > max_bytes_) return false;
+    void* const pages = detail::map_pages(chunk_bytes_);
+    if (pages == nullptr) return false;
+    if (chunks_.push_back({static_cast<unsigned char*>(pages), 0})) return true;
+    detail::unmap_pages(pages, chunk_bytes_);
+    return false;
+  }
+
+  [[nodiscard]] bool recycle_oldest() noexcept {
+    if (head_ == nullptr || chunks_.empty()) return false;
+    const chunk oldest = chunks_[0];
+    size_ -= head_->drop(oldest.bytes, oldest.used);
+    chunks_.erase(0);
+    return chunks_.push_back({oldest.bytes, 0});
   }
 
   void swap(trace& other) noexcept {
@@ -174,6 +256,8 @@ class trace {
     std::swap(left_out_, other.left_out_);
     std::swap(chunks_, other.chunks_);
     std::swap(encoder_, other.encoder_);
+    std::swap(chunk_bytes_, other.chunk_bytes_);
+    std::swap(head_, other.head_);
   }
 
   std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
@@ -181,6 +265,8 @@ class trace {
   std::uint64_t left_out_ = 0;
   detail::page_array<chunk> chunks_;
   detail::trace_encoder* encoder_ = nullptr;
+  std::size_t chunk_bytes_ = std::size_t{256} * 1024;
+  detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
 };
 
 }  // namespace memprof

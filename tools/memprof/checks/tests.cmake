@@ -83,6 +83,27 @@ tool_refuses(trace "what is no trace" "cannot read 'text.log': it is not a trace
 tool_refuses(profile "a file that is none" "cannot read a profile from 'text.log'" text.log -o out.json)
 tool_refuses(profile "no output" "--output is required" text.log)
 
+if(TARGET rmm_trace)
+  if(TARGET memprof::zstd)
+    tool_add_check(trace "a packed trace is the same trace" pack ${rmm})
+  else()
+    tool_refuses(trace "packing without zstd" "this memprof was built without zstd" text.log --pack -o out.memtrace)
+  endif()
+endif()
+if(TARGET memprof::zstd)
+  tool_refuses(trace "to pack what is no trace" "cannot read 'text.log': it is not a trace" text.log --pack -o out.memtrace)
+endif()
+tool_refuses(trace "packing to nowhere" "--pack requires --output" text.log --pack)
+tool_refuses(trace "an output for lines" "--output requires --pack or --unpack" text.log -o out.memtrace)
+
+# In a terminal of its own.
+find_library(util_library util)
+add_executable(memprof_progress_check ${checks}/progress.cpp ${checks}/../progress.cpp)
+target_compile_features(memprof_progress_check PRIVATE cxx_std_20)
+target_link_libraries(memprof_progress_check PRIVATE Threads::Threads $<$<BOOL:${util_library}>:${util_library}>)
+add_test(NAME "progress: it shows on a terminal, and only there" COMMAND memprof_progress_check)
+set_tests_properties("progress: it shows on a terminal, and only there" PROPERTIES LABELS tool SKIP_REGULAR_EXPRESSION "skipped: ")
+
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 
 set(estimator_data ${PROJECT_SOURCE_DIR}/../shared/data/estimator)

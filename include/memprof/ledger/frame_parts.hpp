@@ -1,0 +1,443 @@
+#pragma once
+
+#include <memprof/ledger/capacity_overrun.hpp>
+#include <memprof/ledger/core_ledger.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/operation_stats.hpp>
+#include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/out_of_memory_ledger.hpp>
+#include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+#include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/ledger/tally.hpp>
+#include <memprof/ledger/timeline.hpp>
+#include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/frame_bytes.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::detail {
+
+/// The parts of a ledger as a key frame has them: each function says their order once, for a `frame_writer` and a constant part,
+/// and for a `frame_reader` and a part that is still empty. What is read is checked so far that whatever events follow, and
+/// whatever profile is made, no arithmetic overflows and no index is out of range.
+///
+/// A friend of all these classes: what a frame has is what they consist of.
+struct frame_parts {
+  // --- what several parts consist of --------------------------------------------------------------------------------
+
+  template <class State, class Tally>
+  static void counted(State& state, Tally& part) noexcept {
+    state.amounts(part.count);
+    state.number(part.bytes);  // a sum that saturates
+    state.require(part.bytes >= 0);
+  }
+
+  template <class State, class Operation>
+  static void operation(State& state, Operation& node, std::size_t operation_count) noexcept {
+    state.number(node);
+    state.require(node < operation_count);
+  }
+
+  /// A block that is or was live; of one on cores `owner` is the rectangle.
+  template <class State, class Block>
+  static void known_block(State& state, Block& part, std::size_t operation_count) noexcept {
+    state.numbers(part.address, part.born_thread, part.owner);
+    state.amounts(part.bytes);
+    state.require(part.operation() < operation_count && part.category() < category_names.size());
+  }
+
+  template <class State, class Rows>
+  static void owners(State& state, Rows& part, std::size_t operation_count) noexcept {
+    frame_sum bytes;
+    state.rows(part, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+      bytes.add(state, row.bytes);
+    });
+  }
+
+  template <class State, class Record>
+  static void segment(State& state, Record& part, std::size_t operation_count) noexcept {
+    state.amounts(part.live_at_start, part.live_at_end, part.live_at_peak);
+    state.totals(part.allocated);
+    state.amounts(part.allocation_count, part.blocks_at_start, part.blocks_at_end, part.blocks_at_peak);
+    state.numbers(part.peak_ordinal, part.peak_stamp);
+    operation(state, part.peak_operation, operation_count);
+    state.numbers(part.owner_count, part.first_owner);
+    state.amounts(part.remaining_bytes, part.remaining_operations);
+    for (auto& held : part.categories) state.amounts(held.bytes, held.blocks);
+  }
+
+  /// The tree of operations, in the order in which they were first called.
+  template <class State, class Follower>
+  static void operations(State& state, Follower& part) noexcept {
+    auto& tree = part.operations_;
+    std::size_t count = tree.size() - 1;
+    state.number(count);
+    for (std::uint32_t index = 1; index <= count && !state.has_failed(); ++index) {
+      operation_tree::node node{};
+      if constexpr (!State::reads) node = tree[index];
+      state.numbers(node.parent, node.name);
+      state.amounts(node.invocations, node.finished);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(node.parent < index && tree.child(node.parent, node.name) == index);
+        if (!state.has_failed()) tree.nodes_[index] = node;
+      }
+    }
+  }
+  template <class State, class Follower>
+  static void faults(State& state, Follower& part) noexcept {
+    state.amounts(part.unbalanced_, part.too_deep_);
+  }
+
+  // --- facets -------------------------------------------------------------------------------------------------------
+
+  template <class State, class Clock>
+  static void clock(State& state, Clock& part) noexcept {
+    state.amounts(part.least_distance_ns_);
+    state.rows(part.kept_, [&](auto& row) {
+      state.number(row.stamp);
+      state.number(row.ns);
+    });
+    state.require(part.kept_.size() <= clock_readings::max_kept);
+    for (std::size_t index = 0; index < part.kept_.size(); ++index) {
+      const auto& row = part.kept_[index];
+      state.require(row.ns >= 0);
+      if (index != 0) state.require(row.stamp > part.kept_[index - 1].stamp && row.ns >= part.kept_[index - 1].ns);
+    }
+  }
+
+  template <class State, class Line>
+  static void line(State& state, Line& part) noexcept {
+    const auto point = [&](auto& row) {
+      state.number(row.stamp);
+      state.amounts(row.peak, row.current);
+    };
+    state.amounts(part.width_, part.remaining_);
+    state.require(part.remaining_ != 0 && part.remaining_ <= part.width_);
+    point(part.open_);
+    state.rows(part.points_, point);
+    state.require(part.points_.size() < part.max_points_);
+  }
+
+  template <class State, class Streams>
+  static void streams(State& state, Streams& part) noexcept {
+    const auto record = [&](auto& row) {
+      state.number(row.name);
+      state.amounts(row.live, row.peak_live, row.allocation_count, row.reserved, row.peak_reserved);
+    };
+    state.rows(part.rows_, record);
+    state.require(part.rows_.size() <= stream_ledger::max_rows);
+    state.number(part.has_further_);
+    record(part.further_);
+  }
+
+  template <class State, class Failed>
+  static void out_of_memory(State& state, Failed& part, std::size_t operation_count) noexcept {
+    state.rows(part.kept_, [&](auto& row) {
+      // What the program asked for, and what the device had, may be anything.
+      state.numbers(row.requested, row.device_free);
+      state.require(row.requested >= 0 && row.device_free >= 0);
+      state.amounts(row.live, row.reserved, row.segment);
+      state.number(row.stamp);
+      operation(state, row.operation, operation_count);
+    });
+    state.require(part.kept_.size() <= out_of_memory_ledger::max_kept);
+    counted(state, part.further_);
+  }
+
+  template <class State, class Reserved>
+  static void reserved(State& state, Reserved& part) noexcept {
+    state.number(part.is_used_);
+    state.amounts(part.peak_, part.segment_peak_);
+    state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
+    std::uint64_t held = 0;
+    std::uint64_t reached = 0;
+    state.rows(part.ranges_, [&](auto& row) {
+      state.numbers(row.begin, row.end);
+      state.require(row.begin < row.end && row.begin >= reached);
+      reached = row.end;
+      held += row.end - row.begin;  // below 2^64: they are disjoint
+    });
+    if constexpr (State::reads) {
+      state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
+      part.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+    }
+    counted(state, part.unmatched_releases);
+    counted(state, part.replaced_reservations);
+  }
+
+  template <class State, class Cores>
+  static void cores(State& state, Cores& part) noexcept {
+    const auto usage = [&](auto& row) { state.changes(row.circular_buffers, row.buffers, row.total); };
+    state.amounts(part.finished_);
+    state.rows(part.ranges_, [&](auto& cores) {
+      state.number(cores);
+      state.require(core_range::unpacked(cores).is_valid());
+    });
+    if (part.ranges_.empty()) return;  // no block has come yet
+    state.numbers(part.columns_, part.rows_);
+    state.require(part.columns_ <= 256 && part.rows_ <= 256);
+    state.rows(part.grid_, [&](auto& core) {
+      usage(core.live);
+      usage(core.peak);
+      usage(core.overall);
+    });
+    state.require(part.grid_.size() == part.columns_ * part.rows_);
+    state.rows(part.segments_, [&](auto& row) {
+      usage(row.peak);
+      state.numbers(row.busiest_x, row.busiest_y);
+    });
+    state.require(part.segments_.size() <= static_cast<std::uint64_t>(part.finished_));
+    frame_sum bytes;
+    for (auto& table : part.blocks_) {
+      table_of_blocks(state, table, [&](auto& held) {
+        state.numbers(held.born_thread, held.owner);
+        state.amounts(held.bytes);
+        bytes.add(state, static_cast<std::int64_t>(held.bytes));
+        const core_range at = core_range::unpacked(static_cast<std::uint32_t>(held.owner));
+        state.require(at.is_valid() && at.x1 < part.columns_ && at.y1 < part.rows_);
+      });
+    }
+    if constexpr (State::reads) {
+      const std::size_t circular = part.blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].size();
+      state.require(part.ended_.reserve(circular + 1));
+      for (const std::uint32_t known : part.ranges_) state.require(part.known_ranges_.insert(known).is_new);
+    }
+  }
+
+  /// A table's blocks in no order: the address, then what `rest` says.
+  template <class State, class Table, class Rest>
+  static void table_of_blocks(State& state, Table& table, Rest&& rest) noexcept {
+    std::size_t count = table.size();
+    state.number(count);
+    std::uint64_t last = 0;
+    if constexpr (State::reads) {
+      for (; count != 0 && !state.has_failed(); --count) {
+        std::int64_t distance = 0;
+        state.number(distance);
+        if (state.has_failed()) break;
+        const live_blocks::insertion made = table.insert(last += static_cast<std::uint64_t>(distance));
+        state.require(made.is_new);
+        if (state.has_failed()) break;
+        *made.entry = {last, 0, 0, 0};
+        rest(*made.entry);
+      }
+    } else {
+      table.for_each([&](const block& held) {
+        state.number(static_cast<std::int64_t>(held.address - last));
+        last = held.address;
+        rest(held);
+      });
+    }
+  }
+
+  // --- a space ------------------------------------------------------------------------------------------------------
+
+  template <class State, class Space>
+  static void space(State& state, Space& part, std::size_t operation_count, std::size_t segment_count) noexcept {
+    state.amounts(part.first_segment_);
+    state.require(part.first_segment_ <= segment_count);
+    totals(state, part);
+    owner_statistics(state, part, operation_count);
+    state.rows(part.owners_, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+    });
+    state.rows(part.segments_, [&](auto& record) {
+      segment(state, record, operation_count);
+      state.require(record.first_owner <= part.owners_.size() && record.owner_count <= part.owners_.size() - record.first_owner);
+    });
+    state.require(part.segments_.size() <= segment_count - part.first_segment_);
+    state.amounts(part.overall_peak_, part.overall_segment_);
+    owners(state, part.overall_owners_, operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.options_.largest_blocks);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_since_peak_[index], operation_count);
+    largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
+    overrun(state, part, operation_count);
+    line(state, part.line_);
+    for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
+                          &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
+      counted(state, *unusual);
+    }
+    cores(state, part.cores_);
+    reserved(state, part.reserved_);
+    streams(state, part.streams_);
+    out_of_memory(state, part.out_of_memory_, operation_count);
+  }
+
+  template <class State, class Space>
+  static void totals(State& state, Space& part) noexcept {
+    std::int64_t allocated = part.allocated();
+    std::int64_t start_allocated = part.room_at_begin_ - part.start_room_;
+    state.totals(allocated);
+    state.totals(start_allocated);
+    state.require(start_allocated <= allocated);
+    if constexpr (State::reads) {
+      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, frame_reader::greatest);
+      part.room_at_begin_ = part.room_ + allocated;
+      part.start_room_ = part.room_at_begin_ - start_allocated;
+    }
+    state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
+    state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
+    state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
+    state.numbers(part.peak_stamp_, part.peak_operation_);
+  }
+
+  /// What operations and categories had at the open segment's peak, and the statistics of operations. What they have now comes
+  /// with the blocks.
+  template <class State, class Space>
+  static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
+    state.require(part.peak_operation_ < operation_count);
+    frame_sum at_peak;
+    const auto owned = [&](auto& stats) {
+      std::int64_t live = stats.live_at_peak(part.epoch_);
+      std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
+      state.amounts(live, blocks);
+      at_peak.add(state, live);
+      if constexpr (State::reads) stats = {0, live, part.epoch_, 0, blocks};
+    };
+    for (auto& category : part.categories_) owned(category);
+    at_peak = {};
+    frame_sum allocated;
+    frame_sum freed;
+    state.rows(part.operations_, [&](auto& stats) {
+      owned(stats.owned);
+      state.totals(stats.allocated);
+      state.totals(stats.freed);
+      allocated.add(state, stats.allocated);
+      freed.add(state, stats.freed);
+      state.amounts(stats.allocation_count, stats.deallocation_count, stats.finished, stats.peak, stats.self_peak);
+      state.changes(stats.max_delta);
+    });
+    state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
+  }
+
+  template <class State, class Largest>
+  static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
+    std::size_t level = 0;
+    for (auto& counts : part.counts_) {
+      auto& blocks = part.blocks_[level];
+      std::size_t count = counts.size();
+      state.number(count);
+      state.require(count <= (segment_count >> level) + 1);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(blocks.resize(count * part.limit_) && counts.resize(count));
+        if (state.has_failed()) return;
+      }
+      for (std::size_t index = 0; index < count; ++index) {
+        state.number(counts[index]);
+        state.require(counts[index] <= part.limit_);
+        if (state.has_failed()) return;
+        for (std::size_t row = 0; row < counts[index]; ++row)
+          known_block(state, blocks[index * part.limit_ + row], operation_count);
+      }
+      ++level;
+    }
+  }
+
+  template <class State, class Space>
+  static void overrun(State& state, Space& part, std::size_t operation_count) noexcept {
+    auto& first = part.overrun_;
+    known_block(state, first.asked, operation_count);
+    if (!first.has_happened()) return;
+    if constexpr (State::reads) {
+      part.overrun_above_ = part.core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+      state.require(part.capacity_ != 0);
+    }
+    state.amounts(first.segment);
+    state.number(first.stamp);
+    segment(state, first.moment, operation_count);
+    state.numbers(first.is_on_core, first.core.x0, first.core.y0, first.core.x1, first.core.y1, first.has_holders);
+    owners(state, first.owners, operation_count);
+    state.rows(first.largest, [&](auto& held) { known_block(state, held, operation_count); });
+  }
+
+  /// The live blocks of a space: each with its address, bytes, allocation's number, thread, operation, category, annotation.
+  template <class State, class Space>
+  static void blocks(State& state, Space& part) noexcept {
+    std::uint64_t last_born = 0;
+    std::uint64_t live = 0;
+    table_of_blocks(state, part.live_blocks_, [&](auto& held) {
+      std::uint64_t born = held.born();
+      auto distance = static_cast<std::int64_t>(born - last_born);
+      std::uint32_t thread = held.thread();
+      std::uint32_t node = held.operation();
+      std::uint32_t category = held.category();
+      label annotation = held.annotation();
+      state.amounts(held.bytes);
+      state.numbers(distance, thread, node, category, annotation);
+      if constexpr (State::reads) {
+        born = last_born + static_cast<std::uint64_t>(distance);
+        state.require(born <= part.ordinal_ && thread <= block::max_thread && node < part.operations_.size() &&
+                      category < category_names.size() && annotation <= block::max_annotation);
+        if (state.has_failed()) return;
+        live += held.bytes;
+        state.require(live <= static_cast<std::uint64_t>(frame_reader::greatest));
+        if (state.has_failed()) return;
+        held.born_thread = born << block::thread_bits | thread;
+        held.owner = block::owner_word(node, category, annotation);
+        for (owner_stats* owner : {&part.operations_[node].owned, &part.categories_[category]}) {
+          owner->live += static_cast<std::int64_t>(held.bytes);
+          ++owner->blocks;
+        }
+      }
+      last_born = born;
+    });
+    if constexpr (State::reads) {
+      part.live_ = static_cast<std::int64_t>(live);
+      state.require(part.live_ <= part.allocated());
+    }
+  }
+
+  // --- a thread -----------------------------------------------------------------------------------------------------
+
+  /// The open operations of a thread, outermost first: node, name, number, category.
+  template <class State, class Stack>
+  static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
+    state.rows(part.scopes_, [&](auto& scope) {
+      operation(state, scope.operation, operation_count);
+      state.numbers(scope.name, scope.number, scope.tag);
+      state.require(scope.tag <= category_names.size());
+    });
+    state.require(part.scopes_.size() <= scope_stack::max_depth);
+  }
+
+  /// What they did in each space; `is_space(id)` says which there are.
+  template <class State, class Stack, class IsSpace>
+  static void usages(State& state, Stack& part, IsSpace&& is_space) noexcept {
+    std::uint32_t used = part.used_count_;
+    state.number(used);
+    for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
+      std::uint8_t space = part.used_[index & 0xFFU];
+      state.number(space);
+      if constexpr (State::reads) {
+        state.require(is_space(space) && part.by_space_[space] == nullptr);
+        if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
+        if (state.has_failed()) return;
+      }
+      frame_sum bytes;
+      for (auto& usage : *part.by_space_[space]) {
+        state.changes(usage.self_net, usage.inner_net);
+        state.amounts(usage.self_max, usage.max_net);
+        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+      }
+    }
+  }
+};
+
+}  // namespace memprof::detail

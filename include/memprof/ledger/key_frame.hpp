@@ -1,0 +1,143 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/frame_parts.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/frame_bytes.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+/// @file
+/// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
+
+namespace memprof {
+namespace detail {
+
+/// The ledger's sections of a frame, for writing and reading.
+template <class State, class Ledger>
+class ledger_frame {
+ public:
+  ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
+
+  void transfer() noexcept {
+    std::uint32_t revision = frame_revision;
+    state_.number(revision);
+    state_.require(revision == frame_revision);
+    state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
+    state_.section(frame_section::ledger, [this] { capture(); });
+    if constexpr (State::reads) {
+      while (state_.next_section() == frame_section::space) space(0);
+    } else {
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        if (events_.spaces_[id] != nullptr) space(static_cast<std::uint8_t>(id));
+      }
+    }
+    state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
+    state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
+    if constexpr (State::reads) {
+      state_.require(state_.is_at_end());
+      events_.events_of_frame_ = events_.events_;
+    }
+  }
+
+ private:
+  [[nodiscard]] std::size_t operation_count() const noexcept { return events_.operations().size(); }
+
+  void capture() noexcept {
+    state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
+                   events_.missing_events_, events_.are_more_missing_, events_.has_ended_);
+    state_.amounts(events_.events_, events_.rejected_events_);
+    frame_parts::faults(state_, events_.operations_);
+    frame_parts::clock(state_, events_.clock_);
+    state_.rows(events_.segments_, [this](auto& mark) {
+      state_.numbers(mark.name, mark.begin_stamp, mark.end_stamp);
+      state_.require(mark.begin_stamp <= mark.end_stamp);
+    });
+    state_.require(events_.segment_begin_ <= events_.stamp_);
+  }
+
+  void space(std::uint8_t id) noexcept {
+    state_.section(frame_section::space, [&] {
+      state_.number(id);
+      if constexpr (State::reads) {
+        state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
+        if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
+      }
+      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.segments_.size());
+    });
+    state_.section(frame_section::blocks, [&] {
+      std::uint8_t same = id;
+      state_.number(same);
+      state_.require(same == id);
+      if (!state_.has_failed()) frame_parts::blocks(state_, *events_.spaces_[id]);
+    });
+  }
+
+  /// Calls `part(ring, thread)` for each thread.
+  template <class Part>
+  void threads(Part&& part) noexcept {
+    std::size_t count = 0;
+    for (const thread_state* thread : events_.threads_) count += thread == nullptr ? 0 : 1;
+    if constexpr (State::reads) {
+      state_.number(count);
+      for (; count != 0 && !state_.has_failed(); --count) {
+        std::uint32_t ring = 0;
+        state_.number(ring);
+        thread_state* const thread = state_.has_failed() ? nullptr : events_.find_thread(ring);
+        state_.require(thread != nullptr);
+        if (!state_.has_failed()) (this->*part)(*thread);
+      }
+    } else {
+      state_.number(count);
+      for (std::uint32_t ring = 0; ring < events_.threads_.size(); ++ring) {
+        if (events_.threads_[ring] == nullptr) continue;
+        state_.number(ring);
+        (this->*part)(*events_.threads_[ring]);
+      }
+    }
+  }
+
+  using thread_part = std::conditional_t<State::reads, thread_state, const thread_state>;
+
+  void open_operations(thread_part& thread) noexcept {
+    state_.numbers(thread.thread, thread.unfollowed_scopes);
+    state_.require(thread.thread <= block::max_thread);
+    frame_parts::open_operations(state_, thread.scopes, operation_count());
+  }
+  void usages(thread_part& thread) noexcept {
+    frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+  }
+
+  State& state_;
+  Ledger& events_;
+};
+
+}  // namespace detail
+
+/// Writes what a ledger knows as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
+/// operations and segments.
+[[nodiscard]] inline bool write_key_frame(const ledger& events, detail::page_array<unsigned char>& bytes) noexcept {
+  detail::frame_writer out{bytes};
+  detail::ledger_frame{out, events}.transfer();
+  return out.finish();
+}
+
+/// Lets a ledger know what another one did when it wrote the frame, and nothing else; its options and limits must be those of
+/// that one. False, and the ledger is as one that has seen nothing, if the frame is damaged or the system has no memory for it. A
+/// frame of another revision, as a newer memprof writes, is left alone.
+[[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
+  std::uint32_t revision = 0;
+  detail::frame_reader{bytes, size}.number(revision);
+  if (revision > detail::frame_revision) return true;
+  events.forget();
+  detail::frame_reader in{bytes, size};
+  detail::ledger_frame{in, events}.transfer();
+  if (in.has_failed()) events.forget();
+  return !in.has_failed();
+}
+
+}  // namespace memprof
