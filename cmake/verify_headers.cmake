@@ -25,6 +25,10 @@ if(NOT MEMPROF_JSON)
   list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect)\\.hpp$")
 endif()
 
+if(NOT TARGET memprof::zstd)
+  list(FILTER public_headers EXCLUDE REGEX "/trace_zstd\\.hpp$")
+endif()
+
 add_library(memprof_headers INTERFACE)
 target_sources(memprof_headers INTERFACE
   FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/include FILES ${public_headers})
@@ -32,6 +36,9 @@ if(MEMPROF_JSON)
   target_link_libraries(memprof_headers INTERFACE memprof::json)
 else()
   target_link_libraries(memprof_headers INTERFACE memprof::memprof)
+endif()
+if(TARGET memprof::zstd)
+  target_link_libraries(memprof_headers INTERFACE memprof::zstd)
 endif()
 set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 

@@ -13,6 +13,7 @@ catch2        <catch2/catch_test_macros.hpp>      catch2
 benchmark     <benchmark/benchmark.h>             libbenchmark-dev
 valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
+zstd          <zstd.h>                            libzstd-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
 valgrind      valgrind                            valgrind

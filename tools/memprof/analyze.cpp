@@ -2,6 +2,7 @@
 
 #include "exit_status.hpp"
 #include "picture_file.hpp"
+#include "progress.hpp"
 #include "recording.hpp"
 #include "training_options.hpp"
 

@@ -1,6 +1,7 @@
 #include "fit.hpp"
 
 #include "exit_status.hpp"
+#include "progress.hpp"
 #include "training_options.hpp"
 
 #include <memprof/analysis/allocation_sequence.hpp>
@@ -130,6 +131,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
 
   std::vector<memprof::fit_row> rows;
   for (const bool recompute : {false, true}) {
+    const progress shown{"memprof: searching"};
     setup.recompute_blocks = recompute;
     rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
   }
@@ -150,6 +152,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   for (const memprof::fit_row& row : rows) {
     setup.recompute_blocks = row.name != "all kept";
     bool agrees = true;
+    const progress shown{"memprof: confirming by runs"};
     try {
       confirmations.push_back(confirmation(decoder.model, setup, sought, row, agrees));
     } catch (const memprof::error& fault) {

@@ -1,11 +1,16 @@
 #include "recording.hpp"
 
+#include "progress.hpp"
+
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/tracker_line.hpp>
 #include <memprof/format/tracker_log.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
+#if MEMPROF_TOOL_ZSTD
+#include <memprof/trace/trace_zstd.hpp>  // packed traces are read by all subcommands
+#endif
 
 #include <unistd.h>
 #include <array>
@@ -19,6 +24,7 @@ namespace memprof_tool {
 
 memprof::detail::file_handle open_recording(const std::string& path) {
   using namespace memprof::detail;
+  using memprof::detail::file_handle;  // <fcntl.h> has another one
   file_handle file{path == "-" ? fdopen(dup(STDIN_FILENO), "rb") : std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
   if (std::fseek(file.get(), 0, SEEK_CUR) == 0) return file;
@@ -33,16 +39,10 @@ memprof::detail::file_handle open_recording(const std::string& path) {
   return copy;
 }
 
-std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {
-  if (!status.damage.empty())
-    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
-  if (!status.has_ended) return "'" + path + "' was written before its capture had ended; the numbers are those so far";
-  return {};
-}
-
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 recording read_recording(std::FILE* file, const std::string& path) {
+  const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {
@@ -75,6 +75,7 @@ recorded_runs read_runs(const std::string& path) {
     runs.complaint = std::move(read.complaint);
     runs.profiles.push_back(std::move(read.profile));
   } else {
+    const progress shown{"memprof: reading " + name, file.get()};
     const std::string text = memprof::detail::read_whole_file(file.get(), name);
     if (!is_profile(text)) {
       runs.profiles = memprof::parse_tracker_log(text, name);
@@ -86,6 +87,18 @@ recorded_runs read_runs(const std::string& path) {
     if (profile.provenance.file.empty()) profile.provenance.file = name;
   }
   return runs;
+}
+
+std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {
+  if (!status.damage.empty()) {
+    return status.damage + (status.chunks == 0 ? "; nothing can be read" : "; what was read is what comes before");
+  }
+  if (status.has_ended) return {};
+  if (status.is_being_written) return "'" + path + "' is being written; what was read is what had happened by now";
+  if (status.was_left) {
+    return "'" + path + "' was left by a process that ended without ending its capture; what was read is all that it recorded";
+  }
+  return "'" + path + "' was written before its capture had ended; what was read is what had happened by then";
 }
 
 }  // namespace memprof_tool

@@ -14,7 +14,7 @@ namespace memprof_tool {
 /// `memprof::error` if it cannot be read.
 [[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
 
-/// Why what was read of a trace is only its beginning, in a sentence about "the numbers"; empty: it is not.
+/// Why what was read of a trace is not all of it, as a sentence without its stop; empty: it is.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);
 
 /// What a file holds, whatever its name.

@@ -1,6 +1,7 @@
 #include "trace.hpp"
 
 #include "exit_status.hpp"
+#include "progress.hpp"
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
@@ -10,10 +11,15 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace_file.hpp>
+#if MEMPROF_TOOL_ZSTD
+#include <memprof/trace/trace_zstd.hpp>
+#endif
 
+#include <unistd.h>
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cinttypes>
@@ -22,6 +28,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -35,6 +42,9 @@ using memprof::event_kind;
 struct trace_arguments {
   std::string file;
   bool as_json = false;
+  bool packs = false;
+  bool unpacks = false;
+  std::string output;
 };
 
 void complain(const std::string& what) {
@@ -160,16 +170,24 @@ int run_trace(const trace_arguments& arguments) {
   try {
     const memprof::detail::file_handle file = open_recording(arguments.file);
     clock_visitor times;
-    (void)memprof::read_trace(file.get(), arguments.file, times);
+    {
+      const progress shown{"memprof: reading " + arguments.file, file.get()};
+      (void)memprof::read_trace(file.get(), arguments.file, times);
+    }
     std::rewind(file.get());
     printer print{times.clock, arguments.as_json};
+    // Lines on a terminal show by themselves how far it is.
+    std::optional<progress> shown;
+    if (::isatty(STDOUT_FILENO) == 0) shown.emplace("memprof: printing " + arguments.file, file.get());
     const memprof::trace_file_status status = memprof::read_trace(file.get(), arguments.file, print);
+    shown.reset();
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
       complain("cannot write to the standard output");
       return failed;
     }
-    if (status.damage.empty()) return success;
-    complain(status.damage + "; what comes before is printed");
+    const std::string complaint = complaint_about(status, arguments.file);
+    if (complaint.empty()) return success;
+    complain(complaint);
   } catch (const memprof::error& fault) {
     complain(fault.what());
   } catch (const std::bad_alloc&) {
@@ -178,14 +196,40 @@ int run_trace(const trace_arguments& arguments) {
   return bad_input;
 }
 
+#if MEMPROF_TOOL_ZSTD
+int run_repack(const trace_arguments& arguments) {
+  try {
+    const memprof::detail::file_handle file = open_recording(arguments.file);
+    const progress shown{"memprof: " + std::string{arguments.packs ? "packing " : "unpacking "} + arguments.file, file.get()};
+    memprof::repack_trace(file.get(), arguments.file, arguments.output, arguments.packs);
+    return success;
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  }
+  return bad_input;
+}
+#else
+int run_repack(const trace_arguments&) {
+  complain("this memprof was built without zstd, which packs traces; build it where libzstd is found (libzstd-dev on Debian)");
+  return bad_input;
+}
+#endif
+
 }  // namespace
 
 void add_trace(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<trace_arguments>();
-  CLI::App& command = *program.add_subcommand("trace", "the events of a trace, one a line");
+  CLI::App& command = *program.add_subcommand("trace", "the events of a trace, one a line; or the trace packed");
   command.add_option("FILE", arguments->file, "a trace")->required();
   command.add_flag("--json", arguments->as_json, "as JSON lines");
-  command.callback([arguments, &status] { status = run_trace(*arguments); });
+  CLI::Option* const output =
+      command.add_option("-o,--output", arguments->output, "where the packed or unpacked trace goes")->type_name("FILE");
+  CLI::Option* const pack = command.add_flag("--pack", arguments->packs, "pack the trace with zstd")->needs(output);
+  CLI::Option* const unpack = command.add_flag("--unpack", arguments->unpacks, "undo that")->needs(output)->excludes(pack);
+  command.callback([arguments, output, pack, unpack, &status] {
+    if (output->count() != 0 && pack->count() + unpack->count() == 0) throw CLI::RequiresError{"--output", "--pack or --unpack"};
+    status = arguments->packs || arguments->unpacks ? run_repack(*arguments) : run_trace(*arguments);
+  });
 }
 
 }  // namespace memprof_tool

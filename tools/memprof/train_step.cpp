@@ -1,6 +1,7 @@
 #include "train_step.hpp"
 
 #include "exit_status.hpp"
+#include "progress.hpp"
 #if MEMPROF_TOOL_TORCH
 #include "torch_step.hpp"
 #endif
@@ -25,7 +26,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
+#include <utility>
 #include <string_view>
 #include <vector>
 
@@ -162,6 +165,7 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
   std::fflush(stdout);
 #if MEMPROF_TOOL_TORCH
   if (trainer.is_torch) {
+    std::optional<progress> shown{std::in_place, "memprof: running one step"};
     const measured_torch_step step = measure_torch_step({.batch_size = shape.batch_size,
                                                          .seq_len = shape.seq_len,
                                                          .d_model = model.d_model,
@@ -172,13 +176,16 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
                                                          .seed = options.seed,
                                                          .on_cuda = trainer.on_cuda,
                                                          .bf16 = trainer.bf16});
+    shown.reset();
     print_stages(step.profile, trainer.on_cuda ? "cuda:0" : "cpu", step.ran_out_of_memory);
     return success;
   }
 #endif
   nano_gpt::options step_options = nano_gpt::options_for(trained, setup);
   step_options.seed = options.seed;
+  std::optional<progress> shown{std::in_place, "memprof: running one step"};
   const nano_gpt::measured_step step = nano_gpt::measure_one_step(step_options, options.learning_rate);
+  shown.reset();
   print_stages(step.profile, "cpu", step.ran_out_of_memory);
   return success;
 }

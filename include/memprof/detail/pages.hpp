@@ -12,12 +12,50 @@
 
 namespace memprof::detail {
 
+/// While it lives, `map_pages` gives the thread that made it at most so many bytes: for whoever folds what a stranger may have
+/// written.
+class page_budget {
+ public:
+  explicit page_budget(std::size_t bytes) noexcept : left_(bytes), outer_(of_this_thread) { of_this_thread = this; }
+  page_budget(const page_budget&) = delete;
+  page_budget& operator=(const page_budget&) = delete;
+  ~page_budget() { of_this_thread = outer_; }
+
+  /// Whether somebody wanted more.
+  [[nodiscard]] bool is_exhausted() const noexcept { return is_exhausted_; }
+
+  /// For `map_pages` and `unmap_pages`.
+  [[nodiscard]] static bool take(std::size_t bytes) noexcept {
+    page_budget* const budget = of_this_thread;
+    if (budget == nullptr) return true;
+    if (bytes > budget->left_) {
+      budget->is_exhausted_ = true;
+      return false;
+    }
+    budget->left_ -= bytes;
+    return true;
+  }
+  static void give_back(std::size_t bytes) noexcept {
+    if (of_this_thread != nullptr) of_this_thread->left_ += bytes;
+  }
+
+ private:
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local page_budget* of_this_thread = nullptr;
+
+  std::size_t left_;
+  page_budget* outer_;
+  bool is_exhausted_ = false;
+};
+
 /// Zeroed memory straight from the system, so that no hook of ours, and no allocator we may be watching, ever sees it.
 /// Returns a null pointer where there is none. The system hands out pages when they are first touched.
 [[nodiscard]] inline void* map_pages(std::size_t bytes) noexcept {
 #if defined(__unix__) || defined(__APPLE__)
+  if (!page_budget::take(bytes)) return nullptr;
   void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? nullptr : pages;
+  if (pages != MAP_FAILED) return pages;
+  page_budget::give_back(bytes);
+  return nullptr;
 #else
   return std::calloc(1, bytes);
 #endif
@@ -28,6 +66,7 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
   if (pages == nullptr) return;
 #if defined(__unix__) || defined(__APPLE__)
   ::munmap(pages, bytes);
+  page_budget::give_back(bytes);
 #else
   (void)bytes;
   std::free(pages);

@@ -139,6 +139,9 @@ class core_ledger {
   /// The different rectangles of the blocks so far, packed, in the order of their first block.
   [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
 
+  /// How many cores a pass over all of them looks at.
+  [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
+
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +

@@ -33,6 +33,13 @@ class event_on_cores {
     }
   }
 
+  /// What applying a possible event costs; `space` may be null: it is not there yet.
+  [[nodiscard]] std::uint64_t steps(const space_ledger* space) const noexcept {
+    if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
+    if (space == nullptr) return 0;
+    return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
+  }
+
   /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
   /// room for so many bytes, or the system no memory.
   [[nodiscard]] bool apply(thread_state& run, std::uint64_t stamp) const noexcept {

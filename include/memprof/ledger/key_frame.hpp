@@ -38,7 +38,10 @@ class ledger_frame {
     }
     state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
     state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
-    if constexpr (State::reads) state_.require(state_.is_at_end());
+    if constexpr (State::reads) {
+      state_.require(state_.is_at_end());
+      events_.events_of_frame_ = events_.events_;
+    }
   }
 
  private:

@@ -58,6 +58,12 @@ class ledger {
     return true;
   }
 
+  /// Bounds the time that events take which cost more than a step: the ends of segments and of operations on other threads,
+  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 1,024 for each event, are rejected.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Whether any were.
+  [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
+
   /// Forgets all but the options and limits.
   void forget() noexcept {
     for (space_ledger*& space : spaces_) {
@@ -71,7 +77,7 @@ class ledger {
     operations_ = operation_follower{options_.operations};
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
-    events_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
+    events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
     are_more_missing_ = has_ended_ = is_behind_ = false;
   }
 
@@ -121,7 +127,7 @@ class ledger {
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
     if (name == memprof::other_names) ++other_names_;
-    if (!history_.add(name, segment_begin_, stamp_)) {
+    if (!take_work(work_of_segment_end()) || !history_.add(name, segment_begin_, stamp_)) {
       ++rejected_events_;
       return;
     }
@@ -195,6 +201,7 @@ class ledger {
   template <class State, class Ledger>
   friend class detail::ledger_frame;
 
+  static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
@@ -262,11 +269,13 @@ class ledger {
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
     if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
-      if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
+      if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
+        ++rejected_events_;
+      }
       return;
     }
     const event_on_cores change{told};
-    if (!change.is_possible()) {
+    if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
@@ -306,12 +315,31 @@ class ledger {
 
   /// The thread of that number, which will look anew at the space that it has turned to.
   [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+    if (!take_work(threads_.size())) return nullptr;
     for (thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = thread_state::no_space;
       return thread;
     }
     return nullptr;
+  }
+
+  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
+    constexpr std::uint64_t for_each_event = 1024;
+    if (work_limit_ == unlimited_work) return true;
+    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
+      is_overworked_ = true;
+      return false;
+    }
+    work_done_ += steps;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
+    std::uint64_t steps = 0;
+    for (const space_ledger* space : spaces_) {
+      if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
+    }
+    return steps;
   }
 
   [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
@@ -367,6 +395,10 @@ class ledger {
   std::uint64_t reentrant_events_ = 0;
   std::uint64_t missing_events_ = 0;
   std::uint64_t other_names_ = 0;
+  std::uint64_t work_limit_ = unlimited_work;
+  std::uint64_t work_done_ = 0;
+  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those that only a key frame told of
+  bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
   bool is_behind_ = false;

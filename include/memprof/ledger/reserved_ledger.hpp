@@ -71,6 +71,8 @@ class reserved_ledger {
 
   /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many ranges are held.
+  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
   /// One for each mark of the history, or fewer if there was no memory; zeros before the first event.

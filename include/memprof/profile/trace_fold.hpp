@@ -32,6 +32,9 @@ class trace_fold {
   trace_fold(const trace_fold&) = delete;
   trace_fold& operator=(const trace_fold&) = delete;
 
+  /// As `ledger::limit_work`. Before the first record.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
@@ -108,6 +111,7 @@ class trace_fold {
     events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment, info.kept_segments,
                                    info.segment_names, info.operations},
                     info.begin_stamp);
+    if (work_limit_) events_->limit_work(*work_limit_);
   }
 
   static constexpr std::uint64_t no_part = ~std::uint64_t{0};
@@ -117,6 +121,7 @@ class trace_fold {
   detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
   label space_names_[any_space + 1] = {};
   std::vector<fact_table> facts_;
+  std::optional<std::uint64_t> work_limit_;
   std::optional<ledger> events_;
   detail::page_array<unsigned char> frame_;  ///< the parts that have come of a key frame
   std::uint64_t next_part_ = no_part;

@@ -61,7 +61,7 @@ struct capture_state {
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
     fold.events(first, last, ring_id);
     if (kept != nullptr) kept->events(first, last, ring_id);
-    file.events(first, last, ring_id);
+    if (file.takes_events()) file.events(first, last, ring_id);
   }
   void info(const capture_info& info) {
     fold.info(info);
@@ -125,7 +125,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
 }
 
 /// Adds what the trace file lacks, if that has changed. Under the lock.
-inline void put_incomplete_file(capture_state& state) {
+[[gnu::cold, gnu::noinline]] inline void put_incomplete_file(capture_state& state) {
   const std::uint64_t missing = state.file.missing_events();
   const std::string problem = state.file.problem();
   const std::uint32_t hash = problem.empty() ? 0 : label_table::hash_of(problem);
@@ -136,7 +136,7 @@ inline void put_incomplete_file(capture_state& state) {
 }
 
 /// Brings the trace file on after a gap: what it needs to be read from here. Under the lock, before a drain.
-inline void continue_file(registry& shared, capture_state& state) noexcept {
+[[gnu::cold, gnu::noinline]] inline void continue_file(registry& shared, capture_state& state) noexcept {
   live_trace& file = state.file;
   for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
   for (std::uint32_t id = file.spaces(); id < shared.space_count; ++id)
@@ -144,6 +144,8 @@ inline void continue_file(registry& shared, capture_state& state) noexcept {
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
+  page_array<unsigned char> frame;
+  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // else the gap says that events are missing
   file.commit();
 }
 
@@ -236,6 +238,7 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
   if (state.file.take_lacks_facts()) {
     for (const fact_table& table : state.fold.facts()) state.file.facts(table);
   }
+  put_incomplete_file(state);
   const label name = abi_1::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);

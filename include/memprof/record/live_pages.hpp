@@ -25,7 +25,9 @@ namespace memprof::detail {
 
 /// Where the parts of a trace file's live area lie. All are multiples of a page.
 struct live_layout {
-  static constexpr std::uint32_t buffers = 8;
+  /// A second of three million events, or 40 ms of the most that one thread can record: the thread that writes them may get no
+  /// processor for so long.
+  static constexpr std::uint32_t buffers = 32;
   static constexpr std::uint32_t buffer_bytes = std::uint32_t{256} << 10;
   static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless so few places would fit:
   static constexpr std::size_t fewest_places = 16;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/live_pages.hpp>
 #include <memprof/record/open_trace_file.hpp>
@@ -52,7 +53,8 @@ class live_trace {
 
   /// Makes the file of a name like `capture_options::trace_file`, for capture `capture`. If there can be none, a line on stderr
   /// and `problem` say why.
-  void open(const std::string& pattern, const capture_options& options, const process_info& process, std::uint32_t capture) {
+  [[gnu::noinline]] void open(const std::string& pattern, const capture_options& options, const process_info& process,
+                              std::uint32_t capture) {
     waits_ = options.on_slow_disk == slow_disk::wait;
     const std::string path = expand_trace_path(pattern, process);
     std::snprintf(path_, sizeof path_, "%s", path.c_str());
@@ -69,12 +71,13 @@ class live_trace {
 
   /// The places for rings in its pages; null if it has none.
   [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &places_ : nullptr; }
-  [[nodiscard]] bool is_open() const noexcept { return state_ == state::recording || state_ == state::gapped; }
+  /// Whether it asks for what happens: also if it can no longer write it, to count it.
+  [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
 
   // --- what comes in ------------------------------------------------------------------------------------------------
 
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-    if (state_ == state::none || state_ == state::closed) return;
+  /// Out of line, so that folding costs no more where there is no file.
+  [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     while (state_ == state::recording) {
       encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
       first = encoder_->encode(first, last, ring, out);
@@ -92,7 +95,7 @@ class live_trace {
     if (define(control::space, encode_space(space).view())) spaces_ = std::uint32_t{space.id} + 1;
   }
   void facts(const fact_table& table) {
-    if (!is_open()) return;
+    if (!takes_events()) return;
     for_each_part(fitted(table), [&](std::string_view payload) {
       if (!define(control::facts, payload)) lacks_facts_ = true;
     });
@@ -102,8 +105,15 @@ class live_trace {
     define(control::position, small_payload{}.number(ring).number(events).view());
   }
 
+  /// After a gap: what is known where it ends. Left out if it would fill more than half of the buffers that are free.
+  void key_frame(const page_array<unsigned char>& frame) noexcept {
+    if (frame.size() > free_buffers() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    for_each_key_frame_part(frame,
+                            [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
+  }
+
   /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
-  void commit() noexcept {
+  [[gnu::noinline]] void commit() noexcept {
     if (state_ != state::recording || used_ == committed_) return;
     checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
     committed_ = used_;
@@ -113,15 +123,13 @@ class live_trace {
   }
 
   /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
-  /// `last_name`, the spaces from `spaces` on, and the position of each ring.
+  /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
   [[nodiscard]] bool resume() noexcept {
-    if (!is_open()) return false;
+    if (!takes_events()) return false;
     if (error_.load(std::memory_order_acquire) != 0) state_ = state::stopped;
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
-    std::uint32_t available = 0;
-    for (const std::atomic<bool>& each : in_use_) available += each.load(std::memory_order_relaxed) ? 0 : 1;
-    return available >= live_layout::buffers / 2 && end_gap();
+    return free_buffers() >= live_layout::buffers / 2 && end_gap();
   }
   /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
   [[nodiscard]] bool wait_and_resume() noexcept {
@@ -141,7 +149,7 @@ class live_trace {
   // --- the end ------------------------------------------------------------------------------------------------------
 
   /// Takes nothing more, and parts the rings from the file. What is left is to `finish`.
-  void close(event_ring* rings) noexcept {
+  [[gnu::noinline]] void close(event_ring* rings) noexcept {
     if (state_ == state::recording && used_ != 0) close_chunk();
     if (has_thread_) state_ = state::closed;
     if (is_mapped_) keeps_area_ = !places_.detach_all(rings);
@@ -190,7 +198,7 @@ class live_trace {
     if (problem_[0] != '\0') return problem_;
     if (const int error = error_.load(std::memory_order_acquire)) return std::string{"writing it failed: "} + text_of(error);
     if (missing_ != 0) return "its disk was too slow";
-    if (!is_open() || is_mapped_) return {};
+    if (!is_unmapped_) return {};
     return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
   }
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
@@ -227,7 +235,8 @@ class live_trace {
     if (keeps_reserved_blocks(file_) && may_be_as_long(layout.end())) {
       if (const int error = map(layout); error != 0) return text_of(error);
     }
-    if (!is_mapped_) {
+    is_unmapped_ = !is_mapped_;
+    if (is_unmapped_) {
       private_bytes_ = layout.first_place;
       pages_ = static_cast<unsigned char*>(map_pages(private_bytes_));
     }
@@ -274,6 +283,7 @@ class live_trace {
     places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
     places_.wake_word = &wake_word_;
     unsigned char* const area = pages_ + live_layout::area;
+    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
     places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
     live_area_header header;
     header.buffers = live_layout::buffers;
@@ -336,7 +346,7 @@ class live_trace {
   }
 
   /// Hands the open chunk to the thread.
-  void close_chunk() noexcept {
+  [[gnu::noinline]] void close_chunk() noexcept {
     commit();
     const std::uint32_t number = next_number();
     queue_[number % live_layout::buffers] = {open_, used_, checksum_};
@@ -345,7 +355,7 @@ class live_trace {
   }
 
   /// Opens a chunk in a free buffer; without one it waits, or a gap begins.
-  void open_chunk() noexcept {
+  [[gnu::noinline]] void open_chunk() noexcept {
     if (error_.load(std::memory_order_acquire) != 0) {
       state_ = state::stopped;
       return;
@@ -377,6 +387,12 @@ class live_trace {
     // Acquire pairs with the thread's release: it has read what was there.
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     return index;
+  }
+
+  [[nodiscard]] std::uint32_t free_buffers() const noexcept {
+    std::uint32_t free = 0;
+    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0 : 1;
+    return free;
   }
 
   /// False if writing failed meanwhile.
@@ -543,7 +559,8 @@ class live_trace {
   state state_ = state::none;
   bool waits_ = false;
   bool is_mapped_ = false;
-  bool keeps_area_ = false;  ///< a ring could not be parted from the file
+  bool is_unmapped_ = false;  ///< nor was it ever
+  bool keeps_area_ = false;   ///< a ring could not be parted from the file
   bool has_thread_ = false;
   int file_ = -1;
   unsigned char* pages_ = nullptr;

@@ -31,7 +31,8 @@ struct ring_places {
   std::uint32_t capture = 0;               ///< the number of the capture
   std::atomic<std::uint32_t> reserved{0};  ///< places for which the file has room on its disk; the file's writer sets it
   std::atomic<bool> is_short{false};       ///< more should be
-  std::atomic<std::uint32_t>* wake_word = nullptr;      ///< counts up when the file's writer has something to do
+  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< counts up when the file's writer has something to do
+  std::atomic<std::uint64_t>* given_in_file = nullptr;
   std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: rings without a place
 
   /// Whether there is a place for a ring of so many events.
@@ -58,6 +59,7 @@ struct ring_places {
     slots->file_capture = capture;
     // Last: it makes the place count. Release, so that who reads the file sees the rest.
     slots->published.store(slots->first, std::memory_order_release);
+    given_in_file->store(given, std::memory_order_release);
     return slots;
   }
 

@@ -107,7 +107,7 @@ inline void finish_file(registry& shared) noexcept {
 
 /// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
 /// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
+[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -246,7 +246,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
-inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+[[gnu::noinline]] inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);

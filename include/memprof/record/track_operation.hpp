@@ -65,7 +65,8 @@ class [[nodiscard]] operation_scope {
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
-  ~operation_scope() {
+  // Inlined always: left to the compiler, that would depend on how much else its unit has.
+  [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
     // A scope that outlives its capture must not close one of the next.

@@ -227,6 +227,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   first = in.number();
   // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
   const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
   for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
     table.columns.emplace_back(in.text());
   }
@@ -246,7 +247,7 @@ inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool
   std::size_t index = 0;
   while (index < tables.size() && tables[index].name != part.name) ++index;
   if (index == tables.size()) {
-    tables.push_back(std::move(part));
+    if (index < max_fact_tables) tables.push_back(std::move(part));
   } else if (is_first || tables[index].columns != part.columns) {
     tables[index] = std::move(part);
   } else {

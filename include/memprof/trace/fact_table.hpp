@@ -29,7 +29,8 @@ struct fact_table {
 
 /// What a table may have, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_text = 4096;  ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_tables = 1024;  ///< of a trace: others are left out
+inline constexpr std::size_t max_fact_text = 4096;    ///< bytes of a text, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;
 
 /// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.

@@ -85,7 +85,7 @@ struct chunk_header {
 
   std::uint32_t bytes = 0;    ///< that follow
   std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< 0: none
+  std::uint32_t packing = 0;  ///< `not_packed` or `packed_with_zstd`
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -108,6 +108,11 @@ struct chunk_header {
   }
 };
 
+inline constexpr std::uint32_t not_packed = 0;
+inline constexpr std::uint32_t packed_with_zstd = 1;
+/// No payload is packed more densely: what a file costs to read is in proportion to its size.
+inline constexpr std::size_t max_packing_ratio = 256;
+
 template <std::size_t Size>
 [[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {
   return {reinterpret_cast<const char*>(bytes.data()), Size};
@@ -118,11 +123,12 @@ struct live_area_header {
   static constexpr std::size_t size = 64;
   static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
   static constexpr std::uint32_t max_buffers = 128;
-  static constexpr std::uint32_t max_buffer_bytes = std::uint32_t{16} << 20;
+  static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
   static constexpr std::uint32_t max_places = 1024;
 
   /// Offsets from the area's begin of what changes while the file is live.
   static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
+  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
   static constexpr std::size_t buffer_states = 128;
 
   std::uint32_t buffers = 0;
@@ -154,7 +160,7 @@ struct live_area_header {
     first_place = get_little_endian<std::uint64_t>(&in[32]);
     return get_little_endian<std::uint32_t>(in.data()) == magic &&
            get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4) && buffers <= max_buffers &&
-           buffer_bytes <= max_buffer_bytes && places <= max_places;
+           std::uint64_t{buffers} * buffer_bytes <= max_bytes_of_buffers && places <= max_places;
   }
 };
 

@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 /// @file
@@ -67,11 +68,13 @@ class live_snapshot {
       is_damaged_ = true;
       return;
     }
-    if (wants_rings) read_rings();
+    if (wants_rings) {
+      const std::uint64_t given = number_at(area + live_area_header::given_places);
+      read_rings();
+      if (used_places_ < given) is_damaged_ = true;  // the file is shorter than it was
+    }
     read_chunks();
-    std::array<unsigned char, 8> outside{};
-    (void)read(area + live_area_header::rings_outside, outside.data(), outside.size());
-    rings_outside_ = get_little_endian<std::uint64_t>(outside.data());
+    rings_outside_ = number_at(area + live_area_header::rings_outside);
   }
 
   [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
@@ -95,6 +98,19 @@ class live_snapshot {
     return read_at(file_, base_ + offset, out, size);
   }
 
+  /// Of 8 bytes.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t offset) const noexcept {
+    std::array<unsigned char, 8> bytes{};
+    (void)read(offset, bytes.data(), bytes.size());
+    return get_little_endian<std::uint64_t>(bytes.data());
+  }
+
+  /// Whether the file has so many bytes there: what it claims to have costs memory.
+  [[nodiscard]] bool has_bytes(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    struct stat status {};
+    return ::fstat(file_, &status) == 0 && base_ + offset + bytes <= static_cast<std::uint64_t>(status.st_size);
+  }
+
   [[nodiscard]] live_buffer_state state_of(std::uint32_t index) const noexcept {
     std::array<unsigned char, live_buffer_state::size> bytes{};
     (void)read(area_ + live_area_header::buffer_states + index * live_buffer_state::size, bytes.data(), bytes.size());
@@ -115,9 +131,10 @@ class live_snapshot {
     const live_buffer_state state = state_of(index);
     if (state.number == 0) return state.commit == 0;
     const auto size = static_cast<std::uint32_t>(state.commit);
-    if (size > header_.buffer_bytes) return false;
+    const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
+    if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
     chunk found{state.number - 1, std::vector<unsigned char>(size)};
-    if (!read(header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes, found.payload.data(), size)) return false;
+    if (!read(buffer, found.payload.data(), size)) return false;
     const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
     if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
     if (state_of(index).number != state.number) return false;
@@ -139,7 +156,8 @@ class live_snapshot {
     const std::uint64_t held = header.published - header.first;
     const bool is_sound = header.check == live_ring_header::check_of(header.first, header.ring, header.capacity) &&
                           held % sizeof(event) == 0 && held / sizeof(event) <= header.capacity &&
-                          live_ring_header::size + std::uint64_t{header.capacity} * sizeof(event) <= header_.place_bytes;
+                          live_ring_header::size + std::uint64_t{header.capacity} * sizeof(event) <= header_.place_bytes &&
+                          has_bytes(place(index), live_ring_header::size + held);
     if (!is_sound) is_damaged_ = true;
     events = is_sound ? static_cast<std::size_t>(held / sizeof(event)) : 0;
     return is_sound;
@@ -174,6 +192,7 @@ class live_snapshot {
       constexpr int attempts = 100;
       bool is_read = false;
       for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_ring(index, seen);
+      if (seen.id != 0) ++used_places_;
       if (!is_read || seen.events.empty()) continue;
       std::size_t count = seen.events.size();
       for (std::size_t position = count; position-- > 0;) {
@@ -194,6 +213,7 @@ class live_snapshot {
   bool is_being_written_ = false;
   bool is_damaged_ = false;
   std::uint64_t rings_outside_ = 0;
+  std::uint64_t used_places_ = 0;
   std::vector<chunk> chunks_;
   std::vector<ring> rings_;
   std::optional<std::uint64_t> chunks_so_far_;

@@ -39,10 +39,18 @@ struct trace_file_status {
   std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
   bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
   bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
+  bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
   std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
 };
 
 namespace detail {
+
+/// What a `zstd_unpacker` returns for bytes that are none of its.
+inline constexpr std::size_t no_unpacking = ~std::size_t{0};
+/// Unpacks [in, in + size) into [out, out + room) and returns its length.
+using chunk_unpacker = std::size_t (*)(unsigned char* out, std::size_t room, const unsigned char* in, std::size_t size) noexcept;
+/// Set by <memprof/trace/trace_zstd.hpp>; null: no unit of the program includes it.
+inline constinit chunk_unpacker zstd_unpacker = nullptr;
 
 /// A file that holds a trace, read chunk by chunk. Of one that a capture still writes it reads what was there at one instant.
 class trace_file_reader {
@@ -68,13 +76,13 @@ class trace_file_reader {
 
   /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
   [[nodiscard]] std::optional<std::string_view> next() {
-    if (!status_.damage.empty() || status_.chunks == header_.chunks || is_behind_live_chunks()) return std::nullopt;
+    if (!status_.damage.empty() || is_behind_last_chunk()) return std::nullopt;
     if (const live_snapshot::chunk* const found = live_ ? live_->find(status_.chunks) : nullptr) {
-      return take(found->payload.data(), found->payload.size());
+      return take(found->payload.data(), found->payload.size(), found->payload.size());
     }
     const char* const fault = read_chunk();
-    if (fault == nullptr) return take(payload_.data(), payload_.size());
-    if (live_ && has_ended_meanwhile() && read_chunk() == nullptr) return take(payload_.data(), payload_.size());
+    if (fault == nullptr || (live_ && has_ended_meanwhile() && read_chunk() == nullptr))
+      return take(payload_.data(), payload_.size(), stored_bytes_);
     // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
     if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
     return stop(fault);
@@ -92,7 +100,8 @@ class trace_file_reader {
       status_.damage = "'" + path_.string() + "' ends early, as writing it failed (" +
                        std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
     } else {
-      status_.is_being_written = live_->is_being_written();
+      status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
+      status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;
     }
   }
 
@@ -137,11 +146,10 @@ class trace_file_reader {
     return true;
   }
 
-  /// Whether all chunks were read that there were when the live area was looked at. If the file is complete, all of its count.
-  [[nodiscard]] bool is_behind_live_chunks() const noexcept {
-    if (!live_ || is_complete_meanwhile_) return false;
-    const std::optional<std::uint64_t> chunks = live_->chunks_so_far();
-    return chunks && status_.chunks >= *chunks;
+  /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
+  [[nodiscard]] bool is_behind_last_chunk() const noexcept {
+    const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
+    return counts_live ? status_.chunks >= *live_->chunks_so_far() : status_.chunks == header_.chunks;
   }
 
   /// Reads the chunk that comes next in the file; null, or what is wrong with it.
@@ -150,13 +158,35 @@ class trace_file_reader {
     const std::size_t got = read_on(bytes.data(), bytes.size(), 0);
     chunk_header chunk;
     if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
-    if (!chunk.decode(bytes) || chunk.number != status_.chunks || chunk.bytes > chunk_header::max_bytes || chunk.packing != 0) {
-      return "damaged";
-    }
+    if (!chunk.decode(bytes) || chunk.number != status_.chunks || chunk.bytes > chunk_header::max_bytes) return "damaged";
+    check_packing(chunk.packing);
     payload_.resize(chunk.bytes);
     if (read_on(payload_.data(), payload_.size(), bytes.size()) < payload_.size()) return "cut off within a chunk";
     if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
+    stored_bytes_ = chunk.bytes;
+    if (chunk.packing != not_packed && !unpack()) return "damaged, although its checksum is right: it was packed wrong,";
     return nullptr;
+  }
+
+  void check_packing(std::uint32_t packing) const {
+    if (packing > packed_with_zstd)
+      refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
+    if (packing == not_packed || zstd_unpacker != nullptr) return;
+    refuse(
+        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; a memprof program that has "
+        "it "
+        "unpacks the file: memprof trace FILE --unpack -o NEW_FILE");
+  }
+
+  /// False if the payload is not packed as it says, or too densely, or into more than a chunk may have.
+  [[nodiscard]] bool unpack() {
+    const std::size_t most = payload_.size() * max_packing_ratio;
+    unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
+    const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
+    if (size == no_unpacking) return false;
+    unpacked_.resize(size);
+    payload_.swap(unpacked_);
+    return true;
   }
 
   /// Reads behind the last chunk, `skipped` bytes further.
@@ -174,9 +204,9 @@ class trace_file_reader {
     return got;
   }
 
-  std::string_view take(const unsigned char* payload, std::size_t size) {
+  std::string_view take(const unsigned char* payload, std::size_t size, std::size_t stored) {
     ++status_.chunks;
-    chunk_bytes_ += chunk_header::size + size;
+    chunk_bytes_ += chunk_header::size + stored;
     status_.bytes = header_.first_chunk + chunk_bytes_;
     return {reinterpret_cast<const char*>(payload), size};
   }
@@ -195,6 +225,8 @@ class trace_file_reader {
   trace_file_header header_;
   trace_file_status status_;
   std::vector<unsigned char> payload_;
+  std::vector<unsigned char> unpacked_;
+  std::size_t stored_bytes_ = 0;   ///< of the last chunk's payload in the file
   std::uint64_t chunk_bytes_ = 0;  ///< of the chunks that were read, with their headers
 
   std::optional<live_snapshot> live_;

@@ -1,4 +1,5 @@
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
@@ -207,6 +208,8 @@ TEST_CASE("text: what was unusual is said in words, and only that") {
   found.cross_thread_frees = {7, mib};
   found.unknown_annotations = {1, 0};
   profile.anomalies.unbalanced_scopes = 2;
+  profile.facts = {
+      memprof::to_table<memprof::incomplete_trace_file>({{"run.memtrace", "its disk was too slow", 1234}, {"b", "no room", 0}})};
   CHECK(contains(explanation(profile),
                  "Unusual:\n"
                  "  2 frees in cpu of blocks that the capture never saw allocated (3.00 MB): not counted as deallocations\n"
@@ -214,6 +217,8 @@ TEST_CASE("text: what was unusual is said in words, and only that") {
                  "  1 free in cpu that told another size than was allocated (2.00 MB): the allocated size counts\n"
                  "  7 frees in cpu by another thread than the one that allocated (1.00 MB): usual in pipelines\n"
                  "  1 annotation in cpu of an address that was not live\n"
+                 "  the trace file run.memtrace lacks 1234 events: its disk was too slow\n"
+                 "  the trace file b: no room\n"
                  "  2 operations without a begin or an end\n"
                  "The profiler itself"));
 }

@@ -1,0 +1,75 @@
+// seeds FOLDER: writes the inputs from which the fuzzing of traces begins: the payloads of short traces with everything in them.
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/folded_head.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/trace_file.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+namespace {
+
+using memprof::event_kind;
+
+/// A step with each kind of event, in three spaces, on two threads.
+void put_step(memprof::trace_writer& writer, std::uint64_t step) {
+  const memprof::space_id cpu = writer.space("cpu");
+  const memprof::space_id gpu = writer.space("cuda:0", 4000);
+  const memprof::space_id l1 = writer.space("l1", 500, true);
+  writer.at(static_cast<std::int64_t>(1000 * step));
+  writer.on_thread(1 + static_cast<std::uint32_t>(step % 2), "worker");
+  const auto outer = writer.begin_operation("step");
+  const auto inner = writer.begin_operation("layer", memprof::category::activation);
+  writer.allocate(cpu, 4096 + 64 * step, 100 * step);
+  writer.annotate(4096 + 64 * step, {.name = "weight", .category = memprof::category::parameter});
+  const memprof::label stream = writer.label_of("default\x1f");
+  writer.put_event({0, 0x10000, 8192, stream, event_kind::reserve, gpu.value, 0});
+  writer.put_event({0, 0x10000 + 512 * step, 512, stream, event_kind::allocate_on_stream, gpu.value, 0});
+  if (step > 2) writer.put_event({0, 0x10000 + 512 * (step - 2), 512, stream, event_kind::deallocate_on_stream, gpu.value, 0});
+  writer.end_operation(inner);
+  const memprof::core_range cores{0, 0, 3, 1};
+  const std::uint64_t on_cores = memprof::address_on_cores(64 * step, cores);
+  writer.put_event(
+      {0, on_cores, 200, cores.packed(), event_kind::allocate_on_cores, l1.value, static_cast<std::uint16_t>(256 * (step % 2))});
+  if (step % 3 == 0) writer.put_event({0, on_cores, 0, cores.packed(), event_kind::deallocate_on_cores, l1.value, 0});
+  if (step % 4 == 3) writer.put_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, l1.value, 0});
+  if (step % 5 == 4) writer.put_event({0, 100, 1 << 20, 0, event_kind::out_of_memory, gpu.value, 0});
+  writer.put_event({0, 0x11000, 4096, stream, event_kind::release, gpu.value, 0});
+  if (step > 1) writer.deallocate(cpu, 4096 + 64 * (step - 1), 1);
+  writer.end_operation(outer);
+  writer.add_facts({"facts", {"name", "value", "share"}, {{"a", static_cast<std::int64_t>(step), 0.5}}});
+  writer.end_segment("STEP");
+}
+
+void write_seeds(const std::filesystem::path& folder, const std::string& name, const memprof::trace& source) {
+  std::string payload;
+  source.for_each_chunk(
+      [&](const unsigned char* bytes, std::size_t size) { payload.append(reinterpret_cast<const char*>(bytes), size); });
+  std::ofstream{folder / (name + ".payload"), std::ios::binary} << payload << '\1';
+  memprof::write_trace(source, folder / (name + ".memtrace"));
+  std::ofstream{folder / (name + ".memtrace"), std::ios::binary | std::ios::app} << '\2';
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const std::filesystem::path folder = count > 1 ? arguments[1] : "seeds";
+  std::filesystem::create_directories(folder);
+  for (const std::uint64_t steps : {1U, 5U, 40U}) {
+    memprof::trace whole;
+    memprof::trace limited;
+    limited.keep_newest(512, 256, memprof::detail::folded_head::make());
+    for (memprof::trace* const target : {&whole, &limited}) {
+      memprof::trace_writer writer{*target};
+      for (std::uint64_t step = 1; step <= steps; ++step) put_step(writer, step);
+      writer.finish();
+    }
+    write_seeds(folder, "whole-" + std::to_string(steps), whole);
+    write_seeds(folder, "limited-" + std::to_string(steps), limited);
+  }
+}

@@ -1,0 +1,444 @@
+// What becomes of a capture whose trace file cannot be made, or not be written: it goes on, its own profile is exact and says
+// what the file lacks, one line on stderr says why, and nothing of anybody else's is touched. This program puts functions of its
+// own in the place of those that write files.
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/fact/incomplete_trace_file.hpp>
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/record/capture_watcher.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "scratch_folder.hpp"
+
+namespace {
+
+/// How the disk behaves.
+struct disk {
+  std::atomic<std::int64_t> room{INT64_MAX};  ///< bytes until it is full
+  std::atomic<bool> is_stuck{false};          ///< it takes nothing for a while
+  std::atomic<bool> is_hesitant{false};       ///< it takes few bytes at a time, and every second call is interrupted
+  std::atomic<int> fallocate_error{0};
+  std::atomic<unsigned> calls{0};
+  std::atomic<unsigned> writes{0};  ///< that are done
+
+  void heal() {
+    room = INT64_MAX;
+    is_stuck = false;
+    is_hesitant = false;
+    fallocate_error = 0;
+  }
+};
+disk the_disk;
+
+ssize_t write_to_disk(int file, const void* bytes, std::size_t size, off_t offset) {
+  const bool is_reserved = offset < 4096;
+  while (the_disk.is_stuck && !is_reserved) ::usleep(1000);
+  if (the_disk.is_hesitant) {
+    if (the_disk.calls.fetch_add(1) % 2 == 0) return errno = EINTR, -1;
+    if (size > 1000) size = 1000;
+  }
+  const std::int64_t room = is_reserved ? INT64_MAX : the_disk.room.load();
+  if (room <= 0) return errno = ENOSPC, -1;
+  if (room < static_cast<std::int64_t>(size)) size = static_cast<std::size_t>(room);
+  const ssize_t written = ::syscall(SYS_pwrite64, file, bytes, size, offset);
+  if (written > 0 && room != INT64_MAX) the_disk.room -= written;
+  the_disk.writes.fetch_add(1);
+  return written;
+}
+
+}  // namespace
+
+extern "C" {
+ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) { return write_to_disk(file, bytes, size, offset); }
+ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t offset) { return write_to_disk(file, bytes, size, offset); }
+int fallocate(int file, int mode, off_t offset, off_t size) {
+  if (const int error = the_disk.fallocate_error; error != 0 && mode == 0) return errno = error, -1;
+  return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
+}
+int fallocate64(int file, int mode, off64_t offset, off64_t size) { return fallocate(file, mode, offset, size); }
+}
+
+namespace {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
+using memprof_tests::scratch_folder;
+
+/// What is written to stderr meanwhile.
+class said_on_stderr {
+ public:
+  explicit said_on_stderr(const scratch_folder& folder) : path_{folder.file("stderr")}, before_{::dup(2)} {
+    const int file = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(file, 2);
+    ::close(file);
+  }
+  said_on_stderr(const said_on_stderr&) = delete;
+  said_on_stderr& operator=(const said_on_stderr&) = delete;
+  ~said_on_stderr() { stop(); }
+
+  std::string stop() {
+    if (before_ >= 0) {
+      ::dup2(before_, 2);
+      ::close(before_);
+      before_ = -1;
+    }
+    return memprof::detail::read_whole_file(path_);
+  }
+
+ private:
+  std::string path_;
+  int before_;
+};
+
+struct finished_capture {
+  memprof::profile profile;
+  std::string said;
+  std::vector<memprof::incomplete_trace_file> lacks;
+};
+
+/// A capture of so many blocks of 64 bytes, each of a new address, of which each other one is freed.
+finished_capture run(
+    const scratch_folder& folder, const std::string& file, std::uint64_t blocks,
+    memprof::slow_disk on_slow_disk = memprof::slow_disk::leave_gap, std::uint32_t ring_capacity = 1024,
+    const std::function<void()>& after_half = [] {}) {
+  memprof::detail::watcher = nullptr;  // it would write the trace to a file of its own
+  said_on_stderr said{folder};
+  const memprof::memory_space space{"dram"};
+  auto capture = memprof::begin_capture({.ring_capacity = ring_capacity, .trace_file = file, .on_slow_disk = on_slow_disk});
+  {
+    auto scope = memprof::track_operation<"forward">();
+    for (std::uint64_t block = 1; block <= blocks; ++block) {
+      const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
+      memprof::event_sink{}.allocate(space, address, 64);
+      if (block % 2 == 0) memprof::event_sink{}.deallocate(space, address);
+      if (block == blocks / 2) after_half();
+    }
+  }
+  memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+  memprof::snapshot("FORWARD_PASS");
+  capture.end();
+  finished_capture result{capture.profile(), said.stop(), {}};
+  result.lacks = memprof::rows_of<memprof::incomplete_trace_file>(result.profile.facts);
+  CHECK(result.profile.exact);
+  CHECK(result.profile.complete);
+  CHECK(result.profile.space("dram").allocation_count == static_cast<std::int64_t>(blocks));
+  CHECK(result.profile.space("dram").deallocation_count == static_cast<std::int64_t>(blocks / 2));
+  return result;
+}
+
+std::string content_of(const std::string& path) { return memprof::detail::read_whole_file(path); }
+
+/// The capture that `run` makes, and its file, know the same.
+void check_equal(const std::string& file, const memprof::profile& live) {
+  memprof::trace_file_status status;
+  memprof::profile read = memprof::profile_of(file, status);
+  CHECK(status.damage.empty());
+  CHECK(status.has_ended);
+  read.cost = live.cost;
+  CHECK(read == live);
+}
+
+void check_refused(const scratch_folder& folder, const std::string& file, const std::string& reason) {
+  const finished_capture capture = run(folder, file, 10);
+  CHECK(capture.said == "memprof: no trace file '" + file + "': " + reason + "; the capture goes on without one\n");
+  REQUIRE(capture.lacks.size() == 1);
+  CHECK(capture.lacks[0].path == file);
+  CHECK(capture.lacks[0].reason == reason);
+}
+
+}  // namespace
+
+TEST_CASE("trace file: it becomes what write_trace would have written, in its size too") {
+  const scratch_folder folder;
+  for (const std::uint64_t blocks : {std::uint64_t{1}, std::uint64_t{100}, std::uint64_t{200'000}}) {
+    const std::string file = folder.file("run.memtrace");
+    const finished_capture capture = run(folder, file, blocks);
+    CHECK(capture.said.empty());
+    CHECK(capture.lacks.empty());
+    check_equal(file, capture.profile);
+    CHECK(std::filesystem::file_size(file) < 1000 + 12 * blocks);
+  }
+}
+
+TEST_CASE("trace file: a run longer than what was reserved leaves no blocks behind") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  constexpr std::uint64_t blocks = 1'600'000;  // of some 10 bytes: more than the 12 MiB in front of the chunks
+  const finished_capture capture = run(folder, file, blocks, memprof::slow_disk::wait, 64);
+  CHECK(capture.said.empty());
+  struct stat status {};
+  REQUIRE(::stat(file.c_str(), &status) == 0);
+  memprof::trace_file_status read;
+  const memprof::profile profile = memprof::profile_of(file, read);
+  CHECK(profile.exact);
+  CHECK(read.bytes == static_cast<std::uint64_t>(status.st_size));
+  CHECK(static_cast<std::uint64_t>(status.st_blocks) * 512 < blocks * 12);
+  check_equal(file, capture.profile);
+}
+
+TEST_CASE("trace file: short and interrupted writes are continued") {
+  const scratch_folder folder;
+  the_disk.is_hesitant = true;
+  const finished_capture capture = run(folder, folder.file("run.memtrace"), 200'000);
+  the_disk.heal();
+  CHECK(capture.said.empty());
+  check_equal(folder.file("run.memtrace"), capture.profile);
+}
+
+TEST_CASE("trace file: on a disk that becomes full it ends, and the capture goes on") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  the_disk.room = 1'000'000;
+  const finished_capture capture = run(folder, file, 1'000'000);
+  the_disk.heal();
+  CHECK(capture.said ==
+        "memprof: trace file '" + file + "' ends here: No space left on device; the capture goes on without it\n");
+  REQUIRE(capture.lacks.size() == 1);
+  CHECK(capture.lacks[0].reason == "writing it failed: No space left on device");
+  CHECK(capture.lacks[0].missing_events > 0);
+
+  memprof::trace_file_status status;
+  const memprof::profile read = memprof::profile_of(file, status);
+  CHECK_THAT(status.damage, ContainsSubstring("ends early, as writing it failed (No space left on device)"));
+  CHECK_FALSE(status.has_ended);
+  CHECK_FALSE(read.exact);
+  CHECK_FALSE(read.complete);
+  // Three whole chunks of 256 KiB fit, and what a buffer held is there too; a block takes less than 14 bytes.
+  CHECK(status.chunks > 3);
+  CHECK(read.space("dram").allocation_count > 4 * 262'144 / 14);
+  CHECK(read.space("dram").anomalies.unmatched_frees.count == 0);
+}
+
+TEST_CASE("trace file: events that come faster than the disk takes them leave a gap of a known size") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  the_disk.is_stuck = true;
+  const finished_capture capture = run(folder, file, 2'400'000, memprof::slow_disk::leave_gap, 1024, [] {
+    the_disk.writes = 0;
+    the_disk.is_stuck = false;
+    // A gap ends when half of the 32 buffers are free; each takes two writes.
+    while (the_disk.writes < 40) ::usleep(1000);
+  });
+  CHECK(capture.said == "memprof: trace file '" + file +
+                            "': its disk is too slow, so events are left out; the capture's own numbers stay exact\n");
+  REQUIRE(capture.lacks.size() == 1);
+  CHECK(capture.lacks[0].reason == "its disk was too slow");
+  const std::int64_t missing = capture.lacks[0].missing_events;
+  CHECK(missing > 0);
+
+  struct counter {
+    std::int64_t events_seen = 0;
+    bool is_named = false;
+    void info(const memprof::capture_info&) {}
+    void name(memprof::label, std::string_view text) { is_named = is_named || text == "FORWARD_PASS"; }
+    void space(const memprof::space_definition&) {}
+    void facts(const memprof::fact_table&, bool) {}
+    void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
+      for (; first != last; ++first) events_seen += first->kind == memprof::event_kind::gap ? 0 : 1;
+    }
+  } counted;
+  const memprof::trace_file_status status = memprof::read_trace(file, counted);
+  CHECK(status.damage.empty());
+  CHECK(status.has_ended);
+  CHECK(counted.is_named);
+  CHECK(counted.events_seen + missing == capture.profile.cost.events);
+
+  // Behind the gap comes a key frame.
+  check_equal(file, capture.profile);
+  const memprof::profile read = memprof::profile_of(file);
+  bool has_facts = false;
+  for (const memprof::fact_table& table : read.facts) has_facts = has_facts || table.name == "batches";
+  CHECK(has_facts);
+}
+
+TEST_CASE("trace file: with slow_disk::wait nothing is missing on a slow disk") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  the_disk.is_stuck = true;
+  std::thread repair{[] {
+    ::usleep(500'000);
+    the_disk.is_stuck = false;
+  }};
+  const finished_capture capture = run(folder, file, 1'200'000, memprof::slow_disk::wait);
+  repair.join();
+  CHECK(capture.said.empty());
+  CHECK(capture.lacks.empty());
+  check_equal(file, capture.profile);
+}
+
+TEST_CASE("trace file: where blocks cannot be reserved it is written without being mapped, and the profile says so") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  the_disk.fallocate_error = EOPNOTSUPP;
+  const finished_capture capture = run(folder, file, 200'000);
+  the_disk.heal();
+  CHECK(capture.said.empty());
+  REQUIRE(capture.lacks.size() == 1);
+  CHECK_THAT(capture.lacks[0].reason, StartsWith("it cannot be mapped on its file system"));
+  check_equal(file, capture.profile);
+}
+
+TEST_CASE("trace file: a disk that is full from the begin leaves no file") {
+  const scratch_folder folder;
+  the_disk.fallocate_error = ENOSPC;
+  check_refused(folder, folder.file("run.memtrace"), "No space left on device");
+  the_disk.heal();
+  CHECK_FALSE(std::filesystem::exists(folder.file("run.memtrace")));
+}
+
+TEST_CASE("trace file: where there can be none the capture goes on, and what is there stays as it is") {
+  const scratch_folder folder;
+  const std::string taken = "something that is no trace has this name, and is left as it is; choose another one";
+  check_refused(folder, folder.file("nowhere/run.memtrace"), "No such file or directory");
+  check_refused(folder, folder.path().string(), taken);
+  if (std::filesystem::exists("/dev/full")) check_refused(folder, "/dev/full", taken);
+
+  const std::string foreign = folder.file("notes.txt");
+  std::ofstream{foreign} << "do not lose me";
+  check_refused(folder, foreign, taken);
+  CHECK(content_of(foreign) == "do not lose me");
+
+  const std::string pipe = folder.file("pipe");
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  check_refused(folder, pipe, taken);
+
+  std::filesystem::create_symlink("missing", folder.file("link"));
+  check_refused(folder, folder.file("link"), taken);
+  CHECK_FALSE(std::filesystem::exists(folder.file("missing")));
+
+  if (::geteuid() != 0) {
+    std::filesystem::create_directory(folder.file("closed"));
+    std::filesystem::permissions(folder.file("closed"), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+    check_refused(folder, folder.file("closed/run.memtrace"), "Permission denied");
+  }
+}
+
+TEST_CASE("trace file: an earlier trace of the name is kept once, and an empty file is taken") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  std::ofstream{file};
+  for (const std::uint64_t blocks : {1, 2, 3}) {
+    const finished_capture capture = run(folder, file, blocks);
+    CHECK(capture.said.empty());
+  }
+  CHECK(memprof::profile_of(file).space("dram").allocation_count == 3);
+  CHECK(memprof::profile_of(file + ".old").space("dram").allocation_count == 2);
+  CHECK_FALSE(std::filesystem::exists(file + ".old.old"));
+
+  std::ofstream{file + ".old"} << "mine";
+  const std::string before = content_of(file);
+  check_refused(folder, file,
+                "it is an earlier trace, which cannot become '" + file + ".old' because that is no trace; move one of them");
+  CHECK(content_of(file) == before);
+  CHECK(content_of(file + ".old") == "mine");
+}
+
+TEST_CASE("trace file: its name may have the process, the rank and the host in it") {
+  const scratch_folder folder;
+  ::setenv("RANK", "3", 1);
+  ::setenv("WORLD_SIZE", "8", 1);
+  const finished_capture capture = run(folder, folder.file("%h_%r_%p_%%_%x.memtrace"), 3);
+  ::unsetenv("RANK");
+  ::unsetenv("WORLD_SIZE");
+  const memprof::process_info& process = capture.profile.process;
+  const std::string name = process.host + "_3_" + std::to_string(::getpid()) + "_%_%x.memtrace";
+  CHECK(std::filesystem::exists(folder.file(name)));
+}
+
+TEST_CASE("trace file: one that was deleted while it was written is missed") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  said_on_stderr said{folder};
+  auto capture = memprof::begin_capture({.trace_file = file});
+  std::filesystem::remove(file);
+  capture.end();
+  CHECK(said.stop() == "memprof: trace file '" + file + "': it was deleted while it was written\n");
+  CHECK(memprof::rows_of<memprof::incomplete_trace_file>(capture.profile().facts).size() == 1);
+}
+
+TEST_CASE("trace file: two captures do not write the same one, and a child leaves its parent's alone") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  const memprof::memory_space space{"dram"};
+  const memprof::event_sink sink;
+  auto capture = memprof::begin_capture({.ring_capacity = 8, .trace_file = file});
+  sink.allocate(space, &file, 1000);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    sink.allocate(space, &sink, 77);  // of no capture
+    const finished_capture refused = run(folder, file, 10);
+    const finished_capture own = run(folder, folder.file("child.memtrace"), 10);
+    const bool is_refused = refused.said.find("': another capture writes it; ") != std::string::npos;
+    std::_Exit(is_refused && own.said.empty() && own.lacks.empty() ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  for (int round = 0; round < 100; ++round) {
+    sink.allocate(space, &capture, 10);
+    sink.deallocate(space, &capture, 10);
+  }
+  capture.end();
+  check_equal(file, capture.profile());
+  CHECK(memprof::profile_of(file).space("dram").allocations == 2000);
+  CHECK(memprof::profile_of(folder.file("child.memtrace")).space("dram").allocation_count == 10);
+}
+
+TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
+  constexpr std::int64_t blocks = 1'000'000;
+  for (const rlim_t limit : {rlim_t{100}, rlim_t{1} << 20, rlim_t{14} << 20}) {
+    INFO("limit " << limit);
+    const scratch_folder folder;
+    const std::string file = folder.file("run.memtrace");
+    const pid_t child = ::fork();
+    if (child == 0) {
+      rlimit before{};
+      const rlimit limits{limit, RLIM_INFINITY};
+      if (::getrlimit(RLIMIT_FSIZE, &before) != 0 || ::setrlimit(RLIMIT_FSIZE, &limits) != 0) std::_Exit(2);
+      std::signal(SIGXFSZ, SIG_DFL);
+      // With rings of 64 events the live area takes 12 MiB: the last file may have it, and some chunks.
+      auto capture = memprof::begin_capture({.ring_capacity = 64, .trace_file = file});
+      const memprof::memory_space space{"dram"};
+      for (std::uint64_t block = 1; block <= std::uint64_t{blocks}; ++block)
+        memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(block * 4096), block % 5000);
+      capture.end();
+      ::setrlimit(RLIMIT_FSIZE, &before);
+      const memprof::profile profile = capture.profile();
+      const auto lacks = memprof::rows_of<memprof::incomplete_trace_file>(profile.facts);
+      const bool is_said = lacks.size() == 1 && lacks[0].reason == "writing it failed: File too large";
+      std::_Exit(profile.exact && profile.space("dram").allocation_count == blocks && is_said ? 0 : 1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    CHECK(WIFEXITED(status));
+    CHECK(WEXITSTATUS(status) == 0);
+    CHECK(std::filesystem::file_size(file) <= limit);
+    memprof::trace_file_status read;
+    const memprof::profile profile = memprof::profile_of(file, read);
+    CHECK_THAT(read.damage, EndsWith("as writing it failed (File too large)"));
+    CHECK_FALSE(profile.exact);
+  }
+}

@@ -1,0 +1,16 @@
+# A trace that a capture is writing, and one whose process ended without ending the capture: what happened by then is read, with
+# one line on stderr and exit status 2.
+include(${CHECKS}/run.cmake)
+string(REPLACE " " ";" ARGUMENTS "${ARGUMENTS}")
+string(JOIN " " command ${PROGRAM} ${SUBCOMMAND} ${ARGUMENTS})
+execute_process(COMMAND ${WRITER} run.memtrace "${command}" WORKING_DIRECTORY ${SCRATCH}
+  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+if(NOT status EQUAL 2)
+  message(FATAL_ERROR "exit status ${status} in place of 2\n${output}${errors}")
+endif()
+expect("${output}" "${EXPECTED}")
+expect_one_line("${errors}" "'run.memtrace' is being written; what was read is what had happened by now")
+
+run(2 ${ARGUMENTS})
+expect("${output}" "${EXPECTED}")
+expect_one_line("${errors}" "'run.memtrace' was left by a process that ended without ending its capture")
