@@ -203,7 +203,6 @@ void add_analyze(CLI::App& program, int& status) {
   command
       .add_option("--input,--logs,FILE", arguments->inputs,
                   "traces, profiles in JSON, or logs with memory summaries of tt-train's tracker; - is the standard input")
-      ->required()
       ->type_name("FILE");
   CLI::Option* const memory =
       add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
@@ -240,6 +239,7 @@ void add_analyze(CLI::App& program, int& status) {
                   "memory space of profiles, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
   command.callback([arguments, &command, &status] {
+    if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // of a required option CLI11 would name only the flag
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
     status = run_analyze(*arguments);
   });

@@ -2,6 +2,7 @@
 #include "estimate.hpp"
 #include "exit_status.hpp"
 #include "fit.hpp"
+#include "plot.hpp"
 #include "profile.hpp"
 #include "show.hpp"
 #include "trace.hpp"
@@ -52,6 +53,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_fit(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_profile(program, status);
+  memprof_tool::add_plot(program, status);
   memprof_tool::add_trace(program, status);
 
   try {
