@@ -58,15 +58,16 @@ std::string name_of(const memprof::profile& profile) {
 }
 
 /// Of a file with many summaries, the first.
-std::vector<memprof::drawn_space> spaces_of(const std::vector<memprof::profile>& profiles, const plot_arguments& arguments) {
+std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plot_arguments& arguments) {
   constexpr std::size_t most = 8;
   std::vector<memprof::drawn_space> drawn;
-  for (const memprof::profile& profile : profiles) {
+  for (const memprof::profile& profile : runs.profiles) {
     for (memprof::drawn_space one : spaces_of(profile, arguments.space)) {
-      if (profiles.size() > 1) one.name = name_of(profile) + ", " + one.space->name;
+      if (runs.profiles.size() > 1) one.name = name_of(profile) + ", " + one.space->name;
       drawn.push_back(std::move(one));
     }
   }
+  if (drawn.empty() && !runs.complaint.empty()) memprof::detail::raise(runs.complaint);
   if (drawn.empty()) {
     memprof::detail::raise("'" + arguments.file + "': there is nothing to draw: no memory was allocated in it");
   }
@@ -111,7 +112,7 @@ int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& 
 int run_plot(const plot_arguments& arguments) {
   try {
     const recorded_runs runs = read_runs(arguments.file);
-    const int status = draw(spaces_of(runs.profiles, arguments), arguments);
+    const int status = draw(spaces_of(runs, arguments), arguments);
     if (runs.complaint.empty()) return status;
     complain(runs.complaint);
   } catch (const memprof::error& fault) {

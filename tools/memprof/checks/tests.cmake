@@ -49,7 +49,7 @@ analyze_refuses("a negative size" "--model-size: '-5' is no size" --logs ${log} 
 analyze_refuses("a device without memory" "--device-memory: '0'" --logs ${log} --device-memory 0)
 analyze_refuses("two devices" "--device-memory excludes --device" ${log} --device gpu-24gb --device-memory 3GB)
 analyze_refuses("an unknown device" "there is no device preset 'abacus'" ${log} --device abacus)
-analyze_refuses("an unknown space" "the profile has no memory space 'cuda:0'; it has 'dram'" ${log} --space cuda:0)
+analyze_refuses("an unknown space" "the profile has no memory space 'cuda:0'. it has 'dram'" ${log} --space cuda:0)
 analyze_refuses("a missing log" "cannot read 'missing.log': No such file" --logs missing.log)
 analyze_refuses("a directory" "cannot read '[.]': Is a directory" --logs .)
 analyze_refuses("a log without a summary" "'text.log': no line looks like part of one" --logs text.log)
