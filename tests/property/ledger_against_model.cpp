@@ -1,6 +1,7 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/contradictions.hpp>
+#include <property/fold_model.hpp>
 #include <property/ledger_model_profile.hpp>
 #include <property/random_sequence.hpp>
 #include <property/sequence_settings.hpp>
@@ -16,6 +17,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -114,7 +116,8 @@ constexpr label end_label = 5;
     }
   }
   if (fed.is_complete) model.end_segment(end_label, end_stamp);
-  return model.build(names().model, fed.is_complete, std::string{version_string});
+  profile full = model.build(names().model, fed.is_complete, std::string{version_string});
+  return fold_model{std::move(full), fed.options, model.durations(), ns_per_stamp}.build();
 }
 
 void limit(ledger& fed, const sequence& limits) {
@@ -129,7 +132,10 @@ void limit(ledger& fed, const sequence& limits) {
   limit(events, fed);
   feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
   if (fed.is_complete) events.end_segment(end_label, end_stamp);
-  return difference(build_profile(events, names().ledger(fed.is_complete)), of_model(fed));
+  const profile built = build_profile(events, names().ledger(fed.is_complete));
+  profile expected = of_model(fed);
+  accept_rounding(expected, built);
+  return difference(built, expected);
 }
 
 /// Where the ledger's profile of a sequence contradicts itself; empty if it does nowhere.

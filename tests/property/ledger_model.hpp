@@ -79,9 +79,18 @@ class ledger_model {
     if (is_per_core && capacity != 0) limited_cores_.insert(space);
   }
 
+  /// With all its segments, which have no numbers yet.
   [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
+  /// How long the finished segments took, in stamps.
+  [[nodiscard]] std::vector<std::int64_t> durations() const {
+    std::vector<std::int64_t> result;
+    for (const mark& ended : marks_) result.push_back(static_cast<std::int64_t>(ended.end - ended.begin));
+    return result;
+  }
 
  private:
+  static constexpr std::uint32_t other = 0xFFFFFF;  // the label of all names that are too many
+
   struct block {
     std::uint64_t address;
     std::int64_t bytes;
@@ -142,6 +151,9 @@ class ledger_model {
     unsigned tag;
     bool has_ended = false;
     std::map<unsigned, flow> flows;
+    std::uint32_t thread = 0;
+    std::uint64_t begin = 0, end = 0;
+    std::size_t end_order = 0;
   };
   struct self_totals {
     std::int64_t allocated = 0, freed = 0, allocations = 0, frees = 0;
@@ -431,7 +443,7 @@ class ledger_model {
     const std::size_t called = child(operation_of(ring), told.label);
     operations_[called].invocations.push_back(invocations_.size());
     open.push_back(invocations_.size());
-    invocations_.push_back({called, told.label, number, tag, false, {}});
+    invocations_.push_back({called, told.label, number, tag, false, {}, threads_.at(ring), stamp_});
   }
 
   void end_scope(std::uint32_t ring, const event& told) {
@@ -446,7 +458,7 @@ class ledger_model {
     const auto found =
         std::find_if(open.rbegin(), open.rend(), [&](std::size_t index) { return invocations_[index].number == number; });
     if (found != open.rend() && invocations_[*found].name == told.label) {
-      invocations_[*found].has_ended = true;
+      end_invocation(*found);
       open.erase(std::next(found).base());
     } else if (unfollowed_[ring] != 0) {
       --unfollowed_[ring];
@@ -456,8 +468,14 @@ class ledger_model {
   }
 
   void close_innermost(std::uint32_t ring) {
-    invocations_[open_[ring].back()].has_ended = true;
+    end_invocation(open_[ring].back());
     open_[ring].pop_back();
+  }
+
+  void end_invocation(std::size_t index) {
+    invocations_[index].has_ended = true;
+    invocations_[index].end = stamp_;
+    invocations_[index].end_order = ended_++;
   }
 
   void begin_thread(std::uint32_t ring, std::uint64_t number) {
@@ -536,9 +554,14 @@ class ledger_model {
     return open_[thread].empty() ? 0 : invocations_[open_[thread].back()].operation;
   }
 
+  /// Beyond the limit all are one operation within each, and within that there is no other.
   [[nodiscard]] std::size_t child(std::size_t parent, std::uint32_t name) {
     for (std::size_t index = 1; index < operations_.size(); ++index) {
       if (operations_[index].parent == parent && operations_[index].name == name) return index;
+    }
+    if (operations_.size() > options_.operations || name == other) {
+      if (parent != 0 && operations_[parent].name == other) return parent;
+      if (name != other) return child(parent, other);
     }
     operations_.push_back({parent, name, {}, {}});
     return operations_.size() - 1;
@@ -593,6 +616,7 @@ class ledger_model {
   std::map<std::uint32_t, std::vector<std::size_t>> open_;  // by ring: its open invocations
   std::int64_t rejected_ = 0;
   std::int64_t unbalanced_ = 0, too_deep_ = 0;
+  std::size_t ended_ = 0;  // invocations
 };
 
 }  // namespace memprof::property

@@ -6,6 +6,7 @@ namespace memprof::property {
 
 inline std::string ledger_model::path_of(const model_names& names, std::size_t index) const {
   const auto escaped = [&](std::size_t one) {
+    if (operations_[one].name == other) return std::string{"\\other"};
     std::string name = text_of(names, operations_[one].name);
     for (std::size_t at = 0; (at = name.find_first_of("/\\", at)) != std::string::npos; at += 2) name.insert(at, 1, '\\');
     return name.empty() ? std::string{"\\-"} : name;
@@ -199,7 +200,8 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
     result.out_of_memory.push_back({failed.requested, failed.device_free, failed.live, failed.reserved,
                                     failed.operation == 0 ? "" : path_of(names, failed.operation),
                                     segment < segments.size() ? static_cast<std::int64_t>(segment) : -1,
-                                    time_of(names, failed.stamp)});
+                                    time_of(names, failed.stamp),
+                                    segment < segments.size() ? static_cast<std::int64_t>(segment) : -1});
   }
   return result;
 }
@@ -209,7 +211,8 @@ inline std::vector<operation_profile> ledger_model::operations_of(const model_na
   for (std::size_t index = 1; index < operations_.size(); ++index) {
     operation_profile shown;
     shown.path = path_of(names, index);
-    shown.name = text_of(names, operations_[index].name);
+    shown.stands_for_others = operations_[index].name == other;
+    shown.name = shown.stands_for_others ? "other operations" : text_of(names, operations_[index].name);
     shown.parent = static_cast<std::int64_t>(operations_[index].parent) - 1;
     for (const auto& [id, space] : spaces_) {
       operation_usage usage;
@@ -233,6 +236,7 @@ inline std::vector<operation_profile> ledger_model::operations_of(const model_na
       usage.total_delta = usage.allocated - usage.freed;
       usage.self_delta = usage.self_allocated - usage.self_freed;
       bool has_ended_once = false;
+      std::map<std::size_t, operation_invocation> by_end;
       for (const std::size_t ordinal : operations_[index].invocations) {
         const invocation& call = invocations_[ordinal];
         const auto found = call.flows.find(id);
@@ -242,6 +246,15 @@ inline std::vector<operation_profile> ledger_model::operations_of(const model_na
         if (!call.has_ended) continue;
         usage.max_delta = has_ended_once ? std::max(usage.max_delta, seen.net) : seen.net;
         has_ended_once = true;
+        if (seen.net != 0 || seen.greatest != 0)
+          by_end[call.end_order] = {call.thread, time_of(names, call.begin), time_of(names, call.end), seen.net, seen.greatest};
+      }
+      if (!by_end.empty()) {
+        usage.first_invocation = by_end.begin()->second;
+        usage.last_invocation = by_end.rbegin()->second;
+        usage.largest_invocation = std::max_element(by_end.begin(), by_end.end(), [](const auto& left, const auto& right) {
+                                     return left.second.peak < right.second.peak;
+                                   })->second;
       }
       for (const auto& [address, ordinal] : space.live) {
         if (space.blocks[ordinal].operation == index) usage.live += space.blocks[ordinal].bytes;
@@ -273,6 +286,9 @@ inline profile ledger_model::build(const model_names& names, bool is_complete, c
   result.anomalies.rejected_events = rejected_;
   result.anomalies.unbalanced_scopes = unbalanced_;
   result.anomalies.too_deep_scopes = too_deep_;
+  for (const operation_profile& shown : result.operations) {
+    if (shown.stands_for_others) result.anomalies.other_operations += shown.invocations;
+  }
   return result;
 }
 

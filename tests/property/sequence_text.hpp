@@ -15,7 +15,8 @@ namespace memprof::property {
   std::ostringstream out;
   out << "sequence failing{\"" << shown.personality << "\", {.timeline_points = " << shown.options.timeline_points
       << ", .largest_blocks = " << shown.options.largest_blocks << ", .owners_per_segment = " << shown.options.owners_per_segment
-      << "}, {";
+      << ", .kept_segments = " << shown.options.kept_segments << ", .segment_names = " << shown.options.segment_names
+      << ", .operations = " << shown.options.operations << "}, {";
   for (const std::int64_t capacity : shown.capacities) out << capacity << ", ";
   out << "}, {" << std::boolalpha;
   for (const bool is_per_core : shown.are_per_core) out << is_per_core << ", ";
@@ -90,6 +91,26 @@ class profile_lines {
     write(where + " live_at_peak", usage.live_at_peak);
   }
 
+  void write(const std::string& where, const value_summary& of) {
+    line(where, of.first, of.last, of.least, of.greatest, of.sum, of.least_segment, of.greatest_segment);
+  }
+
+  void write(const std::string& where, const named_segments_usage& of) {
+    write(where + " segment_peak", of.segment_peak);
+    write(where + " live_at_peak", of.live_at_peak);
+    write(where + " allocations", of.allocations);
+    write(where + " deallocations", of.deallocations);
+    write(where + " segment_change", of.segment_change);
+    write(where + " cumulative_current", of.cumulative_current);
+    write(where + " allocation_count", of.allocation_count);
+    write(where + " deallocation_count", of.deallocation_count);
+    line(where + " growth", of.growth.per_step, of.growth.r_squared);
+  }
+
+  void write(const std::string& where, const operation_invocation& run) {
+    line(where, run.thread, run.begin_ns, run.end_ns, run.delta, run.peak);
+  }
+
   void write(const std::string& where, const capacity_shortfall& shown) {
     line(where + " requested, core, free, shortfall", shown.requested, shown.core, shown.free, shown.shortfall);
     line(where + " operation, category, segment, time", shown.operation, to_string(shown.category), shown.segment, shown.time_ns);
@@ -109,6 +130,16 @@ class profile_lines {
     write(where + " first_shortfall", space.first_shortfall);
     for (std::size_t index = 0; index < space.segments.size(); ++index) {
       write(where + " segment " + std::to_string(index), space.segments[index]);
+    }
+    for (const named_segments_usage& row : space.segments_by_name) write(where + " all of " + row.segment, row);
+    for (const named_core_peaks& row : space.cores.segments_by_name) {
+      write(where + " circular buffers of " + row.segment, row.circular_buffers);
+      write(where + " buffers of " + row.segment, row.buffers);
+      write(where + " total of " + row.segment, row.total);
+    }
+    for (const named_reserved_usage& row : space.reserved.segments_by_name) {
+      write(where + " reserved peak of " + row.segment, row.peak);
+      write(where + " reserved current of " + row.segment, row.current);
     }
     line(where + " events_per_point", space.timeline.events_per_point);
     for (const timeline_point& point : space.timeline.points) {
@@ -136,7 +167,7 @@ class profile_lines {
     }
     for (const out_of_memory_failure& row : space.out_of_memory) {
       line(where + " failed", row.requested, row.device_free, row.live_bytes, row.reserved_bytes, row.operation, row.segment,
-           row.time_ns);
+           row.time_ns, row.segment_number);
     }
     line(where + " further failed", space.further_out_of_memory.count, space.further_out_of_memory.bytes);
   }
@@ -147,23 +178,35 @@ class profile_lines {
   }
 
   void write(const std::string& where, const operation_profile& operation) {
-    line(where + " path, name, parent, invocations", operation.path, operation.name, operation.parent, operation.invocations);
+    line(where + " path, name, parent, invocations", operation.path, operation.name, operation.parent, operation.invocations,
+         operation.stands_for_others);
     for (const operation_usage& usage : operation.usage) {
       line(where + " in " + usage.space + ": total, self, max delta", usage.total_delta, usage.self_delta, usage.max_delta);
       line(where + " in " + usage.space + ": allocated, freed, self", usage.allocated, usage.freed, usage.self_allocated,
            usage.self_freed);
       line(where + " in " + usage.space + ": counts", usage.allocation_count, usage.deallocation_count);
       line(where + " in " + usage.space + ": peak, self peak, live", usage.peak, usage.self_peak, usage.live);
+      write(where + " first in " + usage.space, usage.first_invocation);
+      write(where + " last in " + usage.space, usage.last_invocation);
+      write(where + " largest in " + usage.space, usage.largest_invocation);
     }
   }
 
   void write(const profile& shown) {
     line("version, exact, complete", shown.library_version, shown.exact, shown.complete);
-    for (const segment& each : shown.segments) line("segment name, begin, end", each.name, each.begin_ns, each.end_ns);
+    line("segments, steps", shown.segment_count, shown.step_count);
+    for (const segment& each : shown.segments) {
+      line("segment name, begin, end, number, step", each.name, each.begin_ns, each.end_ns, each.number, each.step);
+    }
+    for (const named_segments& row : shown.segments_by_name) {
+      line("all of " + row.name, row.stands_for_others, row.count, row.kept, row.first_number, row.last_number);
+      write("duration of " + row.name, row.duration_ns);
+    }
     for (const space_profile& space : shown.spaces) write("space " + space.name, space);
     for (const operation_profile& operation : shown.operations) write("operation " + operation.path, operation);
     line("rejected, unbalanced, too deep", shown.anomalies.rejected_events, shown.anomalies.unbalanced_scopes,
-         shown.anomalies.too_deep_scopes);
+         shown.anomalies.too_deep_scopes, shown.anomalies.other_segments, shown.anomalies.other_operations,
+         shown.anomalies.other_names);
   }
 
   std::vector<std::string> lines_;

@@ -63,7 +63,7 @@ class allocation_sequence {
         case event_kind::deallocate_on_stream:
           if (next->space == space_) deallocate(next->address, on);
           break;
-        case event_kind::scope_begin: (void)follower_.begin(on, *next, no_usage); break;
+        case event_kind::scope_begin: (void)follower_.begin(on, *next, 0, no_usage); break;
         case event_kind::scope_end:
           follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
           break;
@@ -89,7 +89,7 @@ class allocation_sequence {
   /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  static constexpr auto no_usage = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
 
   [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
     std::unique_ptr<followed_thread>& thread = threads_[ring];

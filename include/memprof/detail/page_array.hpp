@@ -101,6 +101,8 @@ class page_array : public page_storage {
   void pop_back() noexcept { --size_; }
   void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
+  /// Leaves the first `count` elements, if there are more.
+  void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
 };
 
 }  // namespace memprof::detail

@@ -18,7 +18,7 @@ namespace memprof {
 /// If the capacity is that of a core, all bytes and holders are those on the core that was full.
 struct capacity_overrun {
   block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
-  std::size_t segment = 0;                   ///< the space's segment in which it was asked for
+  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
   segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
   std::uint64_t stamp = 0;                   ///< when it was asked for
   bool is_on_core = false;                   ///< the capacity is that of a core
@@ -68,7 +68,7 @@ struct capacity_overrun {
   }
 
   /// Begins the record of a core to which the holders are added one by one.
-  [[gnu::cold]] void begin_on_core(const core_range& full, std::size_t in_segment, std::uint64_t at_stamp,
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
                                    std::uint32_t limit) noexcept {
     is_on_core = true;
     core = full;

@@ -2,6 +2,8 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/trace/core_range.hpp>
 
 #include <cstddef>
@@ -49,7 +51,6 @@ class core_ledger {
   /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
   [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
                               std::uint64_t born_thread) noexcept {
-    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
     if (!reach(cores) || !note(cores)) return false;
     deallocate(address);
     live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
@@ -81,24 +82,30 @@ class core_ledger {
     return ended_;
   }
 
-  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    ++finished_;
+  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
     if (!is_used()) return true;
     const core_maxima greatest = open_segment();
     for (core_state& core : grid_) {
       core.overall.raise_to(core.peak);
       core.peak = core.live;
     }
-    if (!segments_.resize(finished_)) return false;
+    const core_usage& peak = greatest.peak;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {peak.circular_buffers, peak.buffers, peak.total})) {
+      return false;
+    }
     segments_.back() = greatest;
     return true;
   }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
 
   // --- what reports ask ---------------------------------------------------------------------------------------------
 
-  /// The finished segments of the space; may be fewer if there was no memory.
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
   [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// Peaks of circular buffers, of buffers, and of their sum.
+  [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
   /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
   [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
     return greatest(among, [](const core_state& core) { return core.live; });
@@ -131,7 +138,7 @@ class core_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
-           segments_.bytes();
+           segments_.bytes() + by_name_.bytes();
   }
 
  private:
@@ -210,7 +217,7 @@ class core_ledger {
   detail::page_array<std::uint32_t> ranges_;
   detail::page_array<std::uint64_t> ended_;
   detail::page_array<core_maxima> segments_;
-  std::size_t finished_ = 0;
+  summaries_by_name<3> by_name_;
 };
 
 }  // namespace memprof

@@ -59,7 +59,7 @@ inline void deallocate_on_stream(thread_state& run, const event& told, std::uint
   if (told.bytes > greatest || told.address > greatest) return false;
   space_ledger& space = *run.space;
   space.out_of_memory().add({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live(),
-                             space.reserved().current(), stamp, space.segments().size(), run.scopes.operation()});
+                             space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
 #include <memprof/ledger/scope_stack.hpp>
+#include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/category.hpp>
@@ -25,21 +26,19 @@ namespace memprof {
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
-/// file. Memory is bounded by live blocks, operations, segments and threads, never by the number of events. Not synchronised.
-/// It survives any input: what is impossible or unusual is counted.
+/// file. Memory is bounded by live blocks, threads, and the numbers in `ledger_options`, never by the number of events, segments
+/// or names. Not synchronised. It survives any input: what is impossible or unusual is counted.
 class ledger {
  public:
   static constexpr std::uint32_t max_spaces = any_space;
 
-  /// One finished segment; its end is the next one's begin.
-  struct segment_mark {
-    label name;
-    std::uint64_t begin_stamp;
-    std::uint64_t end_stamp;
-  };
-
   explicit ledger(const ledger_options& options = {}, std::uint64_t begin_stamp = 0) noexcept
-      : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
+      : options_(options),
+        begin_stamp_(begin_stamp),
+        stamp_(begin_stamp),
+        segment_begin_(begin_stamp),
+        operations_(options.operations),
+        history_(options.kept_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
   ~ledger() {
@@ -98,17 +97,25 @@ class ledger {
     }
   }
 
-  /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the segments that are kept; live blocks are
+  /// not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp_})) {
+    if (name == memprof::other_names) ++other_names_;
+    if (!history_.add(name, segment_begin_, stamp_)) {
       ++rejected_events_;
       return;
     }
     segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
+    history_.drop_surplus();
+    if (!history_.is_sparse()) return;
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr) space->compact(history_);
+    }
+    history_.compact_marks();
   }
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
@@ -120,16 +127,18 @@ class ledger {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          note_peak(spaces_[space]->operation(open[depth - 1].operation), inner_max, scopes[depth].self_max);
+          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
         }
       });
     }
   }
 
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
-  [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
+  /// The finished segments.
+  [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
@@ -137,6 +146,8 @@ class ledger {
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return operations_.unbalanced(); }
   [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
+  /// Events with a name for which the process had no room.
+  [[nodiscard]] std::uint64_t other_names() const noexcept { return other_names_; }
   /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
   /// trace lacks.
   [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
@@ -153,7 +164,7 @@ class ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total =
-        sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
+        sizeof(ledger) + operations_.bytes() + history_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -167,10 +178,10 @@ class ledger {
   struct finish_operation {
     ledger& owner;
 
-    void operator()(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) const noexcept {
-      operation_stats& stats = owner.spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
+    void operator()(std::uint32_t thread, const open_scope& scope, std::uint8_t space, const scope_usage& usage) const noexcept {
+      owner.spaces_[space]
+          ->operation(scope.operation)
+          .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
     }
   };
 
@@ -206,6 +217,7 @@ class ledger {
   [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
+        if (told.label == memprof::other_names) ++other_names_;
         if (told.tag > category_names.size()) {
           ++rejected_events_;
         } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
@@ -257,7 +269,9 @@ class ledger {
 
   [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    if (!operations_.begin(run, told, finish_operation{*this})) ++rejected_events_;
+    if (told.label == memprof::other_names) [[unlikely]]
+      ++other_names_;
+    if (!operations_.begin(run, told, stamp_, finish_operation{*this})) ++rejected_events_;
   }
 
   [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
@@ -273,11 +287,6 @@ class ledger {
       return thread;
     }
     return nullptr;
-  }
-
-  static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
-    if (peak > stats.peak) stats.peak = peak;
-    if (self_peak > stats.self_peak) stats.self_peak = self_peak;
   }
 
   [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
@@ -300,7 +309,7 @@ class ledger {
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
-    space_ledger* const space = make<space_ledger>(options_, segments_.size(), segment_begin_);
+    space_ledger* const space = make<space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
@@ -324,6 +333,7 @@ class ledger {
   }
 
   ledger_options options_;
+  std::uint64_t begin_stamp_;
   std::uint64_t stamp_;
   std::uint64_t segment_begin_;
   std::uint64_t events_ = 0;
@@ -331,12 +341,13 @@ class ledger {
   std::uint64_t dropped_events_ = 0;
   std::uint64_t reentrant_events_ = 0;
   std::uint64_t missing_events_ = 0;
+  std::uint64_t other_names_ = 0;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
   clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;
-  detail::page_array<segment_mark> segments_;
+  segment_history history_;
   detail::page_array<thread_state*> threads_;  ///< by ring
   detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };

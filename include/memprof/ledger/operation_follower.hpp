@@ -23,19 +23,23 @@ struct followed_thread {
 /// The rules by which events open and close operations, whoever folds them.
 ///
 /// Operations have numbers, because they may end after the one around them, and on another thread than they began on, as those of
-/// coroutines do. `finish(operation, space, usage)` is called for each space that a thread had touched when one of its operations
-/// closes.
+/// coroutines do. `finish(thread, scope, space, usage)` is called for each space that a thread had touched when one of its
+/// operations closes.
 class operation_follower {
  public:
+  /// With a tree of at most so many operations.
+  explicit operation_follower(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
+
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
   /// Operations whose begin or end is missing.
   [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
   /// Operations that began where so many were open already that they are not followed.
   [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
 
-  /// Applies a `scope_begin`. False if it must be rejected: it has no number, or the system no memory.
+  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system no memory.
   template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, Finish&& finish) noexcept {
+  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, const std::uint64_t& stamp,
+                                               Finish&& finish) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
     if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
@@ -50,7 +54,7 @@ class operation_follower {
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
     operations_.count_invocation(operation);
-    return on.scopes.push({operation, begun.label, number, tag});
+    return on.scopes.push({operation, begun.label, number, tag, stamp});
   }
 
   /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
@@ -93,16 +97,17 @@ class operation_follower {
 
   template <class Finish>
   [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
-    const std::uint32_t operation = on.scopes.operation();
-    operations_.count_finished(operation);
-    on.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+    operations_.count_finished(on.scopes.operation());
+    on.scopes.close_innermost(
+        [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
   }
 
   template <class Finish>
   [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
-    const std::uint32_t operation = on.scopes[index].operation;
-    operations_.count_finished(operation);
-    on.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+    operations_.count_finished(on.scopes[index].operation);
+    on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
+      finish(on.thread, scope, space, usage);
+    });
   }
 
   operation_tree operations_;

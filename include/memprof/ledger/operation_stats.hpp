@@ -41,6 +41,15 @@ struct owner_stats {
   }
 };
 
+/// One finished invocation of an operation in one memory space.
+struct invocation_record {
+  std::uint64_t begin_stamp;
+  std::uint64_t end_stamp;
+  std::int64_t delta;  ///< inclusive, as the peak
+  std::int64_t peak;
+  std::uint32_t thread;
+};
+
 /// One operation in one memory space. Self values; the tree sums them to inclusive ones.
 struct operation_stats {
   owner_stats owned;
@@ -52,6 +61,23 @@ struct operation_stats {
   std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
+  std::int64_t changing;  ///< finished invocations with a delta or a peak; the next three are meaningful if it is not 0
+  invocation_record first;
+  invocation_record last;
+  invocation_record largest;  ///< the first with the greatest peak
+
+  void finish(const invocation_record& run, std::int64_t self_max) noexcept {
+    if (finished++ == 0 || run.delta > max_delta) max_delta = run.delta;
+    note_peak(run.peak, self_max);
+    if ((run.delta | run.peak) == 0) return;
+    if (changing++ == 0) first = largest = run;
+    last = run;
+    if (run.peak > largest.peak) largest = run;
+  }
+  void note_peak(std::int64_t inclusive, std::int64_t self) noexcept {
+    if (inclusive > peak) peak = inclusive;
+    if (self > self_peak) self_peak = self;
+  }
 };
 
 }  // namespace memprof

@@ -11,7 +11,8 @@ namespace memprof {
 
 /// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
 ///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children. When there are
+/// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
 class operation_tree {
  public:
   struct node {
@@ -21,7 +22,10 @@ class operation_tree {
     std::int64_t finished;  ///< invocations that have ended
   };
 
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
+  /// At most `limit` operations, and one more within each of them and within none.
+  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
+    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
+  }
 
   /// At least 1, even if the system had no memory for the tree.
   [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
@@ -33,13 +37,26 @@ class operation_tree {
     if (index != 0) ++nodes_[index].finished;
   }
 
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. Within the node of all
+  /// others there is nothing but itself.
   [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
     if (!is_usable_) return 0;
     std::size_t slot = slot_of(parent, name, slots_.size());
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const node& known = nodes_[slots_[slot]];
       if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    return make_child(parent, name, slot);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
+    if (name == other_names || nodes_.size() > limit_) {
+      if (parent != 0 && nodes_[parent].name == other_names) return parent;
+      if (name != other_names) return child(parent, other_names);
     }
     if (2 * (nodes_.size() + 1) > slots_.size()) {
       if (!grow()) return parent;
@@ -49,10 +66,6 @@ class operation_tree {
     return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
   }
 
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
-
- private:
   [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
     const std::uint64_t key = std::uint64_t{parent} << 32 | name;
     return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
@@ -75,6 +88,7 @@ class operation_tree {
     return true;
   }
 
+  std::uint32_t limit_;
   bool is_usable_ = false;
   detail::page_array<node> nodes_;
   detail::page_array<std::uint32_t> slots_;

@@ -15,7 +15,7 @@ struct out_of_memory_record {
   std::int64_t live;
   std::int64_t reserved;
   std::uint64_t stamp;
-  std::size_t segment;      ///< of the space
+  std::uint64_t segment;    ///< its number
   std::uint32_t operation;  ///< the innermost, on the thread that asked
 };
 

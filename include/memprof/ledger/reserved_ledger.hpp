@@ -2,6 +2,8 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
 
 #include <algorithm>
@@ -51,21 +53,29 @@ class reserved_ledger {
     return true;
   }
 
-  /// False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    const bool is_kept = segments_.push_back(open_segment());
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    if (!is_used_) return true;
+    const reserved_record ended = open_segment();
     segment_peak_ = current_;
-    return is_kept;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
+    segments_.back() = ended;
+    return true;
   }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
 
   /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
   [[nodiscard]] std::int64_t current() const noexcept { return current_; }
   [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first event.
   [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
+  /// Peak and current.
+  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
   [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes() + by_name_.bytes(); }
 
   tally unmatched_releases;
   tally replaced_reservations;
@@ -119,6 +129,7 @@ class reserved_ledger {
 
   detail::page_array<range> ranges_;  ///< disjoint, by address
   detail::page_array<reserved_record> segments_;
+  summaries_by_name<2> by_name_;
   std::int64_t current_ = 0;
   std::int64_t peak_ = 0;
   std::int64_t segment_peak_ = 0;

@@ -15,6 +15,7 @@ struct open_scope {
   label name;
   std::uint32_t number;  ///< as its thread counts them
   std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
+  std::uint64_t begin_stamp;
 };
 
 /// What happened in one memory space while one scope was open on its thread.
@@ -89,8 +90,8 @@ class scope_stack {
     return scopes_.size();
   }
 
-  /// Closes the scope at `index` and calls `finish(space, usage)` for each space this thread touched, where `usage` counts the
-  /// scopes within that have ended. Those within that are still open go on in the one around it.
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space this thread touched, where `usage` counts
+  /// the scopes within that have ended. Those within that are still open go on in the one around it.
   template <class Finish>
   void close(std::size_t index, Finish&& finish) noexcept {
     for (std::uint32_t used = 0; used < used_count_; ++used) {
@@ -109,7 +110,7 @@ class scope_stack {
       outer.inner_net += ended.net();
       ended.inner_net += inner_net;
       scopes.erase(position);
-      finish(used_[used], ended);
+      finish(scopes_[index], used_[used], ended);
     }
     scopes_.erase(index);
   }
@@ -124,7 +125,7 @@ class scope_stack {
       scope_usage& outer = scopes.back();
       outer.max_net = outer.max_with(ended.max_net);
       outer.inner_net += ended.net();
-      finish(used_[index], ended);
+      finish(innermost(), used_[index], ended);
     }
     scopes_.pop_back();
   }

@@ -43,6 +43,7 @@ struct segment_record {
   std::size_t first_owner;
   std::int64_t remaining_bytes;  ///< of operations that were not kept
   std::int64_t remaining_operations;
+  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
   std::array<category_at_peak, category_names.size()> categories;
 };
 

@@ -9,8 +9,11 @@
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
 #include <memprof/ledger/top_blocks.hpp>
@@ -30,7 +33,23 @@ struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+  std::uint32_t kept_segments = 64;       ///< in full; at least 4
+  std::uint32_t segment_names = 64;       ///< with a row of their own
+  std::uint32_t operations = 4096;        ///< with a node of their own
 };
+
+/// What is summed up over all segments of a name, in the order of a space's `by_name`.
+enum class segment_number : std::uint8_t {
+  segment_peak,
+  live_at_peak,
+  allocated,
+  freed,
+  change,
+  live_at_end,
+  allocation_count,
+  deallocation_count
+};
+inline constexpr std::size_t segment_number_count = 8;
 
 /// Everything the ledger knows of one memory space.
 ///
@@ -38,14 +57,14 @@ struct ledger_options {
 /// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
 class space_ledger {
  public:
-  /// A space that shows up in segment `first_segment`, which began at `begin_stamp`.
-  space_ledger(const ledger_options& options, std::size_t first_segment, std::uint64_t begin_stamp) noexcept
+  /// A space that shows up after `segment` segments, of which `kept` have a mark, at the begin of the next, `begin_stamp`.
+  space_ledger(const ledger_options& options, std::uint64_t segment, std::size_t kept, std::uint64_t begin_stamp) noexcept
       : peak_stamp_(begin_stamp),
         options_(options),
-        first_segment_(first_segment),
+        segment_(segment),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks);
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && segments_.resize(kept);
   }
 
   /// False if the system had no memory for it.
@@ -167,26 +186,49 @@ class space_ledger {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Ends the segment. Costs a pass over the operations, whatever is live. False if the system has no memory.
-  bool end_segment(std::uint64_t stamp) noexcept {
+  /// Ends the segment that `history` got last. Costs a pass over the operations, whatever is live. False if the system has no
+  /// memory.
+  bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
     segment_record record = open_segment();
-    const bool is_overall_peak = segments_.empty() || record.live_at_peak > overall_peak_;
+    const std::uint64_t number = segment_++;
     if (!collect_owners(owner_scratch_)) return false;
-    if (is_overall_peak) {
+    if (record.live_at_peak > overall_peak_) {
+      if (overall_peak_ != 0) history.unpin(overall_segment_);
+      history.pin(number);
       overall_peak_ = record.live_at_peak;
-      overall_segment_ = segments_.size();
+      overall_segment_ = number;
       overall_owners_.clear();
       if (!overall_owners_.resize(owner_scratch_.size())) return false;
       for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
     }
+    record.cumulative_peak = overall_peak_;
     keep_owners(record);
-    if (!segments_.push_back(record)) return false;
+    if (!segments_.resize(history.marks().size())) return false;
+    segments_.back() = record;
     for (std::uint32_t index = 0; index < freed_count_; ++index) {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    const bool is_reserved_kept = reserved_.end_segment();
-    return cores_.end_segment() && is_reserved_kept;
+    hold_with_failures(history, number);
+    const bool is_summed_up = sum_up(history, record);
+    const bool is_reserved_kept = reserved_.end_segment(history);
+    return cores_.end_segment(history) && is_reserved_kept && is_summed_up;
+  }
+
+  /// Leaves out the segments that are no longer kept. No segment has begun since the last one ended.
+  void compact(const segment_history& history) noexcept {
+    largest_of_finished_.compact(
+        segments_.size(), [&](std::size_t position) { return !history.marks()[position].is_dropped; }, freed_since_peak_.data());
+    history.compact(segments_);
+    std::size_t count = 0;
+    for (segment_record& record : segments_) {
+      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
+      record.first_owner = count;
+      count += record.owner_count;
+    }
+    owners_.truncate(count);
+    reserved_.compact(history);
+    cores_.compact(history);
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -231,14 +273,23 @@ class space_ledger {
 
   // --- what reports ask ---------------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::size_t first_segment() const noexcept { return first_segment_; }
+  /// How many segments have ended: the number of the open one.
+  [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
+  /// One for each mark of the history; zeros before the space showed up.
   [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
   }
-  /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
+  /// All owners at the overall peak of the finished segments, and the number of the segment; meaningful if the peak is not 0.
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
-  [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
+  /// All segments of a name, in the order of `segment_number`.
+  [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
+  /// How the bytes live at the end of the segments of a name grew.
+  [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
+    return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
+  }
   /// What `limit` told; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
@@ -262,7 +313,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
+           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -290,7 +341,7 @@ class space_ledger {
   [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
     overrun_above_ = std::numeric_limits<std::int64_t>::max();
     overrun_.asked = asked;
-    overrun_.segment = segments_.size();
+    overrun_.segment = segment_;
     overrun_.moment = open_segment();
     overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
     if (!overrun_.has_holders) overrun_.forget_holders();
@@ -301,7 +352,7 @@ class space_ledger {
   /// cores.
   [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
     core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.begin_on_core(core, segments_.size(), stamp, options_.largest_blocks);
+    overrun_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
     std::uint32_t largest_count = 0;
     cores_.for_each_block(core, [&](block live) {
       // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
@@ -314,6 +365,39 @@ class space_ledger {
       }
     });
     overrun_.end_on_core(largest_count);
+  }
+
+  /// Adds a segment to all of its name.
+  [[nodiscard]] bool sum_up(segment_history& history, const segment_record& record) noexcept {
+    const segment_mark ended = history.marks()[history.marks().size() - 1];
+    const named_segment_row& row = history.rows()[ended.row];
+    const std::int64_t change = record.live_at_end - record.live_at_start;
+    const auto before = by_name_.of(history, ended.row);
+    if (ended.row >= lines_.size() && !lines_.resize(ended.row + 1U)) return false;
+    if (!by_name_.add(history, {record.live_at_peak - record.live_at_start, record.live_at_peak, record.allocated,
+                                record.allocated - change, change, record.live_at_end, record.allocation_count,
+                                record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
+      return false;
+    }
+    const auto sums = by_name_.of(history, ended.row);
+    lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
+    lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
+    for (const segment_number held : {segment_number::segment_peak, segment_number::live_at_peak, segment_number::live_at_end}) {
+      const running_summary& now = sums[static_cast<std::size_t>(held)];
+      const running_summary& then = before[static_cast<std::size_t>(held)];
+      if (now.greatest_segment != ended.number || now.greatest == 0) continue;
+      if (row.count > 1 && then.greatest != 0) history.release(then.greatest_segment);
+      history.hold(ended.number);
+    }
+    return true;
+  }
+
+  /// Keeps a segment, as far as there is room, in which something had no memory.
+  void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
+    if (overrun_.has_happened() && overrun_.segment == number) history.pin(number);
+    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
+      if (failed.segment == number) history.hold(number);
+    }
   }
 
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
@@ -353,7 +437,7 @@ class space_ledger {
   detail::page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
   ledger_options options_;
-  std::size_t first_segment_;
+  std::uint64_t segment_;  ///< number of the open one
   timeline line_;
   detail::page_array<block> freed_since_peak_;
 
@@ -372,7 +456,9 @@ class space_ledger {
   detail::page_array<owner_at_peak> owner_scratch_;
   detail::page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
-  std::size_t overall_segment_ = 0;
+  std::uint64_t overall_segment_ = 0;
+  summaries_by_name<segment_number_count> by_name_;
+  detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
   capacity_overrun overrun_;
   bool is_usable_ = false;

@@ -60,6 +60,25 @@ class top_blocks_of_segments {
     }
   }
 
+  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
+  template <class IsKept>
+  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
+    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
+    std::size_t kept = 0;
+    for (std::size_t segment = 0; segment < count; ++segment) {
+      if (!is_kept(segment)) continue;
+      std::uint32_t found = 0;
+      collect(segment, {scratch, found, limit_});
+      set(kept++, scratch, found);
+    }
+    counts_[0].truncate(kept);
+    blocks_[0].truncate(kept * limit_);
+    for (std::size_t level = 1; level < max_levels; ++level) {
+      counts_[level].clear();
+      blocks_[level].clear();
+    }
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = 0;
@@ -69,6 +88,16 @@ class top_blocks_of_segments {
 
  private:
   static constexpr std::size_t max_levels = 32;
+
+  /// Sets what is known of one segment alone. Without memory for it that is nothing.
+  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
+    if (segment >= counts_[0].size() &&
+        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
+      return;
+    }
+    counts_[0][segment] = count;
+    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
+  }
 
   bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
     auto& counts = counts_[level];

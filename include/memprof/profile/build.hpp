@@ -8,11 +8,13 @@
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segment_rows.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28,8 +30,11 @@ struct ledger_names {
   bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
 };
 
-/// The name in a profile of the segment that has not ended yet.
-inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+/// The name in a profile of operations of which there are too many.
+inline constexpr std::string_view other_operations_name = "other operations";
+
+/// The same of memory spaces.
+inline constexpr std::string_view other_spaces_name = "other spaces";
 
 namespace detail {
 
@@ -38,14 +43,23 @@ template <class Tree>
   std::vector<std::string> paths(tree.size());
   for (std::size_t node = 1; node < tree.size(); ++node) {
     paths[node] = paths[tree[node].parent];
-    append_operation(paths[node], labels.text(tree[node].name));
+    if (tree[node].name == other_names) {
+      append_other_operations(paths[node]);
+    } else {
+      append_operation(paths[node], labels.text(tree[node].name));
+    }
   }
   return paths;
 }
 
+[[nodiscard]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
+  return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
+}
+
 /// Sums up a space's self values along the tree; entry 0 is "no operation".
 template <class Tree, class Space>
-[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name) {
+[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
+                                                          const clock_readings& time) {
   std::vector<operation_usage> all(tree.size());
   for (std::size_t node = tree.size(); node-- > 0;) {
     operation_usage& usage = all[node];
@@ -63,6 +77,11 @@ template <class Tree, class Space>
       usage.peak = stats.peak;
       usage.self_peak = stats.self_peak;
       usage.live = stats.owned.live;
+      if (stats.changing != 0) {
+        usage.first_invocation = to_invocation(stats.first, time);
+        usage.last_invocation = to_invocation(stats.last, time);
+        usage.largest_invocation = to_invocation(stats.largest, time);
+      }
     }
     usage.self_delta = usage.self_allocated - usage.self_freed;
     usage.total_delta = usage.allocated - usage.freed;
@@ -95,7 +114,8 @@ template <class Ledger>
   for (std::size_t node = 1; node < tree.size(); ++node) {
     operation_profile& operation = operations[node - 1];
     operation.path = paths[node];
-    operation.name = names.labels.text(tree[node].name);
+    operation.stands_for_others = tree[node].name == other_names;
+    operation.name = operation.stands_for_others ? other_operations_name : names.labels.text(tree[node].name);
     operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
     operation.invocations = tree[node].invocations;
   }
@@ -116,7 +136,7 @@ template <class Ledger>
   std::vector<operation_usage> usage;
   for (std::size_t& row : rows) row = 0;
   for_each_space([&](std::size_t id, std::size_t node) {
-    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]));
+    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]), names.time);
     filled_space = id;
     operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
   });
@@ -138,19 +158,25 @@ template <class Timeline>
   return result;
 }
 
-/// What a space's allocator held; `first_segment` is that of the space, `segment_count` the profile's.
-template <class Reserved>
-[[nodiscard]] reserved_profile build_reserved(const Reserved& held, std::size_t first_segment, std::size_t segment_count) {
+/// What a space's allocator held.
+template <class Reserved, class Rows>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
   reserved_profile result;
   if (!held.is_used()) return result;
   result.peak = held.peak();
   result.current = held.current();
-  result.segments = std::vector<reserved_usage>(segment_count);
-  for (std::size_t index = first_segment; index < segment_count; ++index) {
-    const std::size_t own_index = index - first_segment;
-    const reserved_record record = own_index < held.segments().size() ? held.segments()[own_index] : held.open_segment();
-    result.segments[index] = {record.peak, record.current};
+  const reserved_record open = held.open_segment();
+  result.segments = std::vector<reserved_usage>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= held.segments().size()) continue;
+    result.segments[index] = {held.segments()[position].peak, held.segments()[position].current};
   }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name = std::vector<named_reserved_usage>(rows.names());
+  for_each_name(rows, held.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
   result.unmatched_releases = to_event_tally(held.unmatched_releases);
   result.replaced_reservations = to_event_tally(held.replaced_reservations);
   return result;
@@ -182,17 +208,20 @@ template <class Blocks>
 }
 
 /// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
-template <class Space>
+template <class Space, class Rows>
 class space_builder {
  public:
-  space_builder(const Space& space, const ledger_names& names, const std::vector<std::string>& paths)
-      : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
+  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
+      : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
 
-  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
+  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments,
+                                    const std::vector<named_segments>& segment_names) {
     result_.name = name;
+    result_.stands_for_others = name == other_spaces_name;
     result_.segments = std::vector<segment_usage>(segments.size());
     for (std::size_t index = 0; index < segments.size(); ++index)
       fill_segment(result_.segments[index], segments[index].name, index);
+    add_names(segment_names);
     result_.cumulative_current = space_.live();
     result_.allocations = space_.allocated();
     result_.deallocations = result_.allocations - result_.cumulative_current;
@@ -202,19 +231,17 @@ class space_builder {
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_overrun().has_happened()) {
-      result_.first_shortfall =
-          build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), rows_);
     }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
                          to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
                          to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
                          to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
-    result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
-    result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
+    result_.cores = build_cores(space_.cores(), rows_, segment_names);
+    result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
     result_.streams = build_streams(space_.streams(), names_.labels);
-    result_.out_of_memory =
-        build_out_of_memory(space_.out_of_memory(), names_.time, paths_, space_.first_segment(), segments.size());
+    result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
     result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
     return std::move(result_);
   }
@@ -222,18 +249,34 @@ class space_builder {
  private:
   void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
     usage.segment = name;
-    if (index >= space_.first_segment()) {
-      const std::size_t own_index = index - space_.first_segment();
-      const bool is_open = own_index >= space_.segments().size();
-      const segment_record record = is_open ? space_.open_segment() : space_.segments()[own_index];
-      fill(usage, record);
-      usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(own_index);
-    }
-    if (usage.live_at_peak.bytes > result_.cumulative_peak) {
-      result_.cumulative_peak = usage.live_at_peak.bytes;
-      result_.peak_segment = static_cast<std::int64_t>(index);
-    }
-    usage.cumulative_peak = result_.cumulative_peak;
+    const bool is_open = index == rows_.finished();
+    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for it
+    const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
+    fill(usage, record);
+    usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
+    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.live_at_peak) : record.cumulative_peak;
+    result_.cumulative_peak = usage.cumulative_peak;
+  }
+
+  /// What all segments of each name did.
+  void add_names(const std::vector<named_segments>& names) {
+    const segment_record open = space_.open_segment();
+    const std::int64_t change = open.live_at_end - open.live_at_start;
+    const std::array numbers{open.live_at_peak - open.live_at_start,
+                             open.live_at_peak,
+                             open.allocated,
+                             open.allocated - change,
+                             change,
+                             open.live_at_end,
+                             open.allocation_count,
+                             open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
+    result_.segments_by_name = std::vector<named_segments_usage>(names.size());
+    for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
+      const bool is_open = row == rows_.history().rows().size();
+      const fitted_line line = is_open ? fitted_line{0, 1} : space_.growth(rows_.history(), row);
+      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3],
+                                       of[4],           of[5], of[6], of[7], {line.slope, line.r_squared}};
+    });
   }
 
   void fill(segment_usage& usage, const segment_record& record) const {
@@ -249,16 +292,18 @@ class space_builder {
   }
 
   void add_overall_peak() {
+    if (result_.cumulative_peak == 0) return;
+    const bool is_finished = result_.cumulative_peak == space_.overall_peak();
+    result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
     if (result_.peak_segment < 0) return;
-    const auto index = static_cast<std::size_t>(result_.peak_segment);
-    const segment_usage& usage = result_.segments[index];
+    const segment_usage& usage = result_.segments[static_cast<std::size_t>(result_.peak_segment)];
     result_.peak_time_ns = usage.peak_time_ns;
     result_.peak_operation = usage.peak_operation;
-    const bool is_finished = index - space_.first_segment() < space_.segments().size();
     result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
   }
 
   const Space& space_;
+  const Rows& rows_;
   const ledger_names& names_;
   const std::vector<std::string>& paths_;
   live_set_builder<Space> live_sets_;
@@ -276,16 +321,11 @@ template <class Ledger>
   profile result;
   result.library_version = version_string;
   result.complete = names.is_complete;
-  const auto& marks = events.segments();
-  result.segments = std::vector<segment>(marks.size() + (names.is_complete ? 0 : 1));
-  for (std::size_t index = 0; index < marks.size(); ++index) {
-    result.segments[index] = {std::string{names.labels.text(marks[index].name)}, names.time.to_ns(marks[index].begin_stamp),
-                              names.time.to_ns(marks[index].end_stamp)};
-  }
-  if (!names.is_complete) {
-    result.segments[marks.size()] = {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
-                                     names.time.to_ns(events.last_stamp())};
-  }
+  const detail::segment_rows rows{events.segments(), !names.is_complete};
+  result.segments = detail::build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
+  result.segments_by_name = detail::build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
+  result.segment_count = static_cast<std::int64_t>(events.segments().count()) + (names.is_complete ? 0 : 1);
+  result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
   std::size_t space_count = 0;
@@ -294,13 +334,21 @@ template <class Ledger>
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
-    const std::string_view name = names.labels.text(names.space_names[id]);
-    result.spaces[index++] = detail::space_builder{*space, names, paths}.build(name, result.segments);
+    const label name = names.space_names[id];
+    result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
+        name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
     if (space->untracked_allocations.count != 0) result.exact = false;
   }
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
+  for (const named_segments& row : result.segments_by_name) {
+    if (row.stands_for_others) result.anomalies.other_segments = row.count;
+  }
+  for (const operation_profile& operation : result.operations) {
+    if (operation.stands_for_others) result.anomalies.other_operations += operation.invocations;
+  }
+  result.anomalies.other_names = static_cast<std::int64_t>(events.other_names());
   // A trace from a file may claim any number.
   const auto count = [](std::uint64_t events_of_kind) {
     return static_cast<std::int64_t>(std::min<std::uint64_t>(events_of_kind, INT64_MAX));

@@ -3,8 +3,10 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segment_rows.hpp>
 #include <memprof/trace/core_range.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -59,19 +61,24 @@ template <class Cores>
   return result;
 }
 
-/// What one space held on each core; `first_segment` is that of the space, `segment_count` the profile's. Costs a pass over the
-/// cores of each rectangle.
-template <class Cores>
-[[nodiscard]] core_profile build_cores(const Cores& cores, std::size_t first_segment, std::size_t segment_count) {
+/// What one space held on each core. Costs a pass over the cores of each rectangle.
+template <class Cores, class Rows>
+[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const std::vector<named_segments>& names) {
   core_profile result;
   if (!cores.is_used()) return result;
   result.peaks = to_core_peaks(cores.overall(any_core));
-  result.segments = std::vector<core_peaks>(segment_count);
-  for (std::size_t index = first_segment; index < segment_count; ++index) {
-    const std::size_t own_index = index - first_segment;
-    const bool is_open = own_index >= cores.segments().size();
-    result.segments[index] = to_core_peaks(is_open ? cores.open_segment() : cores.segments()[own_index]);
+  const auto open = cores.open_segment();
+  result.segments = std::vector<core_peaks>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
   }
+  if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
+  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
+  for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
+                [&](std::size_t row, const auto& values) {
+                  result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};
+                });
   result.ranges = build_core_ranges(cores);
   return result;
 }

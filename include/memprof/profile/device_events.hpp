@@ -24,7 +24,7 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 }
 
 [[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
-  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved};
+  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved, false};
 }
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
@@ -46,24 +46,24 @@ template <class Streams>
   }
   if (told.has_further()) {
     rows[count] = to_stream_usage(told.further());
-    rows[count].stream = "(beyond the first " + std::to_string(Streams::max_rows) + " streams and pools)";
+    rows[count].stream = "other streams";
+    rows[count].stands_for_others = true;
   }
   return rows;
 }
 
-/// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
-template <class Failed>
+/// What failed in a space.
+template <class Failed, class Rows>
 [[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
                                                                      const std::vector<std::string>& paths,
-                                                                     std::size_t first_segment, std::size_t segment_count) {
+                                                                     const Rows& segments) {
   std::vector<out_of_memory_failure> rows(failed.kept().size());
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const out_of_memory_record& record = failed.kept()[index];
-    const std::size_t segment = first_segment + record.segment;
     rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
     if (record.operation != 0) rows[index].operation = paths[record.operation];
-    // Events behind the last segment of a finished profile are in none.
-    if (segment < segment_count) rows[index].segment = static_cast<std::int64_t>(segment);
+    rows[index].segment = segments.index_of(record.segment);
+    rows[index].segment_number = segments.number_of(record.segment);
   }
   return rows;
 }

@@ -38,20 +38,17 @@ template <class Owners>
   return rows;
 }
 
-/// The first overrun of a space that had one. `held` was live beside it; `segment_count` is that of the profile.
-template <class Space>
+/// The first overrun of a space that had one. `held` was live beside it.
+template <class Space, class Rows>
 [[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, live_set held,
-                                                       std::size_t segment_count) {
+                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
   const capacity_overrun& overrun = space.first_overrun();
-  const std::size_t segment = space.first_segment() + overrun.segment;
   capacity_shortfall result;
   result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
   if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
   if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
   result.category = static_cast<category>(overrun.asked.category());
-  // Events behind the last segment of a finished profile are in none.
-  if (segment < segment_count) result.segment = static_cast<std::int64_t>(segment);
+  result.segment = rows.index_of(overrun.segment);
   result.time_ns = time.to_ns(overrun.stamp);
   result.free = space.capacity() - held.bytes;
   result.shortfall = result.requested - result.free;

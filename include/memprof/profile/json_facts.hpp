@@ -172,8 +172,13 @@ inline constexpr auto json_fields_of<profile> = [] {
   return all;
 }();
 
-/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name.
+/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name, and
+/// every segment was kept.
 inline void update_from_version_1(profile& source) {
+  source.segment_count = static_cast<std::int64_t>(source.segments.size());
+  for (std::size_t index = 0; index < source.segments.size(); ++index) {
+    source.segments[index].number = static_cast<std::int64_t>(index);
+  }
   constexpr std::string_view outside = "(no operation)";
   const auto update = [&](live_set& set) {
     for (owned_bytes& row : set.by_operation) {
@@ -186,6 +191,7 @@ inline void update_from_version_1(profile& source) {
   for (space_profile& space : source.spaces) {
     update(space.live_at_peak);
     update(space.first_shortfall.held);
+    for (out_of_memory_failure& failure : space.out_of_memory) failure.segment_number = failure.segment;
     for (owned_bytes& row : space.first_shortfall.remedy) {
       if (row.owner == outside) row.owner.clear();
     }

@@ -10,7 +10,7 @@ namespace memprof {
 /// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
 ///
 /// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
-/// for no operation.
+/// for no operation, and `\other` at its end for all operations beyond the last that has a row of its own.
 inline void append_operation(std::string& path, std::string_view name) {
   if (!path.empty()) path += '/';
   if (name.empty()) path += "\\-";
@@ -18,6 +18,12 @@ inline void append_operation(std::string& path, std::string_view name) {
     if (character == '/' || character == '\\') path += '\\';
     path += character;
   }
+}
+
+/// Appends what no name can be.
+inline void append_other_operations(std::string& path) {
+  if (!path.empty()) path += '/';
+  path += "\\other";
 }
 
 }  // namespace memprof

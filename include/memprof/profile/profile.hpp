@@ -66,8 +66,62 @@ struct segment {
   std::string name;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t number = -1;  ///< among all segments of the capture, from 0; -1: not known
+  std::int64_t step = -1;    ///< in which round of the repeating names it was, from 0; -1: not known
 
   bool operator==(const segment&) const = default;
+};
+
+/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
+struct value_summary {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t sum = 0;                ///< at most 2^63-1
+  std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
+  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
+
+  bool operator==(const value_summary&) const = default;
+};
+
+/// The straight line that fits a number best over the steps, by least squares.
+struct growth_line {
+  double per_step = 0;  ///< its slope: bytes a step; 0 if all segments were in one step
+  double r_squared =
+      0;  ///< how much of the variation the line explains, 0 to 1; 1 if there is none. Means little below 3 segments
+
+  bool operator==(const growth_line&) const = default;
+};
+
+/// All segments of one name, whether they are kept in full or not.
+struct named_segments {
+  std::string name;
+  bool stands_for_others = false;  ///< the row of all names beyond `capture_options::segment_names`
+  std::int64_t count = 0;
+  std::int64_t kept = 0;  ///< how many of them `profile::segments` has
+  std::int64_t first_number = -1;
+  std::int64_t last_number = -1;
+  value_summary duration_ns;
+
+  bool operator==(const named_segments&) const = default;
+};
+
+/// All segments of one name in one memory space. The numbers are those of `segment_usage`; their sums over all names are the
+/// space's totals.
+struct named_segments_usage {
+  std::string segment;  ///< the name
+  value_summary segment_peak;
+  value_summary live_at_peak;  ///< bytes live at the segment's peak, those of earlier segments included
+  value_summary allocations;
+  value_summary deallocations;
+  value_summary segment_change;
+  value_summary cumulative_current;
+  value_summary allocation_count;
+  value_summary deallocation_count;
+  growth_line growth;  ///< of `cumulative_current`: how a leak shows
+
+  bool operator==(const named_segments_usage&) const = default;
 };
 
 /// One memory space within one segment.
@@ -173,12 +227,23 @@ struct core_range_peaks {
   bool operator==(const core_range_peaks&) const = default;
 };
 
+/// Peaks on cores over all segments of one name.
+struct named_core_peaks {
+  std::string segment;
+  value_summary circular_buffers;
+  value_summary buffers;
+  value_summary total;
+
+  bool operator==(const named_core_peaks&) const = default;
+};
+
 /// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
 /// other numbers of the space such a block counts with its bytes on all its cores together.
 struct core_profile {
-  core_peaks peaks;                      ///< over the whole capture
-  std::vector<core_peaks> segments;      ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<core_range_peaks> ranges;  ///< over the whole capture, the greatest total first
+  core_peaks peaks;                                ///< over the whole capture
+  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
 
   bool operator==(const core_profile&) const = default;
 };
@@ -191,20 +256,29 @@ struct reserved_usage {
   bool operator==(const reserved_usage&) const = default;
 };
 
+/// The same over all segments of one name.
+struct named_reserved_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_reserved_usage&) const = default;
+};
+
 /// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
 /// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
-  std::int64_t current = 0;              ///< at the end
-  std::vector<reserved_usage> segments;  ///< one for each of `profile::segments`
-  event_tally unmatched_releases;        ///< of ranges, or parts of them, taken before the capture or never seen
-  event_tally replaced_reservations;     ///< of addresses that were held already: the older range counts as given back
+  std::int64_t current = 0;                            ///< at the end
+  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
 
   bool operator==(const reserved_profile&) const = default;
 };
 
-/// What one stream of a device had of a space, from one pool of its allocator; bytes. The last row of a space may stand for all
-/// streams and pools beyond the first 64: its `stream` then says so, and `pool` is empty.
+/// What one stream of a device had of a space, from one pool of its allocator; bytes.
 struct stream_usage {
   std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
   /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
@@ -215,6 +289,8 @@ struct stream_usage {
   std::int64_t allocation_count = 0;
   std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
   std::int64_t reserved_current = 0;  ///< those at the end
+  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
+  bool stands_for_others = false;
 
   bool operator==(const stream_usage&) const = default;
 };
@@ -226,8 +302,9 @@ struct out_of_memory_failure {
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open
-  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
   std::int64_t time_ns = 0;
+  std::int64_t segment_number = -1;  ///< `segment::number` of that one
 
   bool operator==(const out_of_memory_failure&) const = default;
 };
@@ -248,7 +325,8 @@ struct space_profile {
   std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
   bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
   capacity_shortfall first_shortfall;
-  std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
+  std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
+  std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
@@ -256,8 +334,20 @@ struct space_profile {
   std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
+  bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many
 
   bool operator==(const space_profile&) const = default;
+};
+
+/// One run of an operation, as it was in one memory space. Delta and peak are inclusive, as in `operation_usage`.
+struct operation_invocation {
+  std::int64_t thread = -1;  ///< number of the thread; -1: there was no such run
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t delta = 0;
+  std::int64_t peak = 0;
+
+  bool operator==(const operation_invocation&) const = default;
 };
 
 /// What one operation did in one memory space. Inclusive values contain the operations within; self values do not, so a
@@ -277,6 +367,11 @@ struct operation_usage {
   std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
   std::int64_t self_peak = 0;           ///< the same without the operations within
   std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
+  /// Of the finished invocations whose delta and peak are not both 0: the first and the last to end, and the one with the greatest
+  /// peak, of equal ones the first. A trace has all of them.
+  operation_invocation first_invocation;
+  operation_invocation last_invocation;
+  operation_invocation largest_invocation;
 
   bool operator==(const operation_usage&) const = default;
 };
@@ -288,6 +383,7 @@ struct operation_profile {
   std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
   std::int64_t invocations = 0;
   std::vector<operation_usage> usage;  ///< one for each space in which it did anything
+  bool stands_for_others = false;      ///< of the operations within `parent` beyond `capture_options::operations`
 
   bool operator==(const operation_profile&) const = default;
 };
@@ -312,6 +408,11 @@ struct event_anomalies {
   std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
   std::int64_t missing_events = 0;     ///< that the trace lacks, from which the profile was made
   std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
+  /// What was folded because there were too many different ones, as where a name has the number of the step in it. Sums and peaks
+  /// are exact nevertheless.
+  std::int64_t other_segments = 0;    ///< segments whose name is beyond `capture_options::segment_names`
+  std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
+  std::int64_t other_names = 0;       ///< uses of names that the process has no room for: beyond 65,536, or 8 MiB of text
 
   bool operator==(const event_anomalies&) const = default;
 };
@@ -346,7 +447,12 @@ struct profile {
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   process_info process;
   std::int64_t duration_ns = 0;
+  /// Those that are kept in full, in the order of time: all while there are few (`capture_options::kept_segments`), and then the
+  /// newest, the first of each name, and those that hold an extreme.
   std::vector<segment> segments;
+  std::vector<named_segments> segments_by_name;  ///< all segments, one row for each name, in the order of its first
+  std::int64_t segment_count = 0;                ///< how many segments there were
+  std::int64_t step_count = 0;                   ///< how many rounds of repeating names there were
   std::vector<space_profile> spaces;
   std::vector<operation_profile> operations;  ///< parents before children
   std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)

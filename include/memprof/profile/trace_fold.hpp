@@ -77,7 +77,9 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment, info.kept_segments,
+                                   info.segment_names, info.operations},
+                    info.begin_stamp);
   }
 
   const label_table* borrowed_names_ = nullptr;

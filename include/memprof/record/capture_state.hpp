@@ -167,11 +167,15 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.timeline_points = options.timeline_points;
   info.largest_blocks = options.largest_blocks;
   info.owners_per_segment = options.owners_per_segment;
+  info.kept_segments = options.kept_segments;
+  info.segment_names = options.segment_names;
+  info.operations = options.operations;
   info.process = describe_process();
   state.begin_stamp = info.begin_stamp;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
-  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_names[id] == 0) continue;
     space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;

@@ -13,23 +13,38 @@ namespace memprof {
 
 namespace detail {
 
-/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
-/// memory. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
-  const label wanted = abi_1::intern(shared, name);
-  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
-    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
-  }
-  if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
-  shared.space_names[shared.space_count] = wanted;
+/// Makes a space of that name. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name) noexcept {
+  shared.space_names[shared.space_count] = name;
   const auto id = static_cast<std::uint8_t>(shared.space_count++);
   if (shared.define_space != nullptr) shared.define_space(shared, id);
   return id;
 }
 
+/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
+/// memory. The last id is that of the others. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
+  const label wanted = abi_1::intern(shared, name);
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
+  }
+  if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
+  return add_space(shared, wanted);
+}
+
+/// The id of the space that stands for all others; `any_space` if the system had no memory for the first name of all. Likewise.
+[[nodiscard]] inline std::uint8_t id_of_other_spaces(registry& shared) noexcept {
+  constexpr std::uint8_t last = registry::max_spaces - 1;
+  if (shared.space_count == 0) return any_space;
+  if (shared.space_names[last] == other_names) return last;
+  shared.space_names[last] = other_names;
+  if (shared.define_space != nullptr) shared.define_space(shared, last);
+  return last;
+}
+
 [[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
-  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
-        " memory spaces; give blocks of the same kind the same space");
+  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
+        std::to_string(registry::max_spaces - 1) + " named memory spaces; give blocks of the same kind the same space");
 }
 
 }  // namespace detail
@@ -37,13 +52,12 @@ namespace detail {
 /// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
 class memory_space {
  public:
-  /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
-  explicit memory_space(std::string_view name) {
-    {
-      const detail::control_guard control;
-      id_ = detail::id_of_space(abi_1::process_registry, name);
-    }
-    if (id_ == any_space) detail::raise_too_many_spaces(name);
+  /// The space of that name; from the 255th different name on one that stands for all others. Takes a lock: make it once, not for
+  /// each event.
+  explicit memory_space(std::string_view name) noexcept {
+    const detail::control_guard control;
+    id_ = detail::id_of_space(abi_1::process_registry, name);
+    if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }

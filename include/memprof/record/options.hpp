@@ -28,7 +28,10 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+  std::uint32_t kept_segments = 64;  ///< kept in full, at least 4: the newest, the first of each name, those with an extreme
+  std::uint32_t segment_names = 64;  ///< whose segments are summed up in a row of their own; all others share one
+  std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each share one
+  memprof::trace* trace = nullptr;   ///< gets everything that happens, to be read when the capture has ended; empty
 };
 
 }  // namespace memprof

@@ -102,7 +102,10 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
-/// The id of `text`; 0 if the system has no memory. Under the lock.
+/// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
+inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
+
+/// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
@@ -112,7 +115,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text);
+  const label id = shared.labels->intern(text, most_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }

@@ -44,6 +44,13 @@ inline void check(const capture_options& options) {
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > max_largest_blocks)
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.kept_segments < 4 || options.kept_segments > segment_history::most_kept) {
+    refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
+  }
+  if (options.segment_names < 1 || options.segment_names > segment_history::most_kept) {
+    refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
+  }
+  if (options.operations < 1) refuse("operations", options.operations, "1 or more (the default is 4096)");
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
   }

@@ -29,9 +29,12 @@ struct capture_info {
   std::string device;              ///< name of the device whose capacities limit spaces; empty: none was described
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::uint64_t begin_stamp = 0;
-  std::uint32_t timeline_points = 4096;  ///< these three as in `capture_options`
+  std::uint32_t timeline_points = 4096;  ///< these as in `capture_options`
   std::uint32_t largest_blocks = 10;
   std::uint32_t owners_per_segment = 32;
+  std::uint32_t kept_segments = 64;
+  std::uint32_t segment_names = 64;
+  std::uint32_t operations = 4096;
   process_info process;
 
   bool operator==(const capture_info&) const = default;

@@ -130,6 +130,9 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(12, info.process.rank);
   visit(13, info.process.world_size);
   visit(14, info.process.local_rank);
+  visit(15, info.kept_segments);
+  visit(16, info.segment_names);
+  visit(17, info.operations);
 }
 
 /// A field's tag, then its value as text: the digits of a number's varint, or the characters.

@@ -14,8 +14,18 @@ namespace memprof {
 /// The id of an interned name; 0 is no name. Events carry labels, never text.
 using label = std::uint32_t;
 
+/// Stands for every name that came when a process had too many: the last label that a block's annotation can have. No table has
+/// a text for it.
+inline constexpr label other_names = (label{1} << 24) - 1;
+
 /// Stands between the parts of a name that has several, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
+
+/// How many names a table may take in, and how many bytes of pages for their text.
+struct label_limits {
+  std::size_t names = other_names - 1;
+  std::size_t text_bytes = ~std::size_t{0};
+};
 
 /// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's
 /// life.
@@ -37,16 +47,19 @@ class label_table {
   /// Names are cut to this many bytes, so that each fits into a piece of a trace.
   static constexpr std::size_t max_name_bytes = std::size_t{32} * 1024;
 
-  /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
-  [[nodiscard]] label intern(std::string_view text) noexcept {
+  /// The id of `text`, interned if it is new; 0 if the system has no memory for it, `other_names` if it is new and the table has
+  /// as much as it may.
+  [[nodiscard]] label intern(std::string_view text, const label_limits& most = {}) noexcept {
     if (text.size() > max_name_bytes) text = text.substr(0, max_name_bytes);
-    if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
+    const bool is_full = entries_.size() >= most.names || chunk_bytes_ >= most.text_bytes;
+    if (2 * (entries_.size() + 1) > slots_.size() && !is_full && !grow()) return 0;
     const std::uint32_t hash = hash_of(text);
     std::size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const entry& known = entries_[slots_[slot] - 1];
       if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
     }
+    if (is_full) return other_names;
     const char* const copy = store(text);
     if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
     return slots_[slot] = static_cast<label>(entries_.size());

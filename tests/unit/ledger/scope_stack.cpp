@@ -18,8 +18,8 @@ TEST_CASE("scope stack: outside any scope there is no operation and no category"
 
 TEST_CASE("scope stack: the innermost scope gives operation and category") {
   scope_stack stack;
-  REQUIRE(stack.push({3, 30, 1, 5}));
-  REQUIRE(stack.push({4, 40, 2, 6}));
+  REQUIRE(stack.push({3, 30, 1, 5, 0}));
+  REQUIRE(stack.push({4, 40, 2, 6, 0}));
   CHECK(stack.depth() == 2);
   CHECK(stack.operation() == 4);
   CHECK(stack.tag() == 6);

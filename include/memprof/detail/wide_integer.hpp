@@ -1,0 +1,72 @@
+#pragma once
+
+#include <memprof/config.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::detail {
+
+__extension__ using int128 = __int128;
+__extension__ using uint128 = unsigned __int128;
+
+/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
+/// Arithmetic is modulo 2^256. Zero bytes are zero.
+class wide_integer {
+ public:
+  constexpr wide_integer() noexcept = default;
+  constexpr explicit wide_integer(int128 value) noexcept
+      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
+
+  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
+    uint128 carry = 0;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) {
+      carry += limbs_[index];
+      carry += other.limbs_[index];
+      limbs_[index] = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    return *this;
+  }
+  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
+
+  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
+    wide_integer result;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
+    return result += wide_integer{1};
+  }
+  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
+    return left -= right;
+  }
+  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
+    wide_integer result;
+    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
+      uint128 carry = 0;
+      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
+        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
+        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+      }
+    }
+    return result;
+  }
+  constexpr bool operator==(const wide_integer&) const noexcept = default;
+
+  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
+  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
+  [[nodiscard]] constexpr double to_double() const noexcept {
+    if (is_negative()) return -(-*this).to_double();
+    constexpr double limb_range = 18446744073709551616.0;
+    double result = 0;
+    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
+    return result;
+  }
+
+ private:
+  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
+
+  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memprof/detail/wide_integer.hpp>
+
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
+struct running_summary {
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t least;
+  std::int64_t greatest;
+  detail::int128 total;
+  std::uint64_t least_segment;  ///< number of the first segment with `least`
+  std::uint64_t greatest_segment;
+
+  /// Nothing but `value`, in segment `number`.
+  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
+  void add(std::int64_t value, std::uint64_t number) noexcept {
+    last = value;
+    total += value;
+    if (value < least) {
+      least = value;
+      least_segment = number;
+    }
+    if (value > greatest) {
+      greatest = value;
+      greatest_segment = number;
+    }
+  }
+
+  /// The sum, or the nearest number of 64 bits.
+  [[nodiscard]] std::int64_t sum() const noexcept {
+    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
+  }
+};
+
+}  // namespace memprof

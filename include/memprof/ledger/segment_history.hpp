@@ -1,0 +1,196 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/running_summary.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// One finished segment that is kept in full; its end is the next one's begin.
+struct segment_mark {
+  label name;
+  std::uint32_t row;  ///< of its name
+  std::uint64_t begin_stamp;
+  std::uint64_t end_stamp;
+  std::uint64_t number;
+  std::uint64_t step;
+  std::uint32_t holds;  ///< how many extremes of its name it holds, and failures that happened in it
+  std::uint32_t pins;   ///< how many spaces had their overall peak or their first shortfall in it
+  bool is_first;        ///< of its name
+  bool is_dropped;      ///< no longer kept, and only here until `segment_history::compact`
+};
+
+/// All segments of one name.
+struct named_segment_row {
+  label name;
+  bool stands_for_others;  ///< of all names that came when there were rows enough
+  std::uint64_t count;
+  std::uint64_t first_number;
+  std::uint64_t last_number;
+  std::uint64_t last_step;
+  running_summary duration;  ///< in stamps
+  running_steps steps;
+};
+
+/// The finished segments of a capture in bounded memory: those that are kept in full, and one row for each name.
+///
+/// Every space has an entry for each mark, at the same position. To drop a segment only marks it, so that no entry moves; once
+/// as many were dropped as are kept, `compact` takes them out everywhere. A segment costs a pass over the marks.
+///
+/// A step is a round of the repeating names: the next one begins where a name comes that this one has had.
+class segment_history {
+ public:
+  static constexpr std::uint32_t most_kept = 65'536;
+
+  segment_history(std::uint32_t kept, std::uint32_t names) noexcept
+      : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
+
+  /// Adds a finished segment as the last mark. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
+    if (!marks_.reserve(marks_.size() + 1)) return false;
+    const std::uint32_t index = row_of(name);
+    if (index == no_row) return false;
+    named_segment_row& row = rows_[index];
+    if (row.count != 0 && row.last_step == step_ && !row.stands_for_others) ++step_;
+    const std::uint64_t ticks = end_stamp - begin_stamp;
+    const auto duration = static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, std::numeric_limits<std::int64_t>::max()));
+    const bool is_first = row.count++ == 0;
+    if (is_first) {
+      row.first_number = count_;
+      row.duration.begin(duration, count_);
+    } else {
+      row.duration.add(duration, count_);
+    }
+    row.last_number = count_;
+    row.last_step = step_;
+    row.steps.add(step_);
+    return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
+  }
+
+  /// Numbers of segments. A segment holds while nothing takes it back, and longer if there is room.
+  void hold(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->holds;
+  }
+  void release(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->holds != 0) --mark->holds;
+  }
+  void pin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->pins;
+  }
+  void unpin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
+  }
+
+  /// Drops segments until as few are kept as should be. Of those that may go: first those that hold nothing, then those that
+  /// hold an extreme, then the first of their name; among equals the oldest.
+  void drop_surplus() noexcept {
+    while (marks_.size() - dropped_ > kept_limit_) {
+      segment_mark* goes = nullptr;
+      // The newest quarter stays, whatever is in it.
+      const std::uint64_t newest = count_ - kept_limit_ / 4;
+      for (segment_mark& mark : marks_) {
+        if (mark.number >= newest) break;
+        if (mark.is_dropped || mark.pins != 0) continue;
+        if (goes == nullptr || worth(mark) < worth(*goes)) goes = &mark;
+        if (worth(*goes) == 0) break;
+      }
+      if (goes == nullptr) return;
+      goes->is_dropped = true;
+      ++dropped_;
+    }
+  }
+
+  /// Whether it is time to `compact`.
+  [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
+
+  /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
+  template <class Entry>
+  void compact(detail::page_array<Entry>& entries) const noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
+    }
+    entries.truncate(kept);
+  }
+  /// The same for the marks themselves, at the end.
+  void compact_marks() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
+    }
+    marks_.truncate(kept);
+    dropped_ = 0;
+  }
+
+  /// By position, which changes with `compact_marks`.
+  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
+  /// In the order in which the names first came.
+  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
+  /// How many segments there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
+  /// The number of the step that the last segment was in.
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
+
+ private:
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
+
+  /// Null if the segment is not kept.
+  [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
+    const std::size_t position =
+        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
+    return is_there ? &marks_[position] : nullptr;
+  }
+
+  /// The row of a name, made if it is new and there is room, else that of all others; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t row_of(label name) noexcept {
+    if (name != other_names) {
+      if (const live_blocks::place known = row_index_.find(key_of(name))) return static_cast<std::uint32_t>(known->owner);
+    }
+    const bool is_other = name == other_names || named_ >= name_limit_;
+    if (is_other && others_ != no_row) return others_;
+    if (!rows_.reserve(rows_.size() + 1)) return no_row;
+    const auto index = static_cast<std::uint32_t>(rows_.size());
+    if (is_other) {
+      others_ = index;
+    } else {
+      block* const entry = row_index_.insert(key_of(name)).entry;
+      if (entry == nullptr) return no_row;
+      entry->owner = index;
+      ++named_;
+    }
+    named_segment_row row{};
+    row.name = is_other ? other_names : name;
+    row.stands_for_others = is_other;
+    return rows_.push_back(row) ? index : no_row;
+  }
+
+  /// Names are looked up in a table of blocks: they are few, and it is there.
+  [[nodiscard]] static std::uint64_t key_of(label name) noexcept { return std::uint64_t{name} + 1; }
+
+  std::uint32_t kept_limit_;
+  std::uint32_t name_limit_;
+  std::uint32_t named_ = 0;
+  std::uint32_t others_ = no_row;
+  std::uint64_t count_ = 0;
+  std::uint64_t step_ = 0;
+  std::size_t dropped_ = 0;
+  detail::page_array<segment_mark> marks_;
+  detail::page_array<named_segment_row> rows_;
+  live_blocks row_index_;
+};
+
+}  // namespace memprof

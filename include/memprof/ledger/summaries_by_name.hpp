@@ -1,0 +1,56 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/running_line.hpp>
+#include <memprof/ledger/running_summary.hpp>
+#include <memprof/ledger/segment_history.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
+/// in the segments before.
+template <std::size_t Count>
+class summaries_by_name {
+ public:
+  using record = std::array<running_summary, Count>;
+
+  /// Adds the numbers of the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool add(const segment_history& history, const std::array<std::int64_t, Count>& values) noexcept {
+    const segment_mark& ended = history.marks()[history.marks().size() - 1];
+    const named_segment_row& row = history.rows()[ended.row];
+    if (ended.row >= known_.size() && (!known_.resize(ended.row + 1U) || !records_.resize(ended.row + 1U))) return false;
+    record& sums = records_[ended.row];
+    const bool begins = known_[ended.row] == 0;
+    known_[ended.row] = 1;
+    for (std::size_t index = 0; index < Count; ++index) {
+      if (begins && row.count == 1) {
+        sums[index].begin(values[index], ended.number);
+        continue;
+      }
+      if (begins) sums[index].begin(0, row.first_number);
+      sums[index].add(values[index], ended.number);
+    }
+    return true;
+  }
+
+  /// Of a row of the history; zeros if nothing was added to it.
+  [[nodiscard]] record of(const segment_history& history, std::size_t row) const noexcept {
+    if (row < known_.size() && known_[row] != 0) return records_[row];
+    record zeros;
+    for (running_summary& sum : zeros) sum.begin(0, history.rows()[row].first_number);
+    return zeros;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
+
+ private:
+  detail::page_array<char> known_;
+  detail::page_array<record> records_;
+};
+
+}  // namespace memprof
