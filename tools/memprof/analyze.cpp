@@ -21,13 +21,17 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -139,6 +143,17 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
   return status;
 }
 
+/// An analysis takes the place of an analysis or of an empty file, not of the profile that it is about.
+void require_no_other_document(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::file_size(path, ignored) == 0) return;
+  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  std::array<char, 64> begin{};
+  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
+  if (std::string_view{begin.data(), got}.find(memprof::breakdown_json_format) != std::string_view::npos) return;
+  memprof::detail::raise_about_file("write", path, "there is a file that is no analysis; remove it, or choose another name");
+}
+
 /// What goes wrong after the tables is told, and the rest still done.
 template <class Action>
 void attempt(int& status, Action action) {
@@ -160,6 +175,7 @@ int run_analyze(const analyze_arguments& arguments) {
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
   if (!arguments.json.empty()) {
     attempt(status, [&] {
+      require_no_other_document(arguments.json);
       memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
       return success;
     });

@@ -67,8 +67,7 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
   if (!of.provenance.lacks("peak_time_ns")) text += " after " + time_unit_for(space.peak_time_ns).text(space.peak_time_ns);
   if (space.peak_segment >= 0) {
     const auto index = static_cast<std::size_t>(space.peak_segment);
-    text +=
-        " in " + shortened(on_one_line(space.segments[index].segment), 24) + " " + position_text(index, space.segments.size());
+    text += " in " + shortened(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
   }
   return text + ", " + amount_text(space.cumulative_current) + " at the end";
 }
@@ -114,7 +113,7 @@ inline void append_timeline(std::string& script, const profile& of, const space_
   script += "set xtics nomirror font 'Sans,20'\nset xlabel 'time (" + std::string{time.name} + ")' font 'Sans,20'\n";
   append_bands(script, segments);
   script += "set label '' at first " + decimal(time.of(space.peak_time_ns), 6) + ", first " +
-            decimal(unit.of(space.cumulative_peak), 6) + " point pointtype 7 pointsize 2 linecolor rgb '" +
+            decimal(unit.of(space.cumulative_peak), 6) + " point pointtype 7 pointsize dot linecolor rgb '" +
             std::string{peak_colour} + "' front\n";
   script += "plot $timeline using 1:2 with fillsteps fillstyle solid 1 fillcolor rgb '" + std::string{area_colour} +
             "' notitle, $timeline using 1:2 with steps linewidth 2 linecolor rgb '" + std::string{line_colour} +
@@ -125,6 +124,10 @@ inline void append_timeline(std::string& script, const profile& of, const space_
 inline void append_segment_bars(std::string& script, const space_profile& space, const picture_unit& unit) {
   constexpr std::size_t most_names = 24;
   const std::size_t count = space.segments.size();
+  if (count == 0) {  // gnuplot fails on an empty table
+    script += "set xrange [0:1]\nplot NaN notitle\n";
+    return;
+  }
   script += "$segments << END_OF_SEGMENTS\n";
   std::string names;
   for (std::size_t index = 0; index < count; ++index) {
@@ -146,7 +149,7 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
   script +=
       "plot $segments using ($1):($2/2):($1-0.35):($1+0.35):(0):2 with boxxyerror fillstyle solid 1 noborder fillcolor rgb '" +
       std::string{area_colour} +
-      "' title 'peak of the segment', $segments using 1:3 with points pointtype 7 pointsize 1.6 "
+      "' title 'peak of the segment', $segments using 1:3 with points pointtype 7 pointsize dot "
       "linecolor rgb '" +
       std::string{line_colour} + "' title 'live at its end'\n";
 }
@@ -165,7 +168,6 @@ inline void append_composition(std::string& script, const composition_rows& rows
   script += "set border 2\nset xrange [0:" + decimal(unit.of(greatest) * 1.45, 6) + "]\n";
   script += "set yrange [" + decimal(static_cast<double>(std::max<std::size_t>(rows.rows.size(), 1)) - 0.45, 2) + ":-0.55]\n";
   std::string names;
-  std::string plots;
   for (std::size_t index = 0; index < rows.rows.size(); ++index) {
     const composition_row& row = rows.rows[index];
     const std::string y = std::to_string(index);
@@ -212,6 +214,7 @@ struct drawn_space {
   script += format == picture_format::png ? "set terminal pngcairo" : "set terminal svg";
   script += " noenhanced size " + std::to_string(run_picture_width) + ',' + std::to_string(height) +
             " font 'Sans,20' background rgb '#ffffff'\nset output " + gnuplot_string(path) + "\nset multiplot\nset border 3\n";
+  script += format == picture_format::png ? "dot = 2.0\n" : "dot = 0.7\n";  // the terminals take another size for 1
   panel place{height, options.title.empty() ? 0 : run_title_height, 0};
   for (std::size_t index = 0; index < spaces.size(); ++index) {
     const auto& [of, space, name] = spaces[index];

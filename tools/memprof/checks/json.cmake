@@ -18,3 +18,10 @@ endif()
 run(2 --logs ${CHECKS}/two_summaries.log --json missing/analysis.json)
 expect("${output}" "Analysis complete")
 expect_one_line("${errors}" "cannot write 'missing/analysis.json'")
+
+# It takes the place of an earlier analysis, not of another file.
+run(0 ${CHECKS}/two_summaries.log --json analysis.json)
+file(COPY_FILE ${CHECKS}/two_summaries.log ${SCRATCH}/run.log)
+run(2 run.log --json run.log)
+expect_one_line("${errors}" "cannot write 'run.log': there is a file that is no analysis")
+run(0 run.log)

@@ -30,6 +30,21 @@ endif()
 run(2 ${CHECKS}/two_summaries.log --output missing/picture.png)
 expect_one_line("${errors}" "cannot write 'missing/picture.png'")
 
+# A picture takes the place of a picture, not of another file.
+file(WRITE ${SCRATCH}/notes.png "notes")
+run(2 ${CHECKS}/two_summaries.log -o notes.png)
+expect_one_line("${errors}" "cannot write 'notes.png': there is a file that is no picture")
+file(READ ${SCRATCH}/notes.png notes)
+if(NOT notes STREQUAL "notes")
+  message(FATAL_ERROR "the notes are gone")
+endif()
+
+# Totals alone have nothing to draw but the title.
+file(WRITE ${SCRATCH}/totals.log "=== Memory Usage Summary ===\nOverall DRAM Peak: 9.00 MB, Final DRAM Usage: 8.00 MB\n")
+run(0 totals.log -o totals.svg)
+file(READ ${SCRATCH}/totals.svg picture)
+expect("${picture}" "dram: peak 9.00 MB, 8.00 MB at the end")
+
 # A picture is no place for a hundred summaries.
 file(READ ${CHECKS}/two_summaries.log log)
 string(REPEAT "${log}" 5 log)
