@@ -51,6 +51,29 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
   return lines;
 }
 
+/// What shares a row because the program makes names without end, and what to do about it.
+[[nodiscard]] std::string folded_names(const auto& source) {
+  std::string lines;
+  const event_anomalies& found = source.anomalies;
+  if (found.other_segments != 0) {
+    append_line(lines, counted(found.other_segments, "segment has", "segments have") +
+                           " no row of their own: give the phases of every step the same names (or raise segment_names)");
+  }
+  if (found.other_operations != 0) {
+    append_line(lines, counted(found.other_operations, "operation", "operations") +
+                           " ran without a row of their own: leave numbers that grow out of their names (or raise operations)");
+  }
+  if (found.other_names != 0) {
+    append_line(lines, counted(found.other_names, "event has a name", "events have names") +
+                           " beyond the 65,536 that a process has room for: leave numbers that grow out of them");
+  }
+  for (const space_profile& space : source.spaces) {
+    if (!space.stands_for_others) continue;
+    append_line(lines, "memory spaces beyond the 254th share one: give blocks of the same kind the same space");
+  }
+  return lines;
+}
+
 /// What else happened that a careful reader wants to know, one thing a line.
 [[nodiscard]] std::string oddities(const auto& source) {
   std::string lines;
@@ -85,7 +108,7 @@ void append_line(auto& text, const std::string& line) { text += "  " + line + '\
     append_line(lines, counted(source.anomalies.too_deep_scopes, "operation", "operations") +
                            " within 256 others: counted as part of the 256th");
   }
-  return lines;
+  return lines + folded_names(source);
 }
 
 /// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
