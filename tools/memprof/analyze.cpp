@@ -22,13 +22,17 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <new>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -140,6 +144,17 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
   return status;
 }
 
+/// An analysis takes the place of an analysis or of an empty file, not of the profile that it is about.
+void require_no_other_document(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored) || std::filesystem::file_size(path, ignored) == 0) return;
+  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  std::array<char, 64> begin{};
+  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
+  if (std::string_view{begin.data(), got}.find(memprof::breakdown_json_format) != std::string_view::npos) return;
+  memprof::detail::raise_about_file("write", path, "there is a file that is no analysis; remove it, or choose another name");
+}
+
 /// What goes wrong after the tables is told, and the rest still done.
 template <class Action>
 void attempt(int& status, Action action) {
@@ -161,6 +176,7 @@ int run_analyze(const analyze_arguments& arguments) {
   std::fputs(memprof::to_text(analyzed, arguments.sizes).c_str(), stdout);
   if (!arguments.json.empty()) {
     attempt(status, [&] {
+      require_no_other_document(arguments.json);
       memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
       return success;
     });
@@ -204,7 +220,6 @@ void add_analyze(CLI::App& program, int& status) {
   command
       .add_option("--input,--logs,FILE", arguments->inputs,
                   "traces, profiles in JSON, or logs with memory summaries of tt-train's tracker; - is the standard input")
-      ->required()
       ->type_name("FILE");
   CLI::Option* const memory =
       add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
@@ -241,6 +256,7 @@ void add_analyze(CLI::App& program, int& status) {
                   "memory space of profiles, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
   command.callback([arguments, &command, &status] {
+    if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // of a required option CLI11 would name only the flag
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
     status = run_analyze(*arguments);
   });

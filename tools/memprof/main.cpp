@@ -4,6 +4,7 @@
 #include "export.hpp"
 #include "fit.hpp"
 #include "import.hpp"
+#include "plot.hpp"
 #include "profile.hpp"
 #include "report.hpp"
 #include "show.hpp"
@@ -57,6 +58,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_import(program, status);
   memprof_tool::add_show(program, status);
   memprof_tool::add_profile(program, status);
+  memprof_tool::add_plot(program, status);
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
 

@@ -4,17 +4,39 @@
 
 #include <memprof/detail/file_io.hpp>
 
+#include <array>
+#include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace memprof_tool {
 
+namespace {
+
+/// A picture takes the place of a picture, of an empty file, and of what is no file, as /dev/stdout.
+void require_no_other_file(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return;
+  const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+  std::array<char, 5> begin{};
+  const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
+  const std::string_view text{begin.data(), got};
+  if (text.empty() || text.starts_with("\x89PNG") || text.starts_with("<?xml") || text.starts_with("<svg")) return;
+  memprof::detail::raise_about_file("write", path, "there is a file that is no picture; remove it, or choose another name");
+}
+
+}  // namespace
+
 drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path) {
+  require_no_other_file(path);
   std::string folder = (std::filesystem::temp_directory_path() / "memprof-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("make", folder, memprof::detail::reason_in_errno());
   const auto remove_folder = [](const std::string* name) { std::filesystem::remove_all(*name); };

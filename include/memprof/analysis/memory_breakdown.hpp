@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/analysis/phase_name.hpp>
+#include <memprof/analysis/phase_sums.hpp>
 #include <memprof/analysis/profile_remarks.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/fact/model_parameters.hpp>
@@ -109,57 +110,6 @@ struct memory_breakdown {
 
 namespace detail {
 
-inline constexpr std::string_view model_phase = "MODEL_CREATION";
-inline constexpr std::string_view optimizer_phase = "OPTIMIZER_CREATION";
-inline constexpr std::string_view forward_phase = "FORWARD_PASS";
-inline constexpr std::string_view backward_phase = "BACKWARD_PASS";
-
-using segment_list = std::vector<segment_usage>;
-
-/// The changes of all occurrences of a phase together.
-[[nodiscard]] inline std::optional<std::int64_t> total_change(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> sum;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) sum = add_saturating(sum.value_or(0), segment.segment_change);
-  }
-  return sum;
-}
-
-/// What forward passes keep for the backward pass. Passes that follow each other keep theirs together; after a backward pass it
-/// begins anew; of several such runs the greatest counts.
-[[nodiscard]] inline std::optional<std::int64_t> kept_activations(const segment_list& segments) {
-  std::optional<std::int64_t> greatest;
-  std::optional<std::int64_t> run;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, forward_phase)) {
-      run = add_saturating(run.value_or(0), segment.segment_change);
-    } else if (is_occurrence(segment.segment, backward_phase)) {
-      if (run) greatest = greatest ? std::max(*greatest, *run) : run;
-      run.reset();
-    }
-  }
-  if (run) greatest = greatest ? std::max(*greatest, *run) : run;
-  return greatest;
-}
-
-/// What is live after the last occurrence of a phase.
-[[nodiscard]] inline std::optional<std::int64_t> current_after(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> current;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) current = segment.cumulative_current;
-  }
-  return current;
-}
-
-/// The greatest rise within one occurrence of a phase.
-[[nodiscard]] inline std::optional<std::int64_t> greatest_segment_peak(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> greatest;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) greatest = std::max(greatest.value_or(segment.segment_peak), segment.segment_peak);
-  }
-  return greatest;
-}
-
 [[nodiscard]] inline bool has_categories(const live_set& live) {
   return std::any_of(live.by_category.begin(), live.by_category.end(),
                      [](const owned_bytes& row) { return row.owner != to_string(category::other) && row.bytes != 0; });
@@ -223,7 +173,7 @@ inline void divide_by_phases(memory_breakdown& result, const space_profile& spac
   result.part(peak_part::model) = size_of(result.model, "model");
   result.part(peak_part::optimizer) = size_of(result.optimizer, "optimizer");
   result.part(peak_part::activations) = result.activations.actual.value_or(0);
-  result.part(peak_part::gradients) = greatest_segment_peak(space.segments, backward_phase).value_or(0);
+  result.part(peak_part::gradients) = greatest_segment_peak(space, backward_phase).value_or(0);
   result.part(peak_part::other) = std::max<std::int64_t>(0, subtract_saturating(result.peak, result.accounted()));
   if (space.peak_segment < 0 || result.part(peak_part::gradients) <= 0) return;
   const std::string& peak_segment = space.segments[static_cast<std::size_t>(space.peak_segment)].segment;
@@ -260,25 +210,23 @@ inline void choose_expected_sizes(memory_breakdown& result, const breakdown_opti
   }
 }
 
-inline void measure_sizes(memory_breakdown& result, const space_profile& space) {
-  const segment_list& segments = space.segments;
-  static_cast<measured_size&>(result.model) = measure(space, category::parameter, total_change(segments, model_phase));
-  static_cast<measured_size&>(result.optimizer) =
-      measure(space, category::optimizer_state, total_change(segments, optimizer_phase));
-  result.activations = measure(space, category::activation, kept_activations(segments));
-  const auto after_optimizer = current_after(segments, optimizer_phase);
-  const auto after_backward = current_after(segments, backward_phase);
+inline void measure_sizes(memory_breakdown& result, const profile& of, const space_profile& space) {
+  static_cast<measured_size&>(result.model) = measure(space, category::parameter, total_change(space, model_phase));
+  static_cast<measured_size&>(result.optimizer) = measure(space, category::optimizer_state, total_change(space, optimizer_phase));
+  result.activations = measure(space, category::activation, kept_activations(of, space));
+  const auto after_optimizer = current_after(of, space, optimizer_phase);
+  const auto after_backward = current_after(of, space, backward_phase);
   std::optional<std::int64_t> kept_by_backward;
   if (after_optimizer && after_backward) kept_by_backward = subtract_saturating(*after_backward, *after_optimizer);
   static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
 }
 
 /// Names the phases that would tell a size which is not known without them.
-inline void remark_missing_phases(memory_breakdown& result, const segment_list& segments) {
+inline void remark_missing_phases(memory_breakdown& result, const profile& of, const space_profile& space) {
   const auto is_known = [](const measured_size& size) { return size.from == size_source::categories; };
   std::string missing;
   const auto need = [&](std::string_view phase, bool is_needed) {
-    if (is_needed && !current_after(segments, phase)) missing += (missing.empty() ? "" : ", ") + std::string{phase};
+    if (is_needed && !current_after(of, space, phase)) missing += (missing.empty() ? "" : ", ") + std::string{phase};
   };
   need(model_phase, !is_known(result.model));
   need(optimizer_phase, !is_known(result.optimizer) || !is_known(result.gradients));
@@ -305,8 +253,8 @@ inline void remark_missing_phases(memory_breakdown& result, const segment_list& 
   for (const model_parameters& told : rows_of<model_parameters>(of.facts)) result.parameters = told.count;
   detail::choose_device_memory(result, space, options);
   detail::choose_expected_sizes(result, options);
-  detail::measure_sizes(result, space);
-  detail::remark_missing_phases(result, space.segments);
+  detail::measure_sizes(result, of, space);
+  detail::remark_missing_phases(result, of, space);
   if (detail::has_categories(space.live_at_peak)) {
     detail::divide_live_set(result, space.live_at_peak);
   } else {

@@ -74,6 +74,15 @@ inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
   return {tracker_line_kind::text, text.substr(0, 0), line};
 }
 
+/// Of a line "  cpu: Segment Peak 1.00 MB, Allocations ..." about another memory space than DRAM the name of that; else empty.
+[[nodiscard]] inline std::string_view other_space_in(std::string_view text) {
+  const std::size_t end = text.find(": Segment Peak ");
+  if (end == std::string_view::npos || text.find(" MB, Allocations ", end) == std::string_view::npos) return {};
+  const std::size_t indent = text.rfind("  ", end);  // behind it, so that labels of launchers are no part of the name
+  return trimmed(
+      text.substr(indent == std::string_view::npos ? 0 : indent, end - (indent == std::string_view::npos ? 0 : indent)));
+}
+
 /// Whether a line shows how far a training has come, as "step 12/200  loss 3.21", "Loss: unknown", "epoch 2" or a progress bar.
 [[nodiscard]] inline bool shows_progress(std::string_view content) {
   std::string lower{content};

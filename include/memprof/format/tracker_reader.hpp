@@ -27,9 +27,10 @@ namespace memprof::detail {
 inline constexpr std::string_view tracker_format = "tracker_log";
 
 /// What a log cannot tell.
-inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
-    {"allocation_count", "deallocation_count", "begin_ns", "end_ns", "duration_ns", "begin_unix_ns", "peak_time_ns",
-     "peak_operation", "live_at_peak", "timeline", "operations", "capacity", "cores", "anomalies", "cost"});
+inline constexpr auto absent_from_tracker_log =
+    std::to_array<std::string_view>({"allocation_count", "deallocation_count", "begin_ns", "end_ns", "step", "step_count",
+                                     "segments_by_name", "duration_ns", "begin_unix_ns", "peak_time_ns", "peak_operation",
+                                     "live_at_peak", "timeline", "operations", "capacity", "cores", "anomalies", "cost"});
 
 /// The number of a rank as a log has it; -1 if there is none, or it is beyond 63 bits.
 [[nodiscard]] inline std::int64_t rank_number(std::string_view digits) {
@@ -50,6 +51,7 @@ class tracker_reader {
     rank_state& rank = state_of(line, text);
     switch (line.kind) {
       case tracker_line_kind::text:
+        if (const std::string_view other = other_space_in(text); !other.empty() && rank.summary) return pass_over(rank, other);
         if (names_a_section(line.content)) rank.last_text = line.content;
         return;
       case tracker_line_kind::parameters: return read_parameters(rank, line.content);
@@ -231,6 +233,14 @@ class tracker_reader {
                                                " lacks its cumulative values: computed from the segments before it");
     space_of(*rank.summary).segments.push_back(std::move(rank.segment));
     rank.segment_line = 0;
+  }
+
+  /// Remarks once that a log has lines of another memory space.
+  static void pass_over(rank_state& rank, std::string_view space) {
+    std::string remark = "the log has lines of another memory space, " + std::string{space} +
+                         ", which are passed over: a profile or a trace of the run has it, too";
+    std::vector<std::string>& remarks = rank.summary->provenance.remarks;
+    if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end()) remarks.push_back(std::move(remark));
   }
 
   void drop_segment(rank_state& rank, const std::string& missing) {

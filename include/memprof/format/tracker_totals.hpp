@@ -89,7 +89,7 @@ inline void check_segments(profile& summary) {
 inline void finish_summary(profile& summary) {
   space_profile& space = space_of(summary);
   for (const segment_usage& segment : space.segments) {
-    summary.segments.push_back({segment.segment, 0, 0});
+    summary.segments.push_back({segment.segment, 0, 0, summary.segment_count++});
     space.allocations = add_saturating(space.allocations, segment.allocations);
     space.deallocations = add_saturating(space.deallocations, segment.deallocations);
   }

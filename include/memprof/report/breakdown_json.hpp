@@ -5,6 +5,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/breakdown_text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -105,6 +106,7 @@ namespace detail {
           {"usage_percent", value_or_null(breakdown.usage_percent())},
           {"peak_segment", value_or_null(peak_segment)},
           {"peak_parts", parts_value(breakdown)},
+          {"segment_count", std::max(of.segment_count, static_cast<std::int64_t>(of.segments.size()))},
           {"segments", segments_value(space)},
           {"other_spaces", other_spaces_value(analyzed)},
           {"remarks", breakdown.remarks}};

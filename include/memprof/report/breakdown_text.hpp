@@ -79,8 +79,12 @@ inline void append_comparison(std::string& text, std::string_view title, const p
   if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
 }
 
-[[nodiscard]] inline std::string position_text(std::size_t index, std::size_t count) {
-  return "(" + std::to_string(index + 1) + " of " + std::to_string(count) + ")";
+/// "(4 of 6)": which of all segments the one of that index is, whether they are kept or not.
+[[nodiscard]] inline std::string position_text(const profile& of, std::size_t index) {
+  const std::int64_t number = index < of.segments.size() ? of.segments[index].number : -1;
+  const auto kept = static_cast<std::int64_t>(of.segments.size());
+  return "(" + std::to_string((number < 0 ? static_cast<std::int64_t>(index) : number) + 1) + " of " +
+         std::to_string(std::max(of.segment_count, kept)) + ")";
 }
 
 /// The device's memory, and where it comes from if the caller did not say it; or how to name a device.
@@ -109,8 +113,8 @@ inline void append_peak_usage(std::string& text, const analyzed_space& analyzed)
   if (breakdown.device_memory) append_value(text, "Fits:", fit_text(breakdown));
   if (space.peak_segment < 0) return;
   const auto segment = static_cast<std::size_t>(space.peak_segment);
-  append_value(
-      text, "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(segment, space.segments.size()));
+  append_value(text,
+               "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(*analyzed.profile, segment));
 }
 
 /// The spaces that this is not about.
@@ -145,7 +149,7 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
 }
 
 /// The first segments, and the one with the peak.
-inline void append_segment_table(std::string& text, const space_profile& space) {
+inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
   if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
   constexpr std::size_t most = 40;
@@ -169,6 +173,8 @@ inline void append_segment_table(std::string& text, const space_profile& space) 
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
   if (left_out > 0) text += "  (" + counted(left_out, "segment is", "segments are") + " left out here; --json has all)\n";
+  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
+  if (folded > 0) text += "  (" + counted(folded, "segment is", "segments are") + " not kept; their sums and extremes are)\n";
 }
 
 inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
@@ -243,7 +249,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   detail::append_comparison(text, "Gradients Size", *analyzed.profile, breakdown.gradients);
   detail::append_peak_usage(text, analyzed);
   detail::append_parts(text, breakdown);
-  detail::append_segment_table(text, analyzed.usage());
+  detail::append_segment_table(text, *analyzed.profile, analyzed.usage());
   detail::append_other_spaces(text, analyzed);
   detail::append_notes(text, breakdown);
   return text;

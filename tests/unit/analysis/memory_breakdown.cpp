@@ -4,6 +4,7 @@
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -320,6 +321,41 @@ TEST_CASE("breakdown: a profile without categories is divided by its phases") {
   CHECK(!result.parts_are_live_at_peak);
   CHECK(result.part(peak_part::model) == 100);
   CHECK(remarks(result, "no block that was live at the peak has a category"));
+}
+
+TEST_CASE("breakdown: of a long run, of which few segments are kept, phases have the sums and extremes of all") {
+  memprof::profile profile = training{}
+                                 .phase("MODEL_CREATION", 100, 100)
+                                 .phase("OPTIMIZER_CREATION", 200, 200)
+                                 .phase("FORWARD_PASS", 50, 50)
+                                 .phase("FORWARD_PASS", 40, 40)
+                                 .phase("BACKWARD_PASS", 80, 10)
+                                 .profile();
+  // The two forward passes are not neighbours: a thousand segments between them were not kept.
+  profile.segment_count = 1005;
+  for (std::size_t index = 0; index < 5; ++index) {
+    profile.segments[index].number = static_cast<std::int64_t>(index < 3 ? index : index + 1000);
+  }
+  memprof::space_profile& space = profile.spaces.front();
+  profile.segments_by_name.resize(3);
+  space.segments_by_name.resize(3);
+  space.segments_by_name[0].segment = "MODEL_CREATION";
+  space.segments_by_name[0].segment_change.sum = 107;  // another was not kept
+  space.segments_by_name[1].segment = "BACKWARD_PASS_micro_0";
+  space.segments_by_name[1].cumulative_current.last = 900;
+  space.segments_by_name[1].segment_peak.greatest = 81;
+  profile.segments_by_name[1].last_number = 1004;
+  space.segments_by_name[2].segment = "BACKWARD_PASS_micro_1";
+  space.segments_by_name[2].cumulative_current.last = 700;
+  space.segments_by_name[2].segment_peak.greatest = 95;
+  profile.segments_by_name[2].last_number = 1003;
+  space.segments_by_name.emplace_back().segment = "OPTIMIZER_CREATION";
+  space.segments_by_name.back().cumulative_current.last = 300;
+  const memory_breakdown result = break_down(profile);
+  CHECK(result.model.actual == 107);
+  CHECK(result.activations.actual == 50);
+  CHECK(result.gradients.actual == 900 - 300);
+  CHECK(result.part(peak_part::gradients) == 95);
 }
 
 TEST_CASE("breakdown: sums of impossible numbers stay at the ends, they do not wrap") {

@@ -417,11 +417,30 @@ TEST_CASE("tracker log: the text of a profile is read back to the profile's numb
   space.cumulative_current = 2 * mib;
   const auto summaries = parse_tracker_log(memprof::to_text(profile));
   REQUIRE(summaries.size() == 1);
-  CHECK(summaries.front().provenance.remarks.empty());
+  CHECK(summaries.front().provenance.remarks.size() == 1);  // on the lines of the other space
   CHECK(summaries.front().spaces[0].cumulative_peak == 8 * mib);
   REQUIRE(summaries.front().spaces[0].segments.size() == 2);
   CHECK(summaries.front().spaces[0].segments[1].segment_change == -mib);
   CHECK(summaries.front().spaces[0].segments[1].cumulative_peak == 8 * mib);
+}
+
+TEST_CASE("tracker log: lines of other memory spaces are passed over, and said to be there") {
+  memprof::profile profile;
+  profile.segments = {{"MODEL_CREATION", 0, 0}, {"FORWARD_PASS", 0, 0}};
+  for (const char* name : {"cpu", "cuda:0", "dram"}) {
+    memprof::space_profile& space = profile.spaces.emplace_back();
+    space.name = name;
+    space.segments.resize(2);
+  }
+  const std::string text = memprof::to_text(profile);
+  for (const std::string& log : {text, with_lines(text, "[rank1]: ", "\n")}) {
+    const auto summaries = parse_tracker_log(log);
+    REQUIRE(summaries.size() == 1);
+    const std::string rest = ", which are passed over: a profile or a trace of the run has it, too";
+    CHECK(summaries.front().provenance.remarks ==
+          std::vector<std::string>{"the log has lines of another memory space, cpu" + rest,
+                                   "the log has lines of another memory space, cuda:0" + rest});
+  }
 }
 
 TEST_CASE("tracker log: a log of a real run without its end is read as far as it goes") {

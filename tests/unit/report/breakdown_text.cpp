@@ -218,6 +218,19 @@ TEST_CASE("breakdown text: of very many segments the first are shown, and the on
   CHECK(contains(text, "(19 segments are left out here; --json has all)\n"));
 }
 
+TEST_CASE("breakdown text: of a long run it is said which of all segments has the peak, and how many are not kept") {
+  memprof::profile profile;
+  profile.segment_count = 3000;
+  profile.segments = {{"FORWARD_PASS", 0, 0, 0}, {"BACKWARD_PASS", 0, 0, 2000}};
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.segments.resize(2);
+  space.segments[1].segment = "BACKWARD_PASS";
+  space.peak_segment = 1;
+  const std::string text = to_text(analyzed(profile), "run");
+  CHECK(contains(text, "  Peak Segment:         BACKWARD_PASS (2001 of 3000)\n"));
+  CHECK(contains(text, "  (2998 segments are not kept; their sums and extremes are)\n"));
+}
+
 TEST_CASE("breakdown text: names from logs cannot bring control characters to the terminal") {
   memprof::profile profile;
   profile.provenance.section = "a\x1b[2Jb";

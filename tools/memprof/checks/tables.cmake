@@ -1,6 +1,6 @@
 # The numbers of the tracker's document come out, with either spelling of the options.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
-run(0 --logs ${CHECKS}/two_summaries.log)
+run(0 --logs ${CHECKS}/two_summaries.log --device-memory 12GiB)
 expect("${output}" "Found 2 memory usage summary/summaries\n"
   "calculated from logs: 1848.93 MB (969,369,600 parameters, assuming bf16)\n"
   "Section: tinyllama (memory_efficient)\n" "Section: tinyllama (default)\n"
@@ -17,3 +17,26 @@ run(0 --logs ${CHECKS}/two_summaries.log --device_memory 24GiB --model_size=2e9 
 expect("${output}" "  Expected (input):     1,907.35 MB\n" "  Expected (input):     3,814.70 MB\n"
   "  Device Memory:        24,576.00 MB\n" "  Fits:                 yes, 8,909.35 MB to spare\n"
   "  Model Parameters:        1,863.25 MB")
+
+# A file needs no flag, --input is one, and - is the standard input: the tables are the same but for where they are from.
+run(0 ${CHECKS}/two_summaries.log)
+set(tables "${output}")
+foreach(spelling "--input;${CHECKS}/two_summaries.log" "--logs;${CHECKS}/two_summaries.log" "--input=${CHECKS}/two_summaries.log")
+  run(0 ${spelling})
+  if(NOT output STREQUAL tables)
+    message(FATAL_ERROR "${spelling}:\n${output}")
+  endif()
+endforeach()
+execute_process(COMMAND ${PROGRAM} analyze - INPUT_FILE ${CHECKS}/two_summaries.log OUTPUT_VARIABLE output RESULT_VARIABLE status)
+string(REPLACE "standard input" "${CHECKS}/two_summaries.log" output "${output}")
+if(NOT status EQUAL 0 OR NOT output STREQUAL tables)
+  message(FATAL_ERROR "-: ${status}\n${output}")
+endif()
+
+# Nobody named a device: nothing fits or does not, and the options are named.
+if(tables MATCHES "Fits:|Usage:")
+  message(FATAL_ERROR "a device that nobody named:\n${tables}")
+endif()
+expect("${tables}" "no device was named: --device NAME or --device-memory SIZE says whether the peak fits")
+run(0 ${CHECKS}/two_summaries.log --device wormhole-12gb) # 12 banks of 1,073,741,792 bytes
+expect("${output}" "  Device Memory:        12,288.00 MB\n" "  Fits:                 no, 3,378.65 MB too much\n")

@@ -1,0 +1,11 @@
+# The document shows what the program prints, and the program says that all of it is explained.
+execute_process(COMMAND ${PROGRAM} OUTPUT_VARIABLE output RESULT_VARIABLE status)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "exit status ${status}\n${output}")
+endif()
+string(STRIP "${output}" output)
+file(READ ${DOCUMENT} document)
+string(FIND "${document}" "\n${output}\n" position)
+if(position EQUAL -1)
+  message(FATAL_ERROR "${DOCUMENT} does not show what the program prints:\n${output}")
+endif()

@@ -1,0 +1,12 @@
+# Without gnuplot there is a line that says so, and no picture; a script that goes on need not care.
+include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
+set(ENV{PATH} ${SCRATCH})
+run(0 ${CHECKS}/two_summaries.log -o picture.png)
+expect_one_line("${errors}" "no picture: the program gnuplot was not found \\(package gnuplot-nox on Debian\\)")
+file(WRITE ${SCRATCH}/gnuplot "#!/bin/sh\necho >&2\necho 'line 3: unknown terminal' >&2\nexit 1\n")
+file(CHMOD ${SCRATCH}/gnuplot PERMISSIONS OWNER_READ OWNER_EXECUTE)
+run(1 ${CHECKS}/two_summaries.log -o picture.png)
+expect_one_line("${errors}" "no picture: gnuplot failed: line 3: unknown terminal")
+if(EXISTS ${SCRATCH}/picture.png)
+  message(FATAL_ERROR "a picture without gnuplot")
+endif()

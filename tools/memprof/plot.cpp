@@ -1,0 +1,154 @@
+#include "plot.hpp"
+
+#include "exit_status.hpp"
+#include "picture_file.hpp"
+#include "recording.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/report/run_picture.hpp>
+#include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_options.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct plot_arguments {
+  std::string file;
+  std::vector<std::string> output;
+  std::string space;
+  std::string title;
+  memprof::composition by = memprof::composition::automatic;
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof plot: %s\n", what.c_str());
+}
+
+/// The spaces of a profile in which there was anything, that of the reports first; or the one that was asked for.
+std::vector<memprof::drawn_space> spaces_of(const memprof::profile& profile, const std::string& asked) {
+  if (!asked.empty()) return {{&profile, &profile.space(asked), {}}};
+  const memprof::space_profile* const primary = memprof::detail::primary_space(profile, {});
+  std::vector<memprof::drawn_space> chosen;
+  if (primary != nullptr && primary->cumulative_peak > 0) chosen.push_back({&profile, primary, {}});
+  for (const memprof::space_profile& space : profile.spaces) {
+    if (&space != primary && space.cumulative_peak > 0) chosen.push_back({&profile, &space, {}});
+  }
+  return chosen;
+}
+
+/// What tells the profiles of one file apart.
+std::string name_of(const memprof::profile& profile) {
+  std::string name = profile.provenance.section;
+  if (name.empty()) name = "line " + std::to_string(profile.provenance.line);
+  return profile.process.rank < 0 ? name : name + " (rank " + std::to_string(profile.process.rank) + ")";
+}
+
+/// Of a file with many summaries, the first.
+std::vector<memprof::drawn_space> spaces_of(const recorded_runs& runs, const plot_arguments& arguments) {
+  constexpr std::size_t most = 8;
+  std::vector<memprof::drawn_space> drawn;
+  for (const memprof::profile& profile : runs.profiles) {
+    for (memprof::drawn_space one : spaces_of(profile, arguments.space)) {
+      if (runs.profiles.size() > 1) one.name = name_of(profile) + ", " + one.space->name;
+      drawn.push_back(std::move(one));
+    }
+  }
+  if (drawn.empty() && !runs.complaint.empty()) memprof::detail::raise(runs.complaint);
+  if (drawn.empty()) {
+    memprof::detail::raise("'" + arguments.file + "': there is nothing to draw: no memory was allocated in it");
+  }
+  if (drawn.size() > most) {
+    complain("only the first " + std::to_string(most) + " of " + std::to_string(drawn.size()) +
+             " memory spaces are drawn: --space chooses one");
+    drawn.resize(most);
+  }
+  return drawn;
+}
+
+std::string default_title(const memprof::profile& profile, const std::string& file) {
+  std::string title = file == "-" ? "" : file.substr(file.rfind('/') + 1);
+  if (!profile.device.empty()) title += (title.empty() ? "" : ", ") + profile.device;
+  if (profile.mode == memprof::run_mode::no_dispatch) title += (title.empty() ? "" : ", ") + std::string{"no dispatch"};
+  return title;
+}
+
+int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& arguments) {
+  const std::string title = arguments.title.empty() ? default_title(*spaces.front().profile, arguments.file) : arguments.title;
+  for (const std::string& output : arguments.output) {
+    for (const auto& [path, format] : pictures_of(output)) {
+      const drawing result = draw_picture(
+          [&, format = format](const std::string& file) {
+            return memprof::run_picture_script(spaces, {.title = title, .by = arguments.by}, format, file);
+          },
+          path);
+      if (!result.has_gnuplot) {
+        complain("no picture: the program gnuplot was not found (package gnuplot-nox on Debian)");
+        return success;
+      }
+      if (!result.complaint.empty()) {
+        complain("no picture: gnuplot failed: " + result.complaint);
+        return failed;
+      }
+      std::printf("Picture saved to: %s\n", path.c_str());
+    }
+  }
+  return success;
+}
+
+int run_plot(const plot_arguments& arguments) {
+  try {
+    const recorded_runs runs = read_runs(arguments.file);
+    const int status = draw(spaces_of(runs, arguments), arguments);
+    if (runs.complaint.empty()) return status;
+    complain(runs.complaint);
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  } catch (const std::bad_alloc&) {
+    complain("'" + arguments.file + "': out of memory while reading it");
+  }
+  return bad_input;
+}
+
+}  // namespace
+
+void add_plot(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<plot_arguments>();
+  CLI::App& command =
+      *program.add_subcommand("plot", "a picture of live bytes over time, and of what the peak consists of (needs gnuplot)");
+  command
+      .add_option("RUN", arguments->file,
+                  "a trace, a profile in JSON, or a log with memory summaries of tt-train's tracker; - is the standard input")
+      ->required();
+  command
+      .add_option("-o,--output", arguments->output,
+                  "the picture: *.png or *.svg, or a name without an ending for both; may come several times")
+      ->required()
+      ->type_name("FILE")
+      ->check(CLI::Validator{fault_of_output, ""});
+  command.add_option("--space", arguments->space, "draw this memory space alone (default: all that were used)")
+      ->type_name("NAME");
+  const std::map<std::string, memprof::composition> kinds{{"category", memprof::composition::category},
+                                                          {"operation", memprof::composition::operation}};
+  command
+      .add_option("--by", arguments->by, "divide the peak by category or by operation (default: category, if blocks have any)")
+      ->transform(CLI::CheckedTransformer(kinds).description(""))
+      ->type_name("category|operation");
+  command.add_option("--title", arguments->title, "title of the picture (default: the file's name)")->type_name("TEXT");
+  command.callback([arguments, &status] { status = run_plot(*arguments); });
+}
+
+}  // namespace memprof_tool
