@@ -152,7 +152,6 @@ struct tally_of_spaces {
   add_count(source.anomalies.other_operations, "operation", "operations",
             "with names beyond those kept apart: leave numbers out of their names");
   add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
-  add_count(source.anomalies.other_spaces, "request", "requests", "for memory spaces beyond the last");
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
   return lines;
 }
