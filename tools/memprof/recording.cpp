@@ -3,8 +3,9 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/tracker_line.hpp>
 #include <memprof/format/tracker_log.hpp>
+#include <memprof/profile/build.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/profile/trace_profile.hpp>
+#include <memprof/profile/trace_fold.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <unistd.h>
@@ -35,7 +36,32 @@ memprof::detail::file_handle open_recording(const std::string& path) {
 
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
-recording read_recording(std::FILE* file, const std::string& path) {
+namespace {
+
+/// A fold that keeps more segments than the capture did.
+class detailed_fold {
+ public:
+  explicit detailed_fold(std::uint32_t kept_segments) : kept_segments_(kept_segments) {}
+
+  void info(const memprof::capture_info& info) {
+    memprof::capture_info detailed = info;
+    if (kept_segments_ != 0) detailed.kept_segments = kept_segments_;
+    fold.info(detailed);
+  }
+  void name(memprof::label id, std::string_view text) noexcept { fold.name(id, text); }
+  void space(const memprof::space_definition& space) noexcept { fold.space(space); }
+  void facts(memprof::fact_table&& table, bool is_first) { fold.facts(std::move(table), is_first); }
+  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) noexcept {
+    fold.events(first, last, ring);
+  }
+
+  memprof::trace_fold fold;
+
+ private:
+  std::uint32_t kept_segments_;  ///< 0: as the capture did
+};
+
+recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments) {
   recording result;
   result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {
@@ -43,7 +69,9 @@ recording read_recording(std::FILE* file, const std::string& path) {
     return result;
   }
   memprof::trace_file_status status;
-  result.profile = memprof::profile_of(file, path, status);
+  detailed_fold detailed{kept_segments};
+  status = memprof::read_trace(file, path, detailed);
+  result.profile = memprof::build_profile_of(detailed.fold);
   if (!status.damage.empty()) {
     result.complaint =
         status.damage + (status.chunks == 0 ? "; nothing can be read" : "; the numbers are those of what comes before");
@@ -53,8 +81,6 @@ recording read_recording(std::FILE* file, const std::string& path) {
   return result;
 }
 
-namespace {
-
 /// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it.
 bool is_profile(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
@@ -63,6 +89,12 @@ bool is_profile(std::string_view text) {
 }
 
 }  // namespace
+
+recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0); }
+
+recording read_recording(const std::string& path, std::uint32_t kept_segments) {
+  return read_keeping(open_recording(path).get(), path, kept_segments);
+}
 
 recorded_runs read_runs(const std::string& path) {
   const std::string name = path == "-" ? "standard input" : path;

@@ -102,7 +102,7 @@ TEST_CASE("text: answers come first, then one table of segments") {
         "At end    2.00 MiB (2,097,152 B) live\n"
         "          1.50 MiB  75.0 %  outside every operation\n"
         "           512 KiB  25.0 %  gpt/head\n"
-        "Numbers   exact: 1,234 events, none lost or unmatched; profiler 1.50 MiB, 12.0 ns an event\n"
+        "Numbers   exact: 1,234 events, none lost or unmatched; profiler 1.50 MiB, 12 ns an event\n"
         "\n"
         "Segments        Count      Peak     Change\n"
         "MODEL_CREATION      1  2.00 MiB  +2.00 MiB\n"
@@ -222,12 +222,12 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.spaces[0].anomalies.unmatched_frees = {2, 3 * mib};
   profile.anomalies.unbalanced_scopes = 1;
   CHECK(shown() ==
-        "Numbers   exact: 1,234 events, none lost; profiler 1.50 MiB, 12.0 ns an event\n"
+        "Numbers   exact: 1,234 events, none lost; profiler 1.50 MiB, 12 ns an event\n"
         "          2 unmatched frees (3.00 MiB): of untracked blocks, not counted as deallocations\n"
         "          1 operation without a begin or an end\n");
   profile.spaces.push_back(profile.spaces[0]);
   profile.spaces.back().name = "cpu";
-  CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other spaces: of"));
+  CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
   profile.facts = {memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
                    memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3}, {"", "", 1}})};
   CHECK(contains(shown(), "Numbers   estimated in part; 1,234 events, none lost;"));

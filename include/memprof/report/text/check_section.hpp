@@ -114,7 +114,7 @@ struct tally_of_spaces {
     page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
     if (source.spaces.size() > 1) {
       line.add(" in ").add_name(sum.spaces.front());
-      if (sum.spaces.size() > 1) line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1)) + " other spaces");
+      if (sum.spaces.size() > 1) line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
     }
     lines.push_back(line.add(std::string{": "} + rest));
   };
@@ -183,8 +183,9 @@ struct tally_of_spaces {
   }
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
-    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " +
-             three_digits(cost.record_ns_per_event + cost.drain_ns_per_event) + " ns an event");
+    const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(static_cast<std::int64_t>(time_ns + 0.5)) +
+             " an event");
   }
   section.lines.push_back(line);
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;

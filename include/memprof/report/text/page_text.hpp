@@ -94,6 +94,12 @@ class line_breaker {
     if (word_.empty()) return;
     std::size_t width = 0;
     for (const page_part& part : word_) width += display_width(part.text);
+    for (page_part& part : word_) {  // what sticks to a name, as a colon, stays
+      if (width <= columns_ || !part.is_name) continue;
+      const std::size_t whole = display_width(part.text);
+      part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      width -= whole - display_width(part.text);
+    }
     if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
       lines_.emplace_back();
     } else {
