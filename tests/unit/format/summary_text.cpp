@@ -60,7 +60,7 @@ bool within_three_digits(std::int64_t read, std::int64_t written) { return std::
 
 TEST_CASE("summary text: it is read back as far as it tells") {
   for (const std::int64_t leak : {std::int64_t{0}, 100 * kib}) {
-    for (const std::size_t columns : {std::size_t{60}, std::size_t{100}, std::size_t{200}}) {
+    for (const std::size_t columns : {std::size_t{80}, std::size_t{100}, std::size_t{200}}) {
       INFO("leak " << leak << ", " << columns << " columns");
       const memprof::profile written = training(leak);
       const std::string text = memprof::to_text(written, {.columns = columns});

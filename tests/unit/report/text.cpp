@@ -112,17 +112,23 @@ TEST_CASE("text: answers come first, then one table of segments") {
 }
 
 TEST_CASE("text: segments whose numbers differ show first, last, least, greatest and mean") {
-  const std::string text = memprof::to_text(training(mib));
+  memprof::profile profile = training(mib);
+  profile.spaces[0].segments[3].segment_peak = 8 * mib;  // of the second step
+  const std::string text = memprof::to_text(profile);
   CHECK(text.substr(text.find("\n\n") + 2) ==
-        "Segments: peak  Count      First                     Last     Least  Greatest      Mean\n"
-        "MODEL_CREATION      1   2.00 MiB  change +2.00 MiB\n");
+        "Segments: peak  Count      First       Last      Least   Greatest       Mean\n"
+        "MODEL_CREATION      1   2.00 MiB  change +2.00 MiB\n"
+        "FORWARD_PASS        3   5.00 MiB   5.00 MiB   5.00 MiB   8.00 MiB   6.00 MiB\n"
+        "  change               +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB\n"
+        "BACKWARD_PASS       3   1.00 MiB  change -4.00 MiB, each time\n"
+        "END_TRACE           1        0 B  change 0 B\n");
   CHECK(answer(text, "Growth") ==
-        "Growth    +1.00 MiB per step: after BACKWARD_PASS 3.00 MiB live at first, 5.00 MiB at last, 3.00 MiB at\n"
-        "          least, 5.00 MiB at most\n");
+        "Growth    +1.00 MiB per step: after BACKWARD_PASS 3.00 MiB live at first, 5.00 MiB at last, 3.00 MiB\n"
+        "          at least, 5.00 MiB at most\n");
 }
 
 TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
-  const std::string text = memprof::to_text(training(), {.owners = 6, .largest_blocks = 2, .all_segments = true});
+  const std::string text = memprof::to_text(training(), {.columns = 110, .owners = 6, .largest_blocks = 2, .all_segments = true});
   CHECK(contains(text, "256 KiB   3.1 %  2 blocks  gpt/norm\n"));
   CHECK(answer(text, "Blocks") ==
         "Blocks    2.00 MiB  25.0 %  hidden [512, 512] float32 requires_grad  activation  gpt/block_0/mlp\n"
@@ -132,7 +138,7 @@ TEST_CASE("text: more owners, blocks and every segment where they are asked for"
                  "MODEL_CREATION     1   0 ns  2.00 MiB  +2.00 MiB  2.00 MiB        0 B    0 B\n"
                  "FORWARD_PASS       1   0 ns  5.00 MiB  +5.00 MiB  7.00 MiB        0 B    0 B\n"));
   CHECK(contains(memprof::to_text(training(), {.owners = 1}),
-                 "3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp       activation\n"
+                 "3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp  activation\n"
                  "          5.00 MiB  62.5 %            7 further operations\n"));
 }
 
@@ -204,7 +210,7 @@ TEST_CASE("text: what an allocator reserved, its streams, and what the device ha
   CHECK(answer(text, "Failed") ==
         "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS of step 1 of 3, operation gpt/head; 3.00 MiB free "
         "on the device, 20.0 MiB reserved, 8.00 MiB of it live; 5 more failures\n");
-  CHECK(answer(memprof::to_text(profile, {.streams = 1}), "Streams") ==
+  CHECK(answer(memprof::to_text(profile, {.columns = 110, .streams = 1}), "Streams") ==
         "Streams   Reserved peak  at the end  Live peak  at the end  Allocations  Stream and pool\n"
         "               40.0 MiB    20.0 MiB   7.00 MiB    1.00 MiB           12  stream 0xab0, private pool 0:1\n"
         "          1 further stream and pool\n");

@@ -114,7 +114,8 @@ struct tally_of_spaces {
     page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
     if (source.spaces.size() > 1) {
       line.add(" in ").add_name(sum.spaces.front());
-      if (sum.spaces.size() > 1) line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
+      if (sum.spaces.size() > 1)
+        line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
     }
     lines.push_back(line.add(std::string{": "} + rest));
   };

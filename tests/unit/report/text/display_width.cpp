@@ -48,8 +48,8 @@ TEST_CASE("display width: a text that is too long loses its middle, never half a
   CHECK(shortened("forward", 5) == std::string{"fo"} + ellipsis + "rd");
   CHECK(shortened("forward", 1) == ellipsis);
   CHECK(shortened("forward", 0).empty());
-  const std::string wide = "\xe8\xa8\x93\xe7\xb7\xb4\xe8\xa8\x93\xe7\xb7\xb4";  // 8 columns
-  CHECK(shortened(wide, 7) == "\xe8\xa8\x93" + std::string{ellipsis} + "\xe7\xb7\xb4");
+  const std::string wide = "\xe8\xa8\x93\xe7\xb7\xb4\xe8\xa8\x93\xe7\xb7\xb4";                       // 8 columns
+  CHECK(shortened(wide, 7) == "\xe8\xa8\x93" + std::string{ellipsis} + "\xe8\xa8\x93\xe7\xb7\xb4");  // 2 + 1 + 4
   CHECK(shortened(wide, 6) == "\xe8\xa8\x93" + std::string{ellipsis} + "\xe7\xb7\xb4");
   std::mt19937_64 random{11};
   const std::string parts[] = {"a", "\xc3\xbc", "\xe8\xa8\x93", "\xf0\x9f\x9a\x80", "e\xcc\x81", " "};
