@@ -41,7 +41,9 @@ memprof::detail::file_handle open_recording(const std::string& path) {
 
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
-recording read_recording(std::FILE* file, const std::string& path) {
+namespace {
+
+recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments) {
   const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
@@ -50,12 +52,10 @@ recording read_recording(std::FILE* file, const std::string& path) {
     return result;
   }
   memprof::trace_file_status status;
-  result.profile = memprof::profile_of(file, path, status);
+  result.profile = memprof::profile_of(file, path, status, kept_segments);
   result.complaint = complaint_about(status, path);
   return result;
 }
-
-namespace {
 
 /// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it.
 bool is_profile(std::string_view text) {
@@ -65,6 +65,12 @@ bool is_profile(std::string_view text) {
 }
 
 }  // namespace
+
+recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0); }
+
+recording read_recording(const std::string& path, std::uint32_t kept_segments) {
+  return read_keeping(open_recording(path).get(), path, kept_segments);
+}
 
 recorded_runs read_runs(const std::string& path) {
   const std::string name = path == "-" ? "standard input" : path;

@@ -4,6 +4,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -28,6 +29,8 @@ struct recording {
 [[nodiscard]] recording read_recording(const std::string& path);
 /// The same of a file that is open, from its begin.
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
+/// The same; the profile of a trace has so many segments in full, whatever the capture was told.
+[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments);
 
 /// What can be analyzed and drawn: a trace, a profile in JSON, or each summary in a tracker's log.
 struct recorded_runs {

@@ -5,6 +5,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/terminal.hpp>
+#include <memprof/ledger/segment_history.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/report/csv.hpp>
 #include <memprof/report/markdown.hpp>
@@ -16,6 +17,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -115,7 +117,10 @@ void require_something(const memprof::profile& profile, const std::string& file)
 
 int run_show(const show_arguments& arguments) {
   try {
-    const recording read = read_recording(arguments.file);
+    // Tables of every segment have all that a trace tells, as far as memory reaches.
+    constexpr std::uint32_t all_segments = memprof::segment_history::most_kept;
+    const bool wants_all = arguments.options.all_segments || arguments.format == "tracker";
+    const recording read = read_recording(arguments.file, wants_all ? all_segments : 0);
     if (!arguments.shows_facts && (read.complaint.empty() || read.profile.spaces.empty())) {
       if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
       require_something(read.profile, arguments.file);

@@ -5,7 +5,7 @@ execute_process(COMMAND ${PROGRAM} ${small} --steps 1 --text ${CMAKE_CURRENT_LIS
 if(NOT status EQUAL 2)
   message(FATAL_ERROR "exit status ${status} in place of 2")
 endif()
-if(NOT output MATCHES "=== Final Totals ===")
+if(NOT output MATCHES "\nSegments ")
   message(FATAL_ERROR "the summary is lost:\n${output}")
 endif()
 if(NOT errors MATCHES "\nnano_gpt: cannot write '/dev/full': [^\n]+\n$")

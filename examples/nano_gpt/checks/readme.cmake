@@ -1,5 +1,5 @@
-# The README shows what the demo prints, apart from times: each part of its excerpt, in order. With STEPS the run is that long and
-# only the number of segments differs.
+# The README shows what the demo prints, apart from times: each part of its excerpt, in order. With STEPS, of one digit, the run is that
+# long and only their number differs.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 if(STEPS)
   run(${PROGRAM} --steps ${STEPS})
@@ -15,12 +15,14 @@ endif()
 string(SUBSTRING "${excerpt}" 0 ${end} excerpt)
 
 foreach(text IN ITEMS excerpt output)
-  string(REGEX REPLACE "[0-9]+[.][0-9]+ s after" "some seconds after" ${text} "${${text}}")
+  string(REGEX REPLACE " at [0-9.]+ [num]?s in " " at some time in " ${text} "${${text}}")
 endforeach()
 if(STEPS)
-  math(EXPR segments "3 * ${STEPS} + 3")
-  string(REGEX REPLACE " of 603[)]" " of ${segments})" excerpt "${excerpt}")
+  string(REPLACE "of 200," "of ${STEPS}," excerpt "${excerpt}")
+  string(REPLACE "(200)" "(${STEPS})" excerpt "${excerpt}")
+  string(REPLACE " 200  " "   ${STEPS}  " excerpt "${excerpt}")
 endif()
+string(REGEX REPLACE "^[.][.][.]\n" "" excerpt "${excerpt}")
 string(REGEX REPLACE "\n[ ]*[.][.][.]\n" "\n@" excerpt "${excerpt}") # "..." stands for lines that are left out
 while(NOT excerpt STREQUAL "")
   string(FIND "${excerpt}" "@" end)

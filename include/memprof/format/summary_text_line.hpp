@@ -5,6 +5,7 @@
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -57,33 +58,32 @@ namespace memprof::detail {
   return fields;
 }
 
-/// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; what cannot be read is
-/// left out.
-[[nodiscard]] inline std::vector<owned_bytes> categories_of(std::string_view text) {
-  std::vector<owned_bytes> categories;
-  while (!text.empty()) {
-    const std::size_t end = text.find("), ");
-    const std::string_view part = text.substr(0, end);
-    text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 3);
-    const std::size_t share = part.rfind(" (");
-    const std::size_t unit = share == std::string_view::npos || share == 0 ? share : part.rfind(' ', share - 1);
-    const std::size_t number = unit == std::string_view::npos || unit == 0 ? unit : part.rfind(' ', unit - 1);
-    if (share == std::string_view::npos || unit == std::string_view::npos || number == std::string_view::npos) continue;
-    const std::optional<std::int64_t> bytes = short_bytes_of(part.substr(number + 1, share - number - 1));
-    if (!bytes) continue;
-    const std::string_view name = trimmed(part.substr(0, number));
-    categories.push_back({std::string{name == "others" ? to_string(category::other) : name}, *bytes, 0});
-  }
-  return categories;
-}
-
 /// A row of the table of segments.
 struct segment_row {
   std::string name;
   std::int64_t count = 0;
-  std::int64_t peak = 0;
-  std::optional<std::int64_t> change;  ///< nothing: the next row has it
+  value_summary peak;
+  std::optional<value_summary> change;  ///< nothing: the next row has it
 };
+
+/// A number that was the same each time.
+[[nodiscard]] inline value_summary constant_values(std::int64_t value, std::int64_t count) {
+  std::int64_t sum = 0;
+  if (__builtin_mul_overflow(value, count, &sum)) sum = value < 0 ? INT64_MIN : INT64_MAX;
+  return {value, value, value, value, sum, -1, -1};
+}
+
+/// First, last, least and greatest value and mean, the last five fields of a row.
+[[nodiscard]] inline std::optional<value_summary> five_values(const std::vector<std::string_view>& fields, std::int64_t count) {
+  if (fields.size() < 5) return std::nullopt;
+  std::array<std::int64_t, 5> values{};
+  for (std::size_t index = 0; index < values.size(); ++index) {
+    const std::optional<std::int64_t> bytes = short_bytes_of(fields[fields.size() - values.size() + index]);
+    if (!bytes) return std::nullopt;
+    values[index] = *bytes;
+  }
+  return value_summary{values[0], values[1], values[2], values[3], constant_values(values[4], count).sum, -1, -1};
+}
 
 /// The bytes of a change in "change +15.7 MiB, each time".
 [[nodiscard]] inline std::optional<std::int64_t> worded_change(std::string_view text) {
@@ -93,36 +93,41 @@ struct segment_row {
   return short_bytes_of(text.substr(0, text.find(',')));
 }
 
-/// The row of a name, or nothing if the line is none. The first values stand for the name.
+/// The row of a name, or nothing if the line is none. It ends with the numbers; the name is what comes before them, whatever it
+/// has in it: "FORWARD_PASS  20  15.7 MiB  15.7 MiB  15.6 MiB  15.7 MiB  15.7 MiB", "FORWARD_PASS  20  15.7 MiB  change +15.7
+/// MiB, each time", or without a name that varies "FORWARD_PASS  20  15.7 MiB  +15.7 MiB  each time".
 [[nodiscard]] inline std::optional<segment_row> segment_row_of(std::string_view line) {
   std::vector<std::string_view> fields = fields_of(line);
   if (!fields.empty() && fields.back().starts_with("each time")) fields.pop_back();
-  std::size_t numbers = 2;  // peak and change
+  const auto count_before = [&](std::size_t numbers) -> std::optional<std::int64_t> {
+    return fields.size() < numbers + 2 ? std::nullopt : count_at(fields[fields.size() - numbers - 1]);
+  };
+  std::size_t numbers = 5;
   segment_row row;
-  if (fields.size() < 4) return std::nullopt;
-  if (const auto change = worded_change(fields.back())) {
-    row.change = change;
-  } else if (fields.size() >= 7 && short_bytes_of(fields[fields.size() - 3])) {
-    numbers = 5;
+  if (const auto count = count_before(5); count && five_values(fields, *count)) {
+    row.count = *count;
+    row.peak = *five_values(fields, *count);
   } else {
-    row.change = short_bytes_of(fields.back());
-    if (!row.change) return std::nullopt;
+    numbers = 2;
+    const auto count_of_constant = count_before(2);
+    if (!count_of_constant) return std::nullopt;
+    const std::optional<std::int64_t> peak = short_bytes_of(fields[fields.size() - 2]);
+    std::optional<std::int64_t> change = worded_change(fields.back());
+    if (!change) change = short_bytes_of(fields.back());
+    if (!peak || !change) return std::nullopt;
+    row.count = *count_of_constant;
+    row.peak = constant_values(*peak, row.count);
+    row.change = constant_values(*change, row.count);
   }
-  const std::size_t first = fields.size() - numbers;
-  const std::optional<std::int64_t> peak = short_bytes_of(fields[first]);
-  const std::optional<std::int64_t> count = count_at(fields[first - 1]);
-  if (!peak || !count) return std::nullopt;
-  row.peak = *peak;
-  row.count = *count;
-  const std::size_t end = static_cast<std::size_t>(fields[first - 1].data() - line.data());
-  row.name = trimmed(line.substr(0, end));
+  const std::string_view count_field = fields[fields.size() - numbers - 1];
+  row.name = trimmed(line.substr(0, static_cast<std::size_t>(count_field.data() - line.data())));
   return row;
 }
 
-/// The first value in "  change  +15.7 MiB  +15.7 MiB ...".
-[[nodiscard]] inline std::optional<std::int64_t> change_row_of(std::string_view line) {
+/// The values in "  change  +15.7 MiB  +15.7 MiB ...".
+[[nodiscard]] inline std::optional<value_summary> change_row_of(std::string_view line, std::int64_t count) {
   const std::vector<std::string_view> fields = fields_of(line);
-  return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? short_bytes_of(fields[1]) : std::nullopt;
+  return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? five_values(fields, count) : std::nullopt;
 }
 
 }  // namespace memprof::detail

@@ -23,9 +23,9 @@ namespace memprof {
 /// where it can be, and each such case is a remark. Bytes are what the log prints: multiples of 0.01 MB, or three digits
 /// (`summary_text_reader`).
 ///
-/// Each summary is a profile of one memory space, "dram" for the tracker's, with what only events could tell left out: its provenance says what
-/// that is, and where the numbers come from; `process.rank` is the rank, and the table of `model_parameters` has the number of
-/// parameters, if the log tells them.
+/// Each summary is a profile of one memory space, "dram" for the tracker's, with what only events could tell left out: its
+/// provenance says what that is, and where the numbers come from; `process.rank` is the rank, and the table of `model_parameters`
+/// has the number of parameters, if the log tells them.
 ///
 /// Raises an error if there is no summary at all: it names `source`, the first line that looked like one, and what is missing.
 /// The cost is proportional to the text.

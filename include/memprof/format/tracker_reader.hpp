@@ -68,8 +68,8 @@ class tracker_reader {
     }
   }
 
-  /// The summaries, and those that the log has in another format. Raises an error if there are none; `reason_of_others` is why the
-  /// other format has none, where that is known.
+  /// The summaries, and those that the log has in another format. Raises an error if there are none; `reason_of_others` is why
+  /// the other format has none, where that is known.
   [[nodiscard]] std::vector<profile> finish(std::vector<profile> others = {}, const std::string& reason_of_others = {}) && {
     for (auto& [name, rank] : ranks_) end_summary(rank);
     for (profile& other : others) done_.push_back(std::move(other));

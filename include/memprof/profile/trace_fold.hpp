@@ -34,6 +34,8 @@ class trace_fold {
 
   /// As `ledger::limit_work`. Before the first record.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Keeps so many segments in full, whatever the capture did; 0: as many as it did. Before the first record.
+  void keep_segments(std::uint32_t count) noexcept { kept_segments_ = count; }
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
@@ -108,9 +110,10 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment, info.kept_segments,
-                                   info.segment_names, info.operations},
-                    info.begin_stamp);
+    events_.emplace(
+        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
+                       kept_segments_ == 0 ? info.kept_segments : kept_segments_, info.segment_names, info.operations},
+        info.begin_stamp);
     if (work_limit_) events_->limit_work(*work_limit_);
   }
 
@@ -122,6 +125,7 @@ class trace_fold {
   label space_names_[any_space + 1] = {};
   std::vector<fact_table> facts_;
   std::optional<std::uint64_t> work_limit_;
+  std::uint32_t kept_segments_ = 0;
   std::optional<ledger> events_;
   detail::page_array<unsigned char> frame_;  ///< the parts that have come of a key frame
   std::uint64_t next_part_ = no_part;

@@ -32,7 +32,8 @@ namespace detail {
 /// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond a gigabyte and some seconds;
 /// otherwise an error is raised.
 template <class Read>
-[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, Read&& read) {
+[[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
+                                            Read&& read) {
   constexpr double fixed_bytes = 1 << 30;
   constexpr double each_byte = 256;  // a block that is live takes 171 at most, and some five in the file
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 31;
@@ -43,6 +44,7 @@ template <class Read>
   const page_budget budget{static_cast<std::size_t>(std::min(most, 1e18))};
   trace_fold fold;
   fold.limit_work(fixed_steps);
+  fold.keep_segments(kept_segments);
   read(fold);
   if (budget.is_exhausted()) refuse("too much memory");
   if (fold.events().is_overworked()) refuse("too long");
@@ -61,9 +63,10 @@ template <class Read>
 
 /// The same of a trace in a file that is open, from where it stands, with what was found of it in `status`; `path` is its name
 /// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
-/// as `read_trace` does.
-[[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file),
+/// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
+[[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
+                                        std::uint32_t kept_segments = 0) {
+  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments,
                                        [&](trace_fold& fold) { status = read_trace(file, path, fold); });
 }
 

@@ -2,7 +2,7 @@
 
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/core_lines.hpp>
+#include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>

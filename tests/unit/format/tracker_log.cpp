@@ -415,7 +415,7 @@ TEST_CASE("tracker log: the text of a profile is read back to the profile's numb
                     {"FORWARD_PASS", 5 * mib, 9 * mib, 10 * mib, -mib, 8 * mib, 2 * mib, 2, 1, 0, "", {}}};
   space.cumulative_peak = 8 * mib;
   space.cumulative_current = 2 * mib;
-  const auto summaries = parse_tracker_log(memprof::to_text(profile));
+  const auto summaries = parse_tracker_log(memprof::to_text(profile, {.format = memprof::text_format::tracker}));
   REQUIRE(summaries.size() == 1);
   CHECK(summaries.front().provenance.remarks.size() == 1);  // on the lines of the other space
   CHECK(summaries.front().spaces[0].cumulative_peak == 8 * mib);

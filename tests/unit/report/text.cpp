@@ -2,8 +2,10 @@
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/report/text/fact_lines.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <clocale>
@@ -14,20 +16,37 @@
 
 namespace {
 
+constexpr std::int64_t kib = 1 << 10;
 constexpr std::int64_t mib = 1 << 20;
+constexpr std::int64_t gib = 1 << 30;
 
-/// Two segments of a training step, with the peak of 8 MiB in the second.
-memprof::profile training_step() {
+/// A training of three steps: a model of 2 MiB, and in each step activations of 5 MiB that are freed again, but for `leak` bytes.
+memprof::profile training(std::int64_t leak = 0) {
   memprof::profile profile;
   profile.complete = true;
-  profile.segments = {{"MODEL_CREATION", 0, 0}, {"FORWARD_PASS", 0, 0}};
+  profile.duration_ns = 1'500'000'000;
+  profile.process.command_line = "train --steps 3";
   memprof::space_profile& space = profile.spaces.emplace_back();
-  space.name = "cpu";
-  space.segments.resize(2);
+  space.name = "cuda:0";
+  std::int64_t current = 0;
+  const auto add = [&](const char* name, std::int64_t peak, std::int64_t change) {
+    profile.segments.push_back({name, 0, 0, -1, -1});
+    memprof::segment_usage& usage = space.segments.emplace_back();
+    usage.segment_peak = peak;
+    usage.segment_change = change;
+    current += change;
+    usage.cumulative_current = current;
+  };
+  add("MODEL_CREATION", 2 * mib, 2 * mib);
+  for (int step = 0; step < 3; ++step) {
+    add("FORWARD_PASS", 5 * mib + step * kib, 5 * mib);
+    add("BACKWARD_PASS", mib, leak - 5 * mib);
+  }
+  add("END_TRACE", 0, 0);
+  space.cumulative_current = current;
   space.cumulative_peak = 8 * mib;
-  space.cumulative_current = 3 * mib;
-  space.peak_segment = 1;
-  space.peak_time_ns = 1'234'500'000;
+  space.peak_segment = 4;
+  space.peak_time_ns = 52'100'000;
   space.peak_operation = "gpt/block_1/mlp";
   space.live_at_peak.bytes = 8 * mib;
   space.live_at_peak.blocks = 16;
@@ -36,9 +55,13 @@ memprof::profile training_step() {
   space.live_at_peak.remaining_bytes = mib;
   space.live_at_peak.remaining_operations = 2;
   space.live_at_peak.by_category = {{"activation", 6 * mib, 12}, {"parameter", 2 * mib, 4}};
-  space.live_at_peak.largest_blocks = {{0x10, mib, "gpt/block_0/mlp", memprof::category::activation, "hidden", "[512, 512]",
+  space.live_at_peak.largest_blocks = {{0x10, 2 * mib, "gpt/block_0/mlp", memprof::category::activation, "hidden", "[512, 512]",
                                         "float32", memprof::requires_grad::yes},
                                        {0xabcdef, mib / 2, "", memprof::category::other, "", "", ""}};
+  memprof::operation_profile& head = profile.operations.emplace_back();
+  head.path = "gpt/head";
+  head.usage.emplace_back().space = "cuda:0";
+  head.usage.back().live = mib / 2;
   profile.cost.events = 1234;
   profile.cost.memory_bytes = 3 * mib / 2;
   profile.cost.record_ns_per_event = 8.04;
@@ -46,235 +69,297 @@ memprof::profile training_step() {
   return profile;
 }
 
-/// The text after the lines that the tracker of tt-train prints too.
-std::string explanation(const memprof::profile& profile, const memprof::text_options& options = {}) {
-  const std::string text = memprof::to_text(profile, options);
-  return text.substr(text.find("\n\nDRAM stands") + 2);
-}
-
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// The lines of the answer with that heading.
+std::string answer(const std::string& text, const std::string& heading) {
+  std::string found;
+  bool is_within = false;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = text.find('\n', begin);
+    const std::string line = text.substr(begin, end - begin + 1);
+    begin = end + 1;
+    if (!line.starts_with("          ")) is_within = line.starts_with(heading);
+    if (is_within) found += line;
+  }
+  return found;
+}
 
 }  // namespace
 
-TEST_CASE("text: it says the peak, where it was, and whose it was") {
-  CHECK(explanation(training_step()) ==
-        "DRAM stands for the memory space cpu.\n"
-        "Peak of cpu: 8.00 MB (8388608 bytes), 1.234 s after the capture began,\n"
-        "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_1/mlp\n"
-        "  Largest owners at that moment:\n"
-        "        3.00 MB    37.5 %  gpt/block_0/mlp (5 blocks)\n"
-        "        2.00 MB    25.0 %  gpt/block_1/mlp (4 blocks)\n"
-        "        1.00 MB    12.5 %  outside every operation (1 block)\n"
-        "        0.50 MB     6.2 %  gpt/embedding (1 block)\n"
-        "        0.25 MB     3.1 %  gpt/head (1 block)\n"
-        "        1.25 MB    15.6 %  3 further operations\n"
-        "  By category:\n"
-        "        6.00 MB    75.0 %  activation (12 blocks)\n"
-        "        2.00 MB    25.0 %  parameter (4 blocks)\n"
-        "  Largest blocks:\n"
-        "        1.00 MB    12.5 %  hidden [512, 512] float32 requires_grad, activation, allocated in operation gpt/block_0/mlp\n"
-        "        0.50 MB     6.2 %  0xabcdef, allocated outside every operation\n"
-        "The profiler itself: 1.50 MB of memory, 1234 events, 8.0 ns to record and 4.0 ns to account for each\n");
+TEST_CASE("text: answers come first, then one table of segments") {
+  CHECK(memprof::to_text(training()) ==
+        "memprof   train --steps 3: 3 steps in 8 segments, 1.50 s\n"
+        "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms in BACKWARD_PASS of step 2 of 3, operation\n"
+        "          gpt/block_1/mlp\n"
+        "Owners    activation 6.00 MiB (75.0 %), parameter 2.00 MiB (25.0 %)\n"
+        "          3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp          activation\n"
+        "          2.00 MiB  25.0 %  4 blocks  gpt/block_1/mlp\n"
+        "          1.00 MiB  12.5 %   1 block  outside every operation\n"
+        "           512 KiB   6.2 %   1 block  gpt/embedding\n"
+        "           256 KiB   3.1 %   1 block  gpt/head\n"
+        "          1.25 MiB  15.6 %            3 further operations\n"
+        "Growth    0 B per step: 2.00 MiB live after each BACKWARD_PASS (3)\n"
+        "At end    2.00 MiB (2,097,152 B) live\n"
+        "          1.50 MiB  75.0 %  outside every operation\n"
+        "           512 KiB  25.0 %  gpt/head\n"
+        "Numbers   exact: 1,234 events, none lost or unmatched; profiler 1.50 MiB, 12 ns an event\n"
+        "\n"
+        "Segments        Count      Peak     Change\n"
+        "MODEL_CREATION      1  2.00 MiB  +2.00 MiB\n"
+        "FORWARD_PASS        3  5.00 MiB  +5.00 MiB  each time within 2.00 KiB\n"
+        "BACKWARD_PASS       3  1.00 MiB  -5.00 MiB  each time\n"
+        "END_TRACE           1       0 B        0 B\n");
 }
 
-TEST_CASE("text: the options bound its tables") {
-  const std::string text = explanation(training_step(), {.owners = 1, .largest_blocks = 0});
-  CHECK(contains(text, "gpt/block_0/mlp (5 blocks)\n        5.00 MB    62.5 %  7 further operations\n"));
-  CHECK(!contains(text, "Largest blocks"));
+TEST_CASE("text: segments whose numbers differ show first, last, least, greatest and mean") {
+  memprof::profile profile = training(mib);
+  profile.spaces[0].segments[3].segment_peak = 8 * mib;  // of the second step
+  const std::string text = memprof::to_text(profile);
+  CHECK(text.substr(text.find("\n\n") + 2) ==
+        "Segments: peak  Count      First       Last      Least   Greatest       Mean\n"
+        "MODEL_CREATION      1   2.00 MiB  change +2.00 MiB\n"
+        "FORWARD_PASS        3   5.00 MiB   5.00 MiB   5.00 MiB   8.00 MiB   6.00 MiB\n"
+        "  change               +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB  +5.00 MiB\n"
+        "BACKWARD_PASS       3   1.00 MiB  change -4.00 MiB, each time\n"
+        "END_TRACE           1        0 B  change 0 B\n");
+  CHECK(answer(text, "Growth") ==
+        "Growth    +1.00 MiB per step: after BACKWARD_PASS 3.00 MiB live at first, 5.00 MiB at last, 3.00 MiB\n"
+        "          at least, 5.00 MiB at most\n");
 }
 
-TEST_CASE("text: of a space with a capacity it says whether it would have fitted") {
-  memprof::profile profile = training_step();
+TEST_CASE("text: more owners, blocks and every segment where they are asked for") {
+  const std::string text = memprof::to_text(training(), {.columns = 110, .owners = 6, .largest_blocks = 2, .all_segments = true});
+  CHECK(contains(text, "256 KiB   3.1 %  2 blocks  gpt/norm\n"));
+  CHECK(answer(text, "Blocks") ==
+        "Blocks    2.00 MiB  25.0 %  hidden [512, 512] float32 requires_grad  activation  gpt/block_0/mlp\n"
+        "           512 KiB   6.2 %  0xabcdef                                             outside every operation\n");
+  CHECK(contains(text,
+                 "Segment         Step  Begin      Peak     Change      Live  Allocated  Freed\n"
+                 "MODEL_CREATION     1   0 ns  2.00 MiB  +2.00 MiB  2.00 MiB        0 B    0 B\n"
+                 "FORWARD_PASS       1   0 ns  5.00 MiB  +5.00 MiB  7.00 MiB        0 B    0 B\n"));
+  CHECK(contains(memprof::to_text(training(), {.owners = 1}),
+                 "3.00 MiB  37.5 %  5 blocks  gpt/block_0/mlp  activation\n"
+                 "          5.00 MiB  62.5 %            7 further operations\n"));
+}
+
+TEST_CASE("text: a device is answered for: it fits, it does not, it is not known, it does not matter") {
+  memprof::profile profile = training();
+  CHECK(answer(memprof::to_text(profile), "Fit").empty());
   profile.device = "small";
-  profile.spaces[0].capacity = 8 * mib + mib / 2;
-  const std::string text = explanation(profile, {.owners = 0, .largest_blocks = 0});
-  CHECK(contains(text, "DRAM stands for the memory space cpu.\nDevice small.\n"));
-  CHECK(contains(text, "parameter (4 blocks)\ncpu would not have been full: at its peak 0.50 MB were free of 8.50 MB\nThe prof"));
-  profile.spaces[0].capacity = 0;
-  CHECK(contains(explanation(profile), "\nDevice small limits none of these memory spaces.\n"));
-  CHECK(!contains(explanation(profile), "full"));
-}
-
-TEST_CASE(
-    "text: the first allocation beyond a capacity is told with what was free, who held the rest and what would have helped") {
-  memprof::profile profile = training_step();
+  CHECK(answer(memprof::to_text(profile), "Fit") == "Fit       small does not limit cuda:0\n");
   memprof::space_profile& space = profile.spaces[0];
+  space.capacity = 10 * mib;
+  CHECK(answer(memprof::to_text(profile), "Fit") == "Fit       fits small: 2.00 MiB of 10.0 MiB free at the peak\n");
   space.capacity = 5 * mib;
   memprof::capacity_shortfall& full = space.first_shortfall;
   full.requested = 2 * mib;
   full.operation = "gpt/block_0/mlp";
   full.category = memprof::category::activation;
   full.segment = 1;
-  full.time_ns = 1'200'000'000;
+  full.time_ns = 12'000'000;
   full.free = mib / 2;
   full.shortfall = 3 * mib / 2;
-  full.held.bytes = 9 * mib / 2;
-  full.held.by_operation = {{"gpt/block_0/mlp", 3 * mib, 5}, {"gpt/embedding", 3 * mib / 2, 1}};
-  full.held.by_category = {{"activation", 9 * mib / 2, 6}};
-  full.held.largest_blocks = {{0x10, mib, "gpt/block_0/mlp", memprof::category::other, "", "", ""}};
   full.remedy = {{"gpt/embedding", 3 * mib / 2, 1}};
-  const auto shown = [&] {
-    const std::string text = explanation(profile);
-    return text.substr(text.find("cpu would"));
-  };
-  CHECK(
-      shown().starts_with("cpu would have been full: 2.00 MB more were asked for, 1.200 s after the capture began,\n"
-                          "  in segment FORWARD_PASS (2 of 2), in operation gpt/block_0/mlp, for category activation;\n"
-                          "  0.50 MB were free of 5.00 MB, 1.50 MB too few.\n"
-                          "  Freeing what gpt/embedding held, 1.50 MB in 1 block, would have been enough.\n"
-                          "  Largest owners at that moment:\n"
-                          "        3.00 MB    66.7 %  gpt/block_0/mlp (5 blocks)\n"
-                          "        1.50 MB    33.3 %  gpt/embedding (1 block)\n"
-                          "  By category:\n"
-                          "        4.50 MB   100.0 %  activation (6 blocks)\n"
-                          "  Largest blocks:\n"
-                          "        1.00 MB    22.2 %  0x10, allocated in operation gpt/block_0/mlp\n"
-                          "The profiler itself"));
-
-  full.remedy = full.held.by_operation;
-  CHECK(contains(shown(), "  Freeing what the largest 2 owners held, 4.50 MB together, would have been enough; no single one"));
+  const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
+  CHECK(shown() ==
+        "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS of step 1 of 3, operation gpt/block_0/mlp "
+        "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short\n"
+        "          freeing gpt/embedding, 1.50 MiB in 1 block, would suffice\n");
+  full.remedy.push_back({"gpt/head", mib, 1});
+  CHECK(contains(shown(), "          freeing the 2 largest owners, 2.50 MiB, would suffice; no single owner does\n"));
   full.remedy.clear();
-  CHECK(contains(shown(), "  Freeing all of it would not have been enough: more was asked for than the capacity.\n"));
+  CHECK(contains(shown(), "          freeing everything would not suffice: the request exceeds the capacity\n"));
   full.holders_known = false;
-  CHECK(contains(shown(), "  Who held the rest is not known: the profiler itself got no memory.\nThe profiler itself"));
+  CHECK(contains(shown(), "          who held the rest is unknown: the profiler itself got no memory\n"));
 }
 
-TEST_CASE("text: a capacity of each core is compared with the busiest core, and a shortfall names the core") {
-  memprof::profile profile = training_step();
+TEST_CASE("text: memory on cores is compared core by core") {
+  memprof::profile profile = training();
   memprof::space_profile& space = profile.spaces[0];
+  profile.device = "chip";
+  space.name = "l1";
   space.capacity = 3 * mib / 2;
   space.capacity_is_per_core = true;
-  CHECK(contains(
-      explanation(profile),
-      "\nWhether cpu would have been full is not known: each core has 1.50 MB, but no block was told on cores\nThe prof"));
-  space.cores.ranges = {{"[0-0 - 7-7]", {0, 0, 0, ""}}};
-  CHECK(contains(explanation(profile),
-                 "\ncpu would not have been full: at its peak 1.50 MB were free of 1.50 MB on each core\nThe"));
+  const auto shown = [&](const std::string& heading) { return answer(memprof::to_text(profile, {.columns = 200}), heading); };
+  CHECK(shown("Fit") == "Fit       per-core fit unknown: each core has 1.50 MiB, but no block was recorded on cores\n");
   space.cores.peaks = {mib, mib / 4, 5 * mib / 4, "3-1"};
-  CHECK(contains(explanation(profile),
-                 "\ncpu would not have been full: at its peak 0.25 MB were free of 1.50 MB on core 3-1\nThe"));
-  space.first_shortfall.requested = mib;
-  space.first_shortfall.core = "3-1";
-  space.first_shortfall.operation = "matmul";
-  space.first_shortfall.segment = -1;
-  space.first_shortfall.free = mib / 2;
-  space.first_shortfall.shortfall = mib / 2;
-  CHECK(contains(explanation(profile),
-                 "\ncpu would have been full on core 3-1: 1.00 MB more were asked for, 0.000 s after the "
-                 "capture began,\n  in operation matmul;\n  0.50 MB were free of 1.50 MB, 0.50 MB too few.\n"));
+  space.cores.ranges = {{"[0-0 - 7-7]", space.cores.peaks}, {"[0-0 - 1-1]", {0, mib / 4, mib / 4, "0-0"}}};
+  CHECK(shown("Fit") == "Fit       fits chip: 256 KiB of 1.50 MiB free at the peak on core 3-1\n");
+  CHECK(shown("Peak").starts_with("Peak      8.00 MiB (8,388,608 B) of l1 on all cores together at 52.1 ms in"));
+  CHECK(shown("Cores") ==
+        "Cores     1.25 MiB (1,310,720 B) at most on one core, 3-1; circular buffers at most 1.00 MiB, buffers 256 KiB\n");
+  CHECK(answer(memprof::to_text(profile, {.core_ranges = 1}), "Cores")
+            .ends_with("             Total  Circular buffers  Buffers  Cores\n"
+                       "          1.25 MiB          1.00 MiB  256 KiB  [0-0 - 7-7]\n"
+                       "          1 further rectangle\n"));
 }
 
-TEST_CASE("text: categories are left out if none was set") {
-  memprof::profile profile = training_step();
-  profile.spaces[0].live_at_peak.by_category = {{"other", 8 * mib, 16}};
-  CHECK(!contains(explanation(profile), "By category"));
+TEST_CASE("text: what an allocator reserved, its streams, and what the device had no memory for") {
+  memprof::profile profile = training();
+  memprof::space_profile& space = profile.spaces[0];
+  space.reserved.peak = 20 * mib;
+  space.reserved.current = 6 * mib;
+  space.streams = {{"0xab0", "0:1", 7 * mib, mib, 12, 40 * mib, 20 * mib}, {"default", "unknown", mib, 0, 1, 0, 0}};
+  space.out_of_memory = {{80 * mib, 3 * mib, 8 * mib, 20 * mib, "gpt/head", 1, 2'000'000'000, 1}};
+  space.further_out_of_memory = {5, 5 * mib};
+  const std::string text = memprof::to_text(profile, {.columns = 300});
+  CHECK(answer(text, "Reserved") ==
+        "Reserved  20.0 MiB (20,971,520 B) by the allocator, 12.0 MiB more than was ever live; 6.00 MiB at the end\n");
+  CHECK(answer(text, "Streams") ==
+        "Streams   2 streams and pools; the most, 40.0 MiB reserved and 7.00 MiB live, on stream 0xab0, private pool 0:1\n");
+  CHECK(answer(text, "Failed") ==
+        "Failed    out of memory requesting 80.0 MiB at 2.00 s in FORWARD_PASS of step 1 of 3, operation gpt/head; 3.00 MiB free "
+        "on the device, 20.0 MiB reserved, 8.00 MiB of it live; 5 more failures\n");
+  CHECK(answer(memprof::to_text(profile, {.columns = 110, .streams = 1}), "Streams") ==
+        "Streams   Reserved peak  at the end  Live peak  at the end  Allocations  Stream and pool\n"
+        "               40.0 MiB    20.0 MiB   7.00 MiB    1.00 MiB           12  stream 0xab0, private pool 0:1\n"
+        "          1 further stream and pool\n");
+  space.streams.resize(1);
+  space.streams[0].pool.clear();
+  CHECK(answer(memprof::to_text(profile), "Streams").empty());
 }
 
-TEST_CASE("text: a profile that is not exact is called so loudly, before its numbers, with the reasons") {
-  memprof::profile profile = training_step();
+TEST_CASE("text: what is wrong with the numbers is said, a line each with its count") {
+  memprof::profile profile = training();
+  const auto shown = [&](memprof::text_options options = {}) {
+    options.columns = 200;
+    return answer(memprof::to_text(profile, options), "Numbers");
+  };
+  profile.spaces[0].anomalies.unmatched_frees = {2, 3 * mib};
+  profile.anomalies.unbalanced_scopes = 1;
+  CHECK(shown() ==
+        "Numbers   exact: 1,234 events, none lost; profiler 1.50 MiB, 12 ns an event\n"
+        "          2 unmatched frees (3.00 MiB): of untracked blocks, not counted as deallocations\n"
+        "          1 operation without a begin or an end\n");
+  profile.spaces.push_back(profile.spaces[0]);
+  profile.spaces.back().name = "cpu";
+  CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
+  profile.facts = {memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
+                   memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3}, {"", "", 1}})};
+  CHECK(contains(shown(), "Numbers   estimated in part; 1,234 events, none lost;"));
+  CHECK(contains(shown(), "          4 calls of 2 operators estimated (3.00 MiB), most by my::op (no rule)\n"));
+  CHECK(contains(shown(),
+                 "          4 reads of values the simulation does not know (zeros read instead, by aten::item in early stop)\n"));
+  profile.facts.push_back(memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
+  CHECK(contains(shown(), "Numbers   incomplete: exact for what was captured, 1,234 events;"));
+  CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
   profile.exact = false;
   profile.anomalies.dropped_events = 12;
   profile.anomalies.reentrant_events = 1;
+  profile.anomalies.missing_events = 7;
   profile.anomalies.rejected_events = 2;
   profile.spaces[0].anomalies.untracked_allocations = {1, mib};
-  CHECK(contains(explanation(profile),
-                 "DRAM stands for the memory space cpu.\n"
-                 "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n"
-                 "  12 events were dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, "
-                 "overflow::drain none)\n"
-                 "  1 event was lost because a signal handler allocated or freed while another event was recorded\n"
-                 "  2 events were rejected: impossible values, or no memory to keep them\n"
-                 "  1 allocation in cpu (1.00 MB) could not be kept because the profiler itself got no memory\n"
-                 "Peak of cpu"));
-  memprof::profile separate = training_step();
-  separate.exact = false;
-  separate.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}})};
-  CHECK(contains(explanation(separate),
-                 "too large\n  what /opt/plugins/attention.so allocated is missing: it has a registry of its own; link the "
-                 "executable with -rdynamic (CMake: ENABLE_EXPORTS ON)\n"));
-  memprof::profile unexplained = training_step();
+  profile.facts.push_back(memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}}));
+  const std::string all = shown({.all_faults = true});
+  CHECK(all.starts_with("Numbers   not exact: totals may be too small, live bytes and peaks too small or too large;"));
+  for (const char* const line : {"12 events dropped from full rings (overflow::drop)", "1 event lost in signal handlers",
+                                 "7 events or more missing in the trace", "2 events rejected", "1 allocation (1.00 MiB) not kept",
+                                 "1 library not recorded (/opt/plugins/attention.so): link the executable with -rdynamic"}) {
+    CHECK(contains(all, line));
+  }
+  CHECK(contains(shown(), " further kinds of faults\n"));
+  memprof::profile unexplained = training();
   unexplained.exact = false;
-  CHECK(contains(explanation(unexplained), "too large\n  the profile does not say why\n"));
-  CHECK(!contains(explanation(training_step()), "EXACT"));
+  CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
 }
 
-TEST_CASE("text: what was unusual is said in words, and only that") {
-  memprof::profile profile = training_step();
-  CHECK(!contains(explanation(profile), "Unusual"));
-  memprof::space_anomalies& found = profile.spaces[0].anomalies;
-  found.unmatched_frees = {2, 3 * mib};
-  found.replaced_allocations = {1, mib};
-  found.mismatched_sizes = {1, 2 * mib};
-  found.cross_thread_frees = {7, mib};
-  found.unknown_annotations = {1, 0};
-  profile.anomalies.unbalanced_scopes = 2;
+TEST_CASE("text: what a trace file lacks, and what shares a row, is said") {
+  memprof::profile profile = training();
   profile.facts = {
       memprof::to_table<memprof::incomplete_trace_file>({{"run.memtrace", "its disk was too slow", 1234}, {"b", "no room", 0}})};
-  CHECK(contains(explanation(profile),
-                 "Unusual:\n"
-                 "  2 frees in cpu of blocks that the capture never saw allocated (3.00 MB): not counted as deallocations\n"
-                 "  1 allocation in cpu at the address of a live block (1.00 MB): the older block counts as deallocated\n"
-                 "  1 free in cpu that told another size than was allocated (2.00 MB): the allocated size counts\n"
-                 "  7 frees in cpu by another thread than the one that allocated (1.00 MB): usual in pipelines\n"
-                 "  1 annotation in cpu of an address that was not live\n"
-                 "  the trace file run.memtrace lacks 1234 events: its disk was too slow\n"
-                 "  the trace file b: no room\n"
-                 "  2 operations without a begin or an end\n"
-                 "The profiler itself"));
-}
-
-TEST_CASE("text: what shares a row is said with what to do about it") {
-  memprof::profile profile = training_step();
-  profile.anomalies.other_segments = 1;
-  profile.anomalies.other_operations = 1200;
-  profile.anomalies.other_names = 7;
   profile.spaces.emplace_back().stands_for_others = true;
-  CHECK(contains(explanation(profile),
-                 "Unusual:\n"
-                 "  1 segment ended without a row of their own: give the phases of every step the same names (or raise "
-                 "segment_names)\n"
-                 "  1200 operations ran without a row of their own: leave numbers that grow out of their names (or raise "
-                 "operations)\n"
-                 "  7 events have names beyond the 65,536 that a process has room for: leave numbers that grow out of them\n"
-                 "  memory spaces beyond the 254th share one: give blocks of the same kind the same space\n"
-                 "The profiler itself"));
+  const std::string all = memprof::to_text(profile, {.all_faults = true});
+  CHECK(contains(all, "trace file run.memtrace incomplete: its disk was too slow, 1,234 events missing\n"));
+  CHECK(contains(all, "trace file b incomplete: no room\n"));
+  CHECK(contains(all, "memory spaces beyond the 254th share one"));
 }
 
-TEST_CASE("text: the state of the capture is said if it is not the usual one") {
-  memprof::profile profile = training_step();
+TEST_CASE("text: tables of facts have a line, and are shown where they are asked for") {
+  memprof::profile profile = training();
+  profile.facts = {memprof::to_table<memprof::pytorch_operation>(
+      {{"aten::addmm", "[8], [4, 2]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}})};
+  CHECK(answer(memprof::to_text(profile), "Facts") ==
+        "Facts     pytorch_operations (2 rows); memprof show --facts NAME prints a table\n");
+  CHECK(memprof::to_text(profile.facts[0], 1, {.columns = 110}) ==
+        "pytorch_operations (2 rows)\n"
+        "name         input_shapes  count  cpu_time_ns  device_time_ns  cpu_memory  device_memory\n"
+        "aten::addmm  [8], [4, 2]      16      85.2 ms            0 ns    3.00 MiB            0 B\n"
+        "1 further row\n");
+}
+
+TEST_CASE("text: several spaces: the largest in full, a line for each other, and the idle ones not at all") {
+  memprof::profile profile = training();
+  memprof::space_profile cpu;
+  cpu.name = "cpu";
+  cpu.cumulative_peak = 9 * mib;
+  cpu.cumulative_current = mib;
+  cpu.peak_time_ns = 5'000;
+  cpu.peak_segment = 1;
+  cpu.segments.resize(profile.segments.size());
+  profile.spaces.insert(profile.spaces.begin(), cpu);
+  profile.spaces.emplace_back().name = "idle";
+  const std::string text = memprof::to_text(profile);
+  CHECK(contains(text, "Peak      9.00 MiB (9,437,184 B) of cpu at 5.00 us in FORWARD_PASS of step 1 of 3, outside every"));
+  CHECK(answer(text, "Spaces") == "Spaces    cuda:0  peak 8.00 MiB  end 2.00 MiB    52.1 ms in BACKWARD_PASS of step 2 of 3\n");
+  CHECK(contains(memprof::to_text(profile, {.primary_space = "cuda:0"}), "Peak      8.00 MiB (8,388,608 B) of cuda:0"));
+  CHECK(contains(memprof::to_text(profile, {.primary_space = "idle"}), "Peak      0 B of idle\n"));
+  CHECK_THROWS_AS(memprof::to_text(profile, {.primary_space = "l1"}), memprof::error);
+  // What is full comes before what is merely large.
+  profile.spaces[1].capacity = gib;
+  profile.spaces[1].first_shortfall.requested = 1;
+  CHECK(contains(memprof::to_text(profile), "Peak      8.00 MiB (8,388,608 B) of cuda:0"));
+  const std::string all = memprof::to_text(profile, {.all_spaces = true});
+  CHECK(contains(all, "of cuda:0 at"));
+  CHECK(contains(all, "of cpu at"));
+  CHECK(contains(all, "Segments in cpu\n"));
+}
+
+TEST_CASE("text: the state of the run is said if it is not the usual one") {
+  memprof::profile profile = training();
   profile.complete = false;
   profile.mode = memprof::run_mode::no_dispatch;
-  CHECK(contains(explanation(profile),
-                 "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n"
-                 "The capture has not ended: the numbers are those so far.\n"));
+  profile.process.rank = 1;
+  profile.process.world_size = 4;
+  const std::string text = memprof::to_text(profile, {.columns = 200});
+  CHECK(
+      text.starts_with("memprof   train --steps 3, rank 1 of 4: 3 steps in 8 segments, 1.50 s; no_dispatch: real sizes and "
+                       "lifetimes, nothing allocated; the capture has not ended, numbers so far\n"));
+  CHECK(contains(text, "\nNow       2.00 MiB"));
 }
 
-TEST_CASE("text: the peak of every space is told, save of further ones that had nothing") {
-  memprof::profile profile = training_step();
-  profile.spaces.push_back(profile.spaces[0]);
-  profile.spaces.back().name = "cuda:0";
-  profile.spaces.emplace_back().name = "idle";
-  const std::string text = explanation(profile);
-  CHECK(contains(text, "Peak of cpu: 8.00 MB"));
-  CHECK(contains(text, "Peak of cuda:0: 8.00 MB"));
-  CHECK(!contains(text, "Peak of idle"));
-  CHECK(contains(explanation(profile, {.primary_space = "idle"}), "Peak of idle: 0.00 MB (0 bytes), nothing was live\n"));
-}
-
-TEST_CASE("text: before the first segment the peak is told all the same") {
-  memprof::profile profile = training_step();
+TEST_CASE("text: without an allocation, a segment or an operation it is short") {
+  CHECK(memprof::to_text({}) ==
+        "memprof   0 segments, 0 ns; the capture has not ended, numbers so far\n"
+        "No allocation was recorded.\n"
+        "Numbers   exact: no event lost or unmatched\n");
+  memprof::profile profile;
+  profile.complete = true;
+  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
+  CHECK(contains(memprof::to_text(profile), "CUDA not captured: there is no CUDA device\n"));
+  profile = training();
   profile.segments.clear();
+  profile.operations.clear();
   profile.spaces[0].segments.clear();
   profile.spaces[0].peak_segment = -1;
+  profile.spaces[0].peak_operation.clear();
   const std::string text = memprof::to_text(profile);
-  CHECK(text.starts_with("WARNING: No traces captured\nDRAM stands for the memory space cpu.\nPeak of cpu: 8.00 MB"));
-  CHECK(contains(text, "began,\n  in operation gpt/block_1/mlp\n"));
+  CHECK(contains(text, "Peak      8.00 MiB (8,388,608 B) of cuda:0 at 52.1 ms\n"));
+  CHECK(!contains(text, "Segments"));
+  CHECK(memprof::to_text({}, {.format = memprof::text_format::tracker}) == "WARNING: No traces captured\n");
 }
 
-TEST_CASE("text: the profiler's memory at a million events is told once there were so many") {
-  memprof::profile profile = training_step();
-  profile.cost.memory_bytes_at_million_events = mib;
-  CHECK(contains(explanation(profile), "1.50 MB of memory (1.00 MB when it had seen a million events), 1234 events"));
+TEST_CASE("text: colours are only where they are asked for, and change nothing else") {
+  memprof::profile profile = training();
+  profile.exact = false;
+  const std::string plain = memprof::to_text(profile);
+  CHECK(!contains(plain, "\x1b"));
+  std::string colored = memprof::to_text(profile, {.is_colored = true});
+  CHECK(contains(colored, "\x1b[1;31mnot exact\x1b[0m"));
+  for (std::size_t begin = colored.find('\x1b'); begin != std::string::npos; begin = colored.find('\x1b')) {
+    colored.erase(begin, colored.find('m', begin) + 1 - begin);
+  }
+  CHECK(colored == plain);
 }
 
 TEST_CASE("text: numbers have a point whatever the locale") {
@@ -284,10 +369,10 @@ TEST_CASE("text: numbers have a point whatever the locale") {
   for (const char* const name : names) {
     if (set == nullptr) set = std::setlocale(LC_ALL, name);
   }
-  const std::string text = memprof::to_text(training_step());
+  const std::string text = memprof::to_text(training());
   std::setlocale(LC_ALL, before.c_str());
   if (set == nullptr) SKIP("no locale with a decimal comma is installed");
-  CHECK(contains(text, "Overall DRAM Peak: 8.00 MB"));
+  CHECK(contains(text, "8.00 MiB (8,388,608 B)"));
 }
 
 TEST_CASE("text: megabytes of any bytes") {
@@ -301,84 +386,4 @@ TEST_CASE("text: megabytes of any bytes") {
   CHECK(signed_megabytes(-3 * mib / 2) == "-1.50 MB");
   CHECK(megabytes(std::numeric_limits<std::int64_t>::max()) == "8796093022208.00 MB");
   CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
-}
-
-TEST_CASE("text: what an allocator reserved stands with the peak of its space") {
-  memprof::profile profile = training_step();
-  profile.spaces[0].reserved.peak = 20 * mib;
-  profile.spaces[0].reserved.current = 6 * mib;
-  CHECK(contains(explanation(profile),
-                 "in operation gpt/block_1/mlp\n  Reserved by its allocator: at most 20.00 MB (20971520 "
-                 "bytes), 12.00 MB more than was ever live, 6.00 MB at the end\n"));
-  profile.spaces[0].reserved.unmatched_releases = {2, mib};
-  CHECK(contains(explanation(profile), "  2 releases in cpu of memory that the capture never saw reserved (1.00 MB)\n"));
-  profile.spaces[0].reserved.replaced_reservations = {1, mib};
-  CHECK(contains(explanation(profile),
-                 "  1 reservation in cpu of memory that was reserved already (1.00 MB): the older one counts as released\n"));
-}
-
-TEST_CASE("text: streams and pools are a table where more than the allocator's own pool on one stream was used") {
-  memprof::profile profile = training_step();
-  std::vector<memprof::stream_usage>& streams = profile.spaces[0].streams;
-  streams = {{"default", "", mib, 0, 3, 2 * mib, 2 * mib}};
-  CHECK(!contains(explanation(profile), "By stream and pool"));
-  streams[0].pool = "unknown";
-  CHECK(!contains(explanation(profile), "By stream and pool"));
-  streams = {{"0xab0", "0:1", 7 * mib, mib, 12, 40 * mib, 20 * mib},
-             {"default", "", mib, 0, 3, 2 * mib, 2 * mib},
-             {"default", "unknown", mib, 0, 1, 0, 0},
-             {"(beyond the first 64 streams and pools)", "", mib, 0, 99, mib, 0}};
-  CHECK(contains(explanation(profile),
-                 "in operation gpt/block_1/mlp\n"
-                 "  By stream and pool:\n"
-                 "   Reserved peak  Reserved now      Live peak       Live now  Allocations\n"
-                 "        40.00 MB      20.00 MB        7.00 MB        1.00 MB           12  stream 0xab0, private pool 0:1\n"
-                 "         2.00 MB       2.00 MB        1.00 MB        0.00 MB            3  stream default\n"
-                 "         0.00 MB       0.00 MB        1.00 MB        0.00 MB            1  stream default, pool unknown\n"
-                 "         1.00 MB       0.00 MB        1.00 MB        0.00 MB           99  (beyond the first 64 streams and "
-                 "pools)\n"
-                 "  Largest owners at that moment:\n"));
-  CHECK(contains(explanation(profile, {.streams = 1}), "private pool 0:1\n    (3 more)\n  Largest owners"));
-}
-
-TEST_CASE("text: an allocation that the device had no memory for stands before the peak of its space") {
-  memprof::profile profile = training_step();
-  memprof::space_profile& space = profile.spaces[0];
-  space.out_of_memory = {{80 * mib, 3 * mib, 8 * mib, 20 * mib, "gpt/head", 1, 2'000'000'000}};
-  CHECK(contains(explanation(profile),
-                 "cpu.\ncpu WAS OUT OF MEMORY: 80.00 MB were asked for, 2.000 s after the capture began,\n"
-                 "  in segment FORWARD_PASS (2 of 2), in operation gpt/head;\n"
-                 "  3.00 MB were free on the device, 20.00 MB reserved by its allocator, 8.00 MB of them live\n"
-                 "Peak of cpu: "));
-  space.out_of_memory.resize(4);
-  space.further_out_of_memory = {5, 5 * mib};
-  CHECK(contains(explanation(profile), "0.00 MB of them live\n  and 6 further times\nPeak of cpu: "));
-}
-
-TEST_CASE("text: what could not be captured is a warning") {
-  memprof::profile profile = training_step();
-  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
-  CHECK(contains(explanation(profile), "cpu.\nWARNING: NOT CAPTURED: CUDA: there is no CUDA device\nPeak of cpu: "));
-  memprof::profile nothing;
-  nothing.facts = profile.facts;
-  CHECK(contains(memprof::to_text(nothing), "WARNING: NOT CAPTURED: CUDA: there is no CUDA device\n"));
-}
-
-TEST_CASE("text: PyTorch's operators are a table, and what was estimated is said") {
-  memprof::profile profile = training_step();
-  profile.facts = {
-      memprof::to_table<memprof::pytorch_operation>(
-          {{"aten::addmm", "[8], [4, 2], [2, 8]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}}),
-      memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 1, 2 * mib}, {"my::other", "no rule", 2, 0}})};
-  CHECK(contains(explanation(profile),
-                 "PyTorch operators:\n"
-                 "      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n"
-                 "         16      85.250 ms         +3.00 MB         +0.00 MB  aten::addmm [8], [4, 2], [2, 8]\n"
-                 "          1       0.001 ms         -1.00 MB         +1.00 MB  aten::relu\n"
-                 "Estimated, not exact:\n"
-                 "  my::op: 1 call, 2.00 MB; no rule\n"
-                 "  my::other: 2 calls, 0.00 MB; no rule\n"));
-  const std::string short_text = explanation(profile, {.pytorch_operations = 1});
-  CHECK(contains(short_text, "aten::addmm [8], [4, 2], [2, 8]\n    (1 more operators or shapes)\n"));
-  CHECK(contains(short_text, "my::op: 1 call, 2.00 MB; no rule\n    (1 more operations)\n"));
 }

@@ -7,6 +7,8 @@ file(WRITE ${SCRATCH}/newer.json "{\"format\": \"memprof-profile\", \"version\":
 file(WRITE ${SCRATCH}/other.json "{\"format\": \"something\"}")
 file(WRITE ${SCRATCH}/misspelt.json "{\"model\": {\"d_modle\": 3}}")
 file(WRITE ${SCRATCH}/text.log "step 1\n")
+file(WRITE ${SCRATCH}/newer.json "{\"format\": \"memprof-profile\", \"version\": 99}")
+file(WRITE ${SCRATCH}/empty.json "")
 run(2 ${ARGUMENTS})
 if(output)
   message(FATAL_ERROR "on stdout:\n${output}")

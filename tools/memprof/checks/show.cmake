@@ -2,7 +2,7 @@
 include(${CHECKS}/run.cmake)
 execute_process(COMMAND ${WRITER} ${LOG} ${SCRATCH}/run.memtrace COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
 run(0 run.memtrace)
-expect("${output}" "RMM_LOG" "Peak of gpu: 3.00 MB")
+expect("${output}" "RMM_LOG" "Peak      3.00 MiB (3,145,728 B) of gpu at" "Failed    out of memory requesting 1.00 TiB at")
 set(of_trace "${output}")
 execute_process(COMMAND ${PROGRAM} profile run.memtrace -o run.json WORKING_DIRECTORY ${SCRATCH} COMMAND_ERROR_IS_FATAL ANY)
 file(READ ${SCRATCH}/run.json document)

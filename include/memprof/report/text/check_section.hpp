@@ -2,6 +2,7 @@
 
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
@@ -114,7 +115,8 @@ struct tally_of_spaces {
     page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
     if (source.spaces.size() > 1) {
       line.add(" in ").add_name(sum.spaces.front());
-      if (sum.spaces.size() > 1) line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1)) + " other spaces");
+      if (sum.spaces.size() > 1)
+        line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
     }
     lines.push_back(line.add(std::string{": "} + rest));
   };
@@ -152,8 +154,17 @@ struct tally_of_spaces {
   add_count(source.anomalies.other_operations, "operation", "operations",
             "with names beyond those kept apart: leave numbers out of their names");
   add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
-  add_count(source.anomalies.other_spaces, "request", "requests", "for memory spaces beyond the last");
+  for (const space_profile& space : source.spaces) {
+    if (space.stands_for_others)
+      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind the same space");
+  }
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
+  for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
+    page_line line{"trace file "};
+    line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
+    if (file.missing_events != 0) line.add(", " + grouped(file.missing_events, "event", "events") + " missing");
+    lines.push_back(std::move(line));
+  }
   return lines;
 }
 
@@ -184,8 +195,9 @@ struct tally_of_spaces {
   }
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
-    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " +
-             three_digits(cost.record_ns_per_event + cost.drain_ns_per_event) + " ns an event");
+    const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(static_cast<std::int64_t>(time_ns + 0.5)) +
+             " an event");
   }
   section.lines.push_back(line);
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;

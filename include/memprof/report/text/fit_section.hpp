@@ -5,6 +5,7 @@
 #include <memprof/report/text/peak_section.hpp>
 #include <memprof/report/text/place_text.hpp>
 #include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/space_kind.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <cstdint>

@@ -34,10 +34,17 @@ inline constexpr std::size_t page_margin = 10;
 struct laid_out {
   std::string text;
   std::size_t width = 0;
+  emphasis last = emphasis::none;  ///< of what was added last
 
   void add(const std::string& plain, emphasis how, bool is_colored) {
-    text += with_emphasis(plain, how, is_colored);
+    constexpr std::string_view end = "\x1b[0m";
+    if (is_colored && how != emphasis::none && how == last && text.ends_with(end)) {
+      text.insert(text.size() - end.size(), plain);
+    } else {
+      text += with_emphasis(plain, how, is_colored);
+    }
     width += display_width(plain);
+    last = how;
   }
   void pad_to(std::size_t columns) {
     if (width >= columns) return;
@@ -94,10 +101,17 @@ class line_breaker {
     if (word_.empty()) return;
     std::size_t width = 0;
     for (const page_part& part : word_) width += display_width(part.text);
+    for (page_part& part : word_) {  // what sticks to a name, as a colon, stays
+      if (width <= columns_ || !part.is_name) continue;
+      const std::size_t whole = display_width(part.text);
+      part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      width -= whole - display_width(part.text);
+    }
     if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
       lines_.emplace_back();
     } else {
-      lines_.back().add(" ", emphasis::none, false);
+      const bool goes_on = lines_.back().last == word_.front().how;
+      lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
     }
     for (const page_part& part : word_) {
       lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
@@ -188,10 +202,13 @@ class line_breaker {
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = 2;
   const std::vector<std::size_t> widths = column_widths(table, columns, gap);
+  // On a page too narrow for its numbers a table loses its last columns.
+  std::size_t fitting = 0;
+  for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
   const auto add_row = [&](const auto& cell_at, std::size_t cells) {
     laid_out& line = lines.emplace_back();
     std::size_t begin = 0;
-    for (std::size_t column = 0; column < cells; ++column) {
+    for (std::size_t column = 0; column < std::min(cells, fitting); ++column) {
       const bool is_last = column + 1 == cells;
       const std::size_t room = columns - std::min(columns, begin);
       const laid_out cell =

@@ -6,6 +6,7 @@
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/place_text.hpp>
 #include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/requires_grad.hpp>
@@ -23,13 +24,7 @@
 
 namespace memprof::detail {
 
-/// Whether blocks of the space were recorded on cores.
-[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
-
-/// Whether the device has memory of that kind on each of its cores, whether or not anything was there.
-[[nodiscard]] bool has_cores(const auto& space) { return lies_on_cores(space) || space.capacity_is_per_core; }
-
-/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, in forward/block".
+/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, operation forward/block".
 [[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
   page_section section;
   section.heading = "Peak";

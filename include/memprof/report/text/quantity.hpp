@@ -84,7 +84,7 @@ namespace memprof::detail {
     return std::to_string(total / base) + " " + std::string{large} + (rest < 10 ? " 0" : " ") + std::to_string(rest) + " " +
            std::string{small};
   };
-  const std::int64_t seconds = (time_ns + ns_per_second / 2 < time_ns ? time_ns : time_ns + ns_per_second / 2) / ns_per_second;
+  const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
   if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
   if (seconds < 24 * 3600) return two_parts(seconds / 60, 60, "h", "min");
   return two_parts(seconds / 3600, 24, "d", "h");

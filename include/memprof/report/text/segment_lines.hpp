@@ -1,7 +1,8 @@
 #pragma once
 
+#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/peak_section.hpp>
+#include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 
@@ -54,6 +55,7 @@ void append_core_usage(auto& text, const std::string& label, const auto& peaks) 
 
 /// The blocks "--- NAME ---" for each segment and the totals. The primary space has the name "DRAM", with zeros if there is none;
 /// spaces on cores have the tracker's line of L1, the first of them also where nothing was on any core; others have none.
+/// Where the profile does not keep all segments a line says how many are missing, which parsers look past.
 void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
   if (source.segments.empty()) {
     text += "WARNING: No traces captured\n";
@@ -74,6 +76,8 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
                         index < space.cores.segments.size() ? space.cores.segments[index] : core_peaks{});
     }
   }
+  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
+  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " that the profile does not keep)\n";
   text += "\n=== Final Totals ===\nOverall DRAM Peak: " + megabytes(primary == nullptr ? 0 : primary->cumulative_peak) +
           ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
 }

@@ -157,6 +157,11 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
                                   signed_short_bytes(usage.segment_change), short_bytes(usage.cumulative_current),
                                   short_bytes(usage.allocations), short_bytes(usage.deallocations)});
   }
+  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
+  if (missing > 0) {
+    section.further_lines.emplace_back(grouped(missing, "more segment", "more segments") +
+                                       " that the profile has only by name; the trace has all");
+  }
   return section;
 }
 

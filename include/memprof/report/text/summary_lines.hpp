@@ -43,7 +43,7 @@ inline constexpr std::array<summary_limits, 4> summary_levels{
 inline constexpr std::size_t all_faults = 1000;
 
 /// The rows that the table of segments has at least.
-inline constexpr std::size_t least_segment_rows = 4;
+inline constexpr std::size_t least_segment_rows = 8;
 
 [[nodiscard]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;

@@ -1,0 +1,177 @@
+#include <memprof/profile/fact/approximated_operation.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/report/text.hpp>
+#include <memprof/report/text/display_width.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <random>
+#include <string>
+#include <vector>
+
+// A summary has at most 40 lines of 100 columns, whatever is in the profile: names of any length and any bytes, many spaces, many
+// segments, every kind of fault at once.
+
+namespace {
+
+std::uint64_t base_seed() {
+  const char* const given = std::getenv("MEMPROF_PROPERTY_SEED");
+  return given == nullptr ? 20'250'101 : std::strtoull(given, nullptr, 10);
+}
+
+class random_profiles {
+ public:
+  explicit random_profiles(std::uint64_t seed) : random_(seed) {}
+
+  memprof::profile next(std::size_t segments) {
+    memprof::profile made;
+    made.complete = coin();
+    made.exact = coin();
+    made.device = coin() ? name() : "";
+    made.mode = coin() ? memprof::run_mode::no_dispatch : memprof::run_mode::normal;
+    made.process.command_line = name();
+    made.duration_ns = bytes();
+    std::vector<std::string> names(1 + random_() % 40);
+    for (std::string& one : names) one = name();
+    const bool has_number = coin() && coin();
+    for (std::size_t index = 0; index < segments; ++index) {
+      made.segments.emplace_back().name = has_number ? "step " + std::to_string(index) : names[random_() % names.size()];
+    }
+    made.spaces.resize(random_() % 30);
+    for (memprof::space_profile& space : made.spaces) fill(space, segments);
+    for (std::size_t count = random_() % 50; count > 0; --count) add_operation(made);
+    if (coin()) add_facts(made);
+    for (std::int64_t* const count : {&made.anomalies.dropped_events, &made.anomalies.reentrant_events,
+                                      &made.anomalies.rejected_events, &made.anomalies.unbalanced_scopes,
+                                      &made.anomalies.missing_events, &made.anomalies.too_deep_scopes, &made.cost.events}) {
+      if (coin()) *count = bytes();
+    }
+    return made;
+  }
+
+  bool coin() { return random_() % 2 == 0; }
+
+ private:
+  std::int64_t bytes() { return static_cast<std::int64_t>((random_() >> 2) >> (random_() % 60)); }
+
+  std::string name() {
+    static const std::string parts[] = {"attention",        "/",         " ",  "\n", "\x1b[31m", "\xff", "\xe8\xa8\x93",
+                                        "\xf0\x9f\x9a\x80", "e\xcc\x81", ": ", "-",  "1"};
+    std::string result;
+    const std::size_t lengths[] = {0, 2, 5, 20, 200};
+    for (std::size_t count = lengths[random_() % 5]; count > 0; --count) result += parts[random_() % 12];
+    return result;
+  }
+
+  memprof::live_set live() {
+    memprof::live_set set;
+    set.bytes = bytes();
+    for (std::size_t count = random_() % 20; count > 0; --count) set.by_operation.push_back({name(), bytes(), bytes()});
+    for (std::size_t count = random_() % 12; count > 0; --count)
+      set.by_category.push_back({coin() ? "activation" : name(), bytes(), 1});
+    set.remaining_operations = bytes();
+    return set;
+  }
+
+  void fill(memprof::space_profile& space, std::size_t segments) {
+    space.name = name();
+    space.cumulative_peak = coin() ? bytes() : 0;
+    space.cumulative_current = bytes();
+    space.peak_segment = static_cast<std::int64_t>(random_() % (segments + 1)) - 1;
+    space.peak_time_ns = bytes();
+    space.peak_operation = name();
+    space.live_at_peak = live();
+    if (coin()) space.capacity = bytes();
+    space.capacity_is_per_core = coin();
+    if (coin()) {
+      space.first_shortfall.requested = bytes();
+      space.first_shortfall.operation = name();
+      space.first_shortfall.core = name();
+      space.first_shortfall.remedy = {{name(), bytes(), 1}};
+    }
+    space.segments.resize(segments);
+    std::int64_t current = 0;
+    for (memprof::segment_usage& usage : space.segments) {
+      usage.segment_peak = bytes() >> 20;
+      usage.segment_change = (bytes() - bytes()) >> 30;
+      usage.cumulative_current = current += usage.segment_change;
+    }
+    if (coin()) space.reserved.peak = bytes();
+    if (coin()) space.streams = {{name(), name(), bytes(), 0, 1, bytes(), 0}, {name(), "", 0, 0, 0, 0, 0}};
+    if (coin()) space.cores.ranges = {{name(), {}}};
+    if (coin()) space.out_of_memory = {{bytes(), 0, 0, 0, name(), 0, 0}};
+    for (memprof::event_tally* const tally :
+         {&space.anomalies.unmatched_frees, &space.anomalies.mismatched_sizes, &space.anomalies.overlapping_blocks,
+          &space.anomalies.replaced_allocations, &space.anomalies.null_allocations, &space.anomalies.unknown_annotations,
+          &space.anomalies.untracked_allocations, &space.reserved.unmatched_releases, &space.reserved.replaced_reservations}) {
+      if (coin()) *tally = {bytes(), bytes()};
+    }
+  }
+
+  void add_operation(memprof::profile& made) {
+    memprof::operation_profile& operation = made.operations.emplace_back();
+    operation.path = name();
+    for (const memprof::space_profile& space : made.spaces) {
+      operation.usage.emplace_back().space = space.name;
+      operation.usage.back().live = bytes();
+    }
+  }
+
+  void add_facts(memprof::profile& made) {
+    std::vector<memprof::missing_source> missing(random_() % 12);
+    for (memprof::missing_source& one : missing) one = {name(), name()};
+    made.facts = {memprof::to_table(missing),
+                  memprof::to_table<memprof::approximated_operation>({{name(), name(), bytes(), bytes()}}),
+                  memprof::to_table<memprof::unknown_read>({{name(), name(), bytes()}})};
+    for (std::size_t count = random_() % 30; count > 0; --count) made.facts.push_back({name(), {name()}, {{std::int64_t{1}}}});
+  }
+
+  std::mt19937_64 random_;
+};
+
+void check_size(const std::string& text, std::size_t columns, std::size_t most_lines) {
+  std::size_t lines = 0;
+  for (std::size_t begin = 0; begin < text.size(); ++lines) {
+    const std::size_t end = text.find('\n', begin);
+    REQUIRE(end != std::string::npos);
+    const std::string line = text.substr(begin, end - begin);
+    INFO(line);
+    CHECK(memprof::detail::display_width(line) <= columns);
+    CHECK(memprof::detail::on_one_line(line) == line);
+    begin = end + 1;
+  }
+  INFO(text);
+  CHECK(lines <= most_lines);
+}
+
+}  // namespace
+
+TEST_CASE("text size: at most forty lines of the columns there are, for any profile") {
+  const std::uint64_t seed = base_seed();
+  for (std::uint64_t round = 0; round < 400; ++round) {
+    INFO("MEMPROF_PROPERTY_SEED=" << seed << ", round " << round);
+    random_profiles profiles{seed + round};
+    const memprof::profile made = profiles.next(round % 100);
+    for (const std::size_t columns : {60, 80, 100, 200}) check_size(memprof::to_text(made, {.columns = columns}), columns, 40);
+    check_size(memprof::to_text(made, {.columns = 100, .max_lines = 32}), 100, 32);
+    check_size(memprof::to_text(made, {.columns = 1, .max_lines = 0}), 60, 32);
+    // What was asked for may take more lines, but never wider ones.
+    check_size(memprof::to_text(made, {.columns = 80,
+                                       .owners = 30,
+                                       .largest_blocks = 5,
+                                       .streams = 3,
+                                       .core_ranges = 3,
+                                       .all_spaces = true,
+                                       .all_faults = true,
+                                       .all_segments = true}),
+               80, static_cast<std::size_t>(-1));
+  }
+}
+
+TEST_CASE("text size: a run of 100,000 segments has a summary as long as one of ten") {
+  random_profiles profiles{base_seed()};
+  check_size(memprof::to_text(profiles.next(100'000)), 100, 40);
+}
