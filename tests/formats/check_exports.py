@@ -30,6 +30,12 @@ def run(*command, expected=0):
     return done
 
 
+def finish():
+    for reason in sorted(absent):
+        print("skipped: " + reason)
+    return 4 if absent else 0
+
+
 class Sample:
     """A trace, its profile, and exports of either."""
 
@@ -230,7 +236,13 @@ def check_massif(sample):
         return
     for name, space in sample.spaces.items():
         for source in (sample.trace, sample.json):
-            text = run("ms_print", "--threshold=0", sample.export("massif", "--space", name, source=source)).stdout
+            out = sample.export("massif", "--space", name, source=source)
+            tree = out.read_text(encoding="utf-8")
+            names = {operation["path"]: operation["name"] for operation in sample.profile["operations"]}
+            for row in space["live_at_peak"]["by_operation"]:
+                shown = names.get(row["owner"], "(no operation)") or "(unnamed)"
+                assert " " + "".join(" " if ord(each) < 32 else each for each in shown) in tree, (shown, tree)
+            text = run("ms_print", "--threshold=0", out).stdout
             rows = [line.split() for line in text.splitlines() if line[:3].strip().isdigit() and len(line.split()) == 6]
             sizes = [int(row[3].replace(",", "")) for row in rows]
             assert max(sizes) == space["cumulative_peak"] and sizes[-1] == space["cumulative_current"], sizes
@@ -432,17 +444,35 @@ def check_tables(sample):
             assert duckdb.sql(f"SELECT count(*) FROM {reader}('{folder}/{name}{suffix}')").fetchall()[0][0] > 0
 
 
+def check_many_runs(memprof, writer, folder):
+    """The query of docs/formats.md finds the run whose peak stands out."""
+    try:
+        import duckdb
+    except ImportError:
+        return skip("duckdb of PyPI")
+    folder = pathlib.Path(folder)
+    for number in range(24):
+        trace = folder / f"run{number}.memtrace"
+        run(writer, trace, 2400 if number == 17 else 600, number)
+        run(memprof, "export", trace, "--format", "csv", "-o", folder / "runs" / str(number))
+    document = (pathlib.Path(__file__).parents[2] / "docs" / "formats.md").read_text()
+    query = document.split("```sql\n")[1].split("```")[0].replace("runs/*/", f"{folder}/runs/*/")
+    rows = duckdb.sql(query).fetchall()
+    assert rows and rows[0][0] == "run17" and rows[0][1] == 3, rows
+
+
 def main():
     memprof, writer, form = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as folder:
+        if form == "many_runs":
+            check_many_runs(memprof, writer, folder)
+            sys.exit(finish())
         for seed in range(1, 4):
             globals()["check_" + form](Sample(memprof, writer, folder, events=3000, seed=seed))
         nothing = Sample(memprof, writer, folder, events=0)  # but a range that is reserved
         name = {"torch": "torch-snapshot", "tables": "csv"}.get(form, form)
         run(memprof, "export", nothing.trace, "--format", name, "-o", nothing.folder / "nothing", expected=2 if form == "dhat" else 0)
-    for reason in sorted(absent):
-        print("skipped: " + reason)
-    sys.exit(4 if absent else 0)
+    sys.exit(finish())
 
 
 main()

@@ -56,7 +56,8 @@ class massif_tree {
     while (!open.empty()) {
       const auto [node, depth, is_own] = open.back();
       open.pop_back();
-      const std::string_view name = node != 0 ? table_.operations[node].name : is_own ? "(no operation)" : "(memory space)";
+      std::string_view name = is_own ? "(no operation)" : "(memory space)";
+      if (node != 0) name = table_.operations[node].name;
       const bool has_own = !is_own && self_[node] != 0 && !children_[node].empty();
       const std::size_t below = is_own ? 0 : children_[node].size() + (has_own ? 1 : 0);
       write_line(depth, below, is_own ? self_[node] : inclusive_[node], name, is_own && node != 0 ? " itself" : "", out);
