@@ -58,8 +58,7 @@ export function whereIsPeak(model: Model, space: SpaceModel): string[] {
 }
 
 export function stepCount(model: Model): number {
-  const last = model.steps[model.steps.length - 1];
-  return last ? last.number + last.count - 1 : 0;
+  return model.steps.count;
 }
 
 export function answersFor(model: Model, space: SpaceModel): Answer[] {
@@ -107,7 +106,7 @@ export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; 
     const { segments } = space.profile;
     const last = segments[segments.length - 1]?.segment;
     if ((last === 'END_TRACE' || last === 'OPEN_SEGMENT') && segments.length > 1) ends[ends.length - 1] = segments[segments.length - 2].cumulative_current;
-    return { ends, counts: model.steps.map((s) => s.count), what: 'step' };
+    return { ends, counts: [...model.data.table('steps')!.count], what: 'step' };
   }
   const byName = new Map<string, number[]>();
   for (const segment of space.profile.segments) {

@@ -1,4 +1,4 @@
-import { categoryColour, type themeColours } from '../colours';
+import { categoryColour, type ThemeColours } from '../colours';
 import { TimeChart } from '../chart';
 import type { Model, SpaceModel, Timeline } from '../data/model';
 import { bytes, count, exactBytes, number, percent, shortened, shown, ticks, time } from '../format';
@@ -72,7 +72,7 @@ export class TimelineChart extends TimeChart {
     return this.height - 22;
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     super.draw(context, colours);
     const { space, top, bottom } = this;
     if (!space || space.timeline.length === 0) {
@@ -105,7 +105,7 @@ export class TimelineChart extends TimeChart {
     if (!this.model.hasEvents) this.drawKnown(context, colours, y);
   }
 
-  private drawByteAxis(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, top: number, y: (value: number) => number): void {
+  private drawByteAxis(context: CanvasRenderingContext2D, colours: ThemeColours, top: number, y: (value: number) => number): void {
     context.textAlign = 'right';
     for (const mark of ticks(0, top, Math.max(2, Math.floor((this.bottom - this.top) / 44)), true)) {
       const at = Math.round(y(mark)) + 0.5;
@@ -165,7 +165,7 @@ export class TimelineChart extends TimeChart {
     }
   }
 
-  private drawStack(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawStack(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
     const columns = picks.row.length;
     const stacks = picks.timelines.map((timeline) => this.stack(timeline));
@@ -231,7 +231,7 @@ export class TimelineChart extends TimeChart {
   }
 
   /** Where a column stands for several moments: the least of them. */
-  private drawLow(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawLow(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
     // With few events a column, the curve itself shows how it falls.
     const { from, to } = this.store.state;
@@ -260,7 +260,7 @@ export class TimelineChart extends TimeChart {
     context.globalAlpha = 1;
   }
 
-  private drawReserved(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawReserved(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const timeline = this.space!.timeline;
     if (!timeline.reserved) return;
     const begins = this.store.begins(timeline);
@@ -288,7 +288,7 @@ export class TimelineChart extends TimeChart {
     if (labelled >= 0) this.label(context, colours, `reserved ${bytes(last)}`, this.right - 4, labelled - 8, 'right');
   }
 
-  private drawCapacity(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, capacity: number, at: number, above: boolean): void {
+  private drawCapacity(context: CanvasRenderingContext2D, colours: ThemeColours, capacity: number, at: number, above: boolean): void {
     if (!above) {
       context.strokeStyle = categoryColour('temporary');
       context.lineWidth = 1.5;
@@ -307,7 +307,7 @@ export class TimelineChart extends TimeChart {
     this.label(context, colours, text, onRight ? this.right - 4 : this.left + 6, above ? this.top - 1 : at + 9, onRight ? 'right' : 'left');
   }
 
-  private drawPeak(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawPeak(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const space = this.space!;
     if (space.profile.cumulative_peak <= 0) return;
     const x = this.x(this.store.valueOf(this.model.peak(space)));
@@ -324,7 +324,7 @@ export class TimelineChart extends TimeChart {
   }
 
   /** Moments of a profile whose composition is known. */
-  private drawKnown(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawKnown(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     context.fillStyle = colours.text;
     for (const known of this.model.knownMoments(this.space!)) {
       const x = this.x(known.ns);
@@ -335,7 +335,7 @@ export class TimelineChart extends TimeChart {
     }
   }
 
-  private label(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, text: string, x: number, y: number, align: CanvasTextAlign): void {
+  private label(context: CanvasRenderingContext2D, colours: ThemeColours, text: string, x: number, y: number, align: CanvasTextAlign): void {
     context.textAlign = align;
     context.lineWidth = 3;
     context.strokeStyle = colours.surface;
