@@ -22,7 +22,7 @@ endif()
 
 list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|report/html|report/html/[a-z_]*)\\.hpp$")
 endif()
 
 add_library(memprof_headers INTERFACE)

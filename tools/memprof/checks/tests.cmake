@@ -56,7 +56,10 @@ analyze_refuses("a profile that is cut off" "cannot read a profile from 'cut.jso
 analyze_refuses("other JSON" "'other.json': /format must be" --logs other.json)
 analyze_refuses("a picture of another kind" "--output: 'picture.pdf' has to end in .png or .svg" --logs ${log} --visualize-peak --output picture.pdf)
 
-# --- show, profile and trace ------------------------------------------------------------------------------------------
+# --- show, profile, report and trace ----------------------------------------------------------------------------------
+
+find_program(PYTHON3 python3)
+mark_as_advanced(PYTHON3)
 
 if(TARGET rmm_trace)
   set(rmm "WRITER=$<TARGET_FILE:rmm_trace>" "LOG=${PROJECT_SOURCE_DIR}/examples/rmm_trace/sample.csv")
@@ -68,12 +71,19 @@ if(TARGET rmm_trace)
   endif()
   tool_add_check(trace "events come as text and as JSON lines" trace ${rmm})
   tool_add_check(analyze "a trace is read" analyze_trace ${rmm})
+  tool_add_check(report "a page is made of a trace and of a profile" report ${rmm} "PYTHON=$<IF:$<BOOL:${PYTHON3}>,${PYTHON3},>")
+  tool_add_check(report "a trace that is cut off gives no page" report_damaged ${rmm})
 endif()
 tool_refuses(show "a missing file" "cannot read .*missing.memtrace'.*No such file" missing.memtrace)
 tool_refuses(show "another file" "cannot read a profile from 'text.log'" text.log)
 tool_refuses(trace "what is no trace" "cannot read 'text.log': it is not a trace" text.log)
 tool_refuses(profile "a file that is none" "cannot read a profile from 'text.log'" text.log -o out.json)
 tool_refuses(profile "no output" "--output is required" text.log)
+tool_refuses(report "a missing file" "cannot read 'missing.memtrace': No such file" missing.memtrace)
+tool_refuses(report "a directory" "cannot read '[.]': Is a directory" . -o page.html)
+tool_refuses(report "what is neither" "cannot read a profile from 'text.log'" text.log)
+tool_refuses(report "a profile that is cut off" "cannot read a profile from 'cut.json': it is cut off after 30 bytes" cut.json)
+tool_refuses(report "no file" "FILE is required")
 
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 
