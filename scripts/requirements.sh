@@ -15,6 +15,8 @@ valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
+npm           npm                                 npm
+chromium      chromium                            chromium
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev
