@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/ledger/ledger.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/report/html/run_survey.hpp>
 #include <memprof/trace/category.hpp>
