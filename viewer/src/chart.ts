@@ -23,7 +23,7 @@ export abstract class Chart {
   ) {
     this.canvas = h('canvas', { role: 'img', 'aria-label': label, tabindex: 0 });
     this.element = h('div', { class: `chart ${className}` }, this.canvas);
-    const context = this.canvas.getContext('2d', { alpha: false });
+    const context = this.canvas.getContext('2d');
     if (!context) throw new Error('This browser has no canvas.');
     this.context = context;
     new ResizeObserver(() => this.resize()).observe(this.element);
@@ -49,10 +49,12 @@ export abstract class Chart {
     const width = Math.floor(this.element.clientWidth);
     if (width === 0) return;
     const scale = devicePixelRatio || 1;
+    const [pixels, lines] = [Math.round(width * scale), Math.round(this.wantedHeight * scale)];
+    if (this.width === width && this.canvas.width === pixels && this.canvas.height === lines) return;
     this.width = width;
     this.height = this.wantedHeight;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(this.height * scale);
+    this.canvas.width = pixels;
+    this.canvas.height = lines;
     this.canvas.style.height = `${this.height}px`;
     if (this.visible) this.drawNow();
     else this.dirty = true;

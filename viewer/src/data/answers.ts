@@ -113,7 +113,8 @@ export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; 
     if (segment.segment === 'END_TRACE' || segment.segment === 'OPEN_SEGMENT') continue;
     byName.set(segment.segment, [...(byName.get(segment.segment) ?? []), segment.cumulative_current]);
   }
-  const repeating = [...byName].filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
+  // Of those that come once a step, the last.
+  const repeating = [...byName].reverse().filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
   if (repeating.length === 0 || model.run.kept_segments) return { ends: [], counts: [], what: '' };
   const [name, ends] = repeating[0];
   return { ends, counts: ends.map(() => 1), what: shown(name) };

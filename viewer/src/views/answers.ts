@@ -17,6 +17,7 @@ export function answersView(model: Model, store: Store, colours: OperationColour
     }
     const cards = [peakCard(model, store), ownersCard(store, colours), ...answersFor(model, space).map((a) => answerCard(store, a))];
     if (model.spaces.length > 1) cards.push(spacesCard(model, store));
+    section.classList.toggle('with-spaces', model.spaces.length > 1);
     section.replaceChildren(...cards);
   };
   store.on(['space'], draw);
