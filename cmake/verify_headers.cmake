@@ -22,7 +22,7 @@ endif()
 
 list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader|report/html|report/html/[a-z_]*)\\.hpp$")
 endif()
 
 if(NOT TARGET memprof::zstd)

@@ -16,6 +16,8 @@ cli11         <CLI/CLI.hpp>                       libcli11-dev
 zstd          <zstd.h>                            libzstd-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
+npm           npm                                 npm
+chromium      chromium                            chromium
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev

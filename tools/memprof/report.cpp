@@ -12,6 +12,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <cstddef>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -38,6 +39,13 @@ void check_output(const std::filesystem::path& output) {
   memprof::detail::raise_about_file("write", output, "it is there already and no page of memprof; --force replaces it");
 }
 
+/// What a page may say to others than the one who made it.
+[[nodiscard]] std::string without_folder(std::string text, const std::string& file) {
+  const std::size_t at = text.find(file);
+  if (at != std::string::npos) text.replace(at, file.size(), std::filesystem::path{file}.filename().string());
+  return text;
+}
+
 /// Writes the page, and says why it is only that of the file's beginning; empty: it is not.
 [[nodiscard]] std::string write_page(const report_arguments& arguments, const std::filesystem::path& output) {
   const memprof::detail::file_handle file = open_recording(arguments.file);
@@ -53,7 +61,7 @@ void check_output(const std::filesystem::path& output) {
   const auto note = [&](const memprof::trace_file_status& status, memprof::html_options& page) {
     complaint = complaint_about(status, arguments.file);
     if (!status.damage.empty() && status.chunks == 0) memprof::detail::raise(complaint);
-    if (!complaint.empty()) page.notes.push_back(complaint_about(status, page.source));  // a page names no folders
+    if (!complaint.empty()) page.notes.push_back(without_folder(complaint, arguments.file));
   };
   (void)memprof::write_html_of_trace_file(file.get(), arguments.file, output, options, note);
   return complaint;

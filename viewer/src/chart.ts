@@ -1,4 +1,4 @@
-import { themeColours } from './colours';
+import { themeColours, type ThemeColours } from './colours';
 import { h } from './dom';
 import { count, ticks, timeTick } from './format';
 import type { Store } from './store';
@@ -11,7 +11,7 @@ export abstract class Chart {
   protected readonly context: CanvasRenderingContext2D;
   protected width = 0;
   protected height = 0;
-  private visible = true;
+  private visible = false;
   private dirty = true;
   private scheduled = false;
 
@@ -23,7 +23,7 @@ export abstract class Chart {
   ) {
     this.canvas = h('canvas', { role: 'img', 'aria-label': label, tabindex: 0 });
     this.element = h('div', { class: `chart ${className}` }, this.canvas);
-    const context = this.canvas.getContext('2d', { alpha: false });
+    const context = this.canvas.getContext('2d');
     if (!context) throw new Error('This browser has no canvas.');
     this.context = context;
     new ResizeObserver(() => this.resize()).observe(this.element);
@@ -35,6 +35,7 @@ export abstract class Chart {
       { rootMargin: '200px' },
     ).observe(this.element);
     addEventListener('themechange', () => this.invalidate());
+    addEventListener('beforeprint', () => this.drawNow());
   }
 
   setHeight(height: number): void {
@@ -43,16 +44,20 @@ export abstract class Chart {
     this.resize();
   }
 
+  /** A canvas that is given a size is empty: it is drawn at once, unless nobody sees it. */
   private resize(): void {
     const width = Math.floor(this.element.clientWidth);
     if (width === 0) return;
     const scale = devicePixelRatio || 1;
+    const [pixels, lines] = [Math.round(width * scale), Math.round(this.wantedHeight * scale)];
+    if (this.width === width && this.canvas.width === pixels && this.canvas.height === lines) return;
     this.width = width;
     this.height = this.wantedHeight;
-    this.canvas.width = Math.round(width * scale);
-    this.canvas.height = Math.round(this.height * scale);
+    this.canvas.width = pixels;
+    this.canvas.height = lines;
     this.canvas.style.height = `${this.height}px`;
-    this.drawNow();
+    if (this.visible) this.drawNow();
+    else this.dirty = true;
   }
 
   invalidate(): void {
@@ -79,7 +84,7 @@ export abstract class Chart {
     this.draw(this.context, colours);
   }
 
-  protected abstract draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void;
+  protected abstract draw(context: CanvasRenderingContext2D, colours: ThemeColours): void;
 }
 
 /** Until when a turn of the wheel that began outside the charts goes on scrolling the page. */
@@ -146,7 +151,7 @@ export abstract class TimeChart extends Chart {
     store.select(live ? live.moment : at);
   }
 
-  protected override draw(_context: CanvasRenderingContext2D, _colours: ReturnType<typeof themeColours>): void {
+  protected override draw(_context: CanvasRenderingContext2D, _colours: ThemeColours): void {
     this.placeLines();
   }
 
@@ -260,7 +265,7 @@ export abstract class TimeChart extends Chart {
   }
 
   /** The axis' ticks along the bottom, and their grid lines up to `top`. */
-  protected drawTimeAxis(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, top: number, bottom: number): void {
+  protected drawTimeAxis(context: CanvasRenderingContext2D, colours: ThemeColours, top: number, bottom: number): void {
     const { from, to, unit } = this.store.state;
     const marks = ticks(from, to, Math.max(2, Math.floor((this.right - this.left) / 110)), false);
     const step = marks.length > 1 ? marks[1] - marks[0] : to - from;

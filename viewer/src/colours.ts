@@ -33,9 +33,11 @@ const restColours: [light: string, dark: string] = ['#b4bac2', '#5d6570'];
 
 export const distinctOperations = operationColours.length;
 
+const systemIsDark = matchMedia('(prefers-color-scheme: dark)');
+
 export function isDark(): boolean {
   const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  return chosen ? chosen === 'dark' : systemIsDark.matches;
 }
 
 const pick = (pair: [string, string]): string => pair[isDark() ? 1 : 0];
@@ -54,7 +56,24 @@ export function inkOn(colour: string): string {
 }
 
 /** The page's own colours, for canvases. */
-export function themeColours(): { text: string; muted: string; line: string; surface: string; accent: string; band: string; bandAlt: string } {
+export interface ThemeColours {
+  text: string;
+  muted: string;
+  line: string;
+  surface: string;
+  accent: string;
+  band: string;
+  bandAlt: string;
+}
+
+let known: ThemeColours | null = null;
+addEventListener('themechange', () => (known = null));
+
+export function themeColours(): ThemeColours {
+  return (known ??= readThemeColours());
+}
+
+function readThemeColours(): ThemeColours {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string): string => style.getPropertyValue(name).trim();
   return {

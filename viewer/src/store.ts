@@ -20,6 +20,13 @@ export interface State {
 
 type Part = keyof State | 'hover';
 
+/** Time, unless so many moments share one reading of the clock that they would lie on top of each other. */
+function defaultUnit(model: Model): Unit {
+  const timeline = model.spaces[model.mainSpace]?.timeline;
+  if (!model.hasEvents || !timeline) return 'time';
+  return new Set(timeline.beginNs).size * 8 < timeline.length ? 'event' : 'time';
+}
+
 export class Store {
   readonly state: State;
   /** Where the pointer is on the shared axis, null if it is on no chart. */
@@ -34,12 +41,13 @@ export class Store {
       view: '',
       space,
       by: 'category',
-      unit: 'time',
+      unit: defaultUnit(model),
       from: 0,
-      to: model.durationNs,
+      to: 0,
       at: model.spaces.length > 0 ? model.peak(model.spaces[space]) : { event: 0, ns: 0 },
       find: '',
     };
+    this.state.to = this.full;
     this.readAddress();
     addEventListener('hashchange', () => {
       if (location.hash !== this.lastAddress) this.readAddress();
@@ -202,7 +210,7 @@ export class Store {
     const space = change.space ?? state.space;
     if (model.spaces.length > 1) parameters.set('space', model.spaces[space].name);
     parameters.set('by', change.by ?? state.by);
-    if (state.unit !== 'time') parameters.set('unit', state.unit);
+    if (model.hasEvents) parameters.set('unit', state.unit);
     const from = change.from ?? state.from;
     const to = change.to ?? state.to;
     if (from > 0 || to < this.full) {
@@ -234,7 +242,8 @@ export class Store {
     const parameters = new URLSearchParams(query ?? '');
     const space = model.spaces.findIndex((s) => s.name === parameters.get('space'));
     const by = parameters.get('by');
-    const unit = parameters.get('unit') === 'event' && model.hasEvents ? 'event' : 'time';
+    const told = parameters.get('unit');
+    const unit = !model.hasEvents || told === 'time' ? 'time' : told === 'event' ? 'event' : defaultUnit(model);
     const change: Partial<State> = { unit, find: parameters.get('find') ?? '' };
     if (space >= 0) change.space = space;
     if (by === 'category' || by === 'operation' || by === 'space') change.by = by;

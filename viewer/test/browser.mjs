@@ -51,6 +51,16 @@ export const settle = (page) => page.evaluate(() => new Promise((done) => reques
 
 export async function shot(page, name, fullPage = true) {
   await mkdir(folder, { recursive: true });
+  // Charts are drawn when they come into sight.
+  if (fullPage) {
+    for (const canvas of await page.locator('canvas').all()) {
+      if (!(await canvas.isVisible())) continue;
+      await canvas.scrollIntoViewIfNeeded();
+      await settle(page);
+    }
+    await page.evaluate(() => scrollTo(0, 0));
+    await settle(page);
+  }
   await page.screenshot({ path: join(folder, `${name}.png`), fullPage });
 }
 

@@ -16,5 +16,6 @@ if (!found) {
   process.exit(4);
 }
 const files = process.argv.slice(2);
-const { status } = spawnSync(process.execPath, ['--test', ...(files.length > 0 ? files : [join(here, 'page.test.mjs')])], { stdio: 'inherit' });
+const all = ['page', 'real'].map((name) => join(here, `${name}.test.mjs`));
+const { status } = spawnSync(process.execPath, ['--test', ...(files.length > 0 ? files : all)], { stdio: 'inherit' });
 process.exit(status ?? 1);

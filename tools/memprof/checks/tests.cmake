@@ -77,7 +77,10 @@ tool_refuses(plot "a profile that is cut off" "cannot read a profile from 'cut.j
 tool_refuses(plot "a newer profile" "'newer.json': /version is 99.*newer memprof" newer.json -o picture.png)
 tool_refuses(plot "an unknown space" "has no memory space 'l1'" ${log} -o picture.png --space l1)
 
-# --- show, profile and trace ------------------------------------------------------------------------------------------
+# --- show, profile, report and trace ---------------------------------------------------------------------------------------
+
+find_program(PYTHON3 python3)
+mark_as_advanced(PYTHON3)
 
 if(TARGET rmm_trace)
   set(rmm "WRITER=$<TARGET_FILE:rmm_trace>" "LOG=${PROJECT_SOURCE_DIR}/examples/rmm_trace/sample.csv")
@@ -92,6 +95,8 @@ if(TARGET rmm_trace)
   tool_add_check(trace "events come as text and as JSON lines" trace ${rmm})
   tool_add_check(analyze "a trace is read" analyze_trace ${rmm})
   tool_add_check(plot "a picture comes of a trace" plot_trace ${rmm})
+  tool_add_check(report "a page is made of a trace and of a profile" report ${rmm} "PYTHON=$<IF:$<BOOL:${PYTHON3}>,${PYTHON3},>")
+  tool_add_check(report "a trace that is cut off gives no page" report_damaged ${rmm})
 endif()
 add_executable(memprof_record_and_run ${checks}/record_and_run.cpp)
 target_link_libraries(memprof_record_and_run PRIVATE memprof::memprof)
@@ -140,6 +145,11 @@ target_compile_features(memprof_progress_check PRIVATE cxx_std_20)
 target_link_libraries(memprof_progress_check PRIVATE Threads::Threads $<$<BOOL:${util_library}>:${util_library}>)
 add_test(NAME "progress: it shows on a terminal, and only there" COMMAND memprof_progress_check)
 set_tests_properties("progress: it shows on a terminal, and only there" PROPERTIES LABELS tool SKIP_REGULAR_EXPRESSION "skipped: ")
+tool_refuses(report "a missing file" "cannot read 'missing.memtrace': No such file" missing.memtrace)
+tool_refuses(report "a directory" "cannot read '[.]': Is a directory" . -o page.html)
+tool_refuses(report "what is neither" "cannot read a profile from 'text.log'" text.log)
+tool_refuses(report "a profile that is cut off" "cannot read a profile from 'cut.json': it is cut off after 30 bytes" cut.json)
+tool_refuses(report "no file" "FILE is required")
 
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 

@@ -58,8 +58,7 @@ export function whereIsPeak(model: Model, space: SpaceModel): string[] {
 }
 
 export function stepCount(model: Model): number {
-  const last = model.steps[model.steps.length - 1];
-  return last ? last.number + last.count - 1 : 0;
+  return model.steps.count;
 }
 
 export function answersFor(model: Model, space: SpaceModel): Answer[] {
@@ -107,14 +106,15 @@ export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; 
     const { segments } = space.profile;
     const last = segments[segments.length - 1]?.segment;
     if ((last === 'END_TRACE' || last === 'OPEN_SEGMENT') && segments.length > 1) ends[ends.length - 1] = segments[segments.length - 2].cumulative_current;
-    return { ends, counts: model.steps.map((s) => s.count), what: 'step' };
+    return { ends, counts: [...model.data.table('steps')!.count], what: 'step' };
   }
   const byName = new Map<string, number[]>();
   for (const segment of space.profile.segments) {
     if (segment.segment === 'END_TRACE' || segment.segment === 'OPEN_SEGMENT') continue;
     byName.set(segment.segment, [...(byName.get(segment.segment) ?? []), segment.cumulative_current]);
   }
-  const repeating = [...byName].filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
+  // Of those that come once a step, the last.
+  const repeating = [...byName].reverse().filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
   if (repeating.length === 0 || model.run.kept_segments) return { ends: [], counts: [], what: '' };
   const [name, ends] = repeating[0];
   return { ends, counts: ends.map(() => 1), what: shown(name) };

@@ -237,6 +237,53 @@ function fillUpTo(composition: Composition, filled: number[], place: number, row
   composition.blocks[place].fill(composition.blocks[place][from - 1], from, row);
 }
 
+/** Steps in the order of time. There may be 100,000: each is made when it is asked for. */
+export class Steps {
+  readonly length: number;
+  readonly begins: Begins;
+  private readonly numbers: Float64Array;
+
+  constructor(private readonly columns: Columns | null) {
+    this.length = columns?.begin_ns.length ?? 0;
+    this.begins = { event: columns?.begin_event ?? new Float64Array(), ns: columns?.begin_ns ?? new Float64Array() };
+    this.numbers = new Float64Array(this.length + 1);
+    this.numbers[0] = 1;
+    for (let row = 0; row < this.length; row += 1) this.numbers[row + 1] = this.numbers[row] + columns!.count[row];
+  }
+
+  /** How many steps the rows stand for. */
+  get count(): number {
+    return this.numbers[this.length] - 1;
+  }
+
+  /** The row must be there. */
+  at(row: number): Step {
+    const columns = this.columns!;
+    return {
+      row,
+      number: this.numbers[row],
+      count: columns.count[row],
+      beginNs: columns.begin_ns[row],
+      endNs: columns.end_ns[row],
+      beginEvent: columns.begin_event[row],
+      endEvent: columns.end_event[row],
+      pattern: columns.pattern[row] - 1,
+      segment: columns.segment[row],
+    };
+  }
+}
+
+/** Begins on both axes, for searching. */
+export interface Begins {
+  event: Float64Array;
+  ns: Float64Array;
+}
+
+const beginsOf = (things: { beginEvent: number; beginNs: number }[]): Begins => ({
+  event: Float64Array.from(things, (t) => t.beginEvent),
+  ns: Float64Array.from(things, (t) => t.beginNs),
+});
+
 /** The last row whose begin is at or before the value; 0 if none is. */
 export function rowAt(begins: ArrayLike<number>, value: number): number {
   let low = 0;
@@ -255,7 +302,8 @@ export class Model {
   readonly detail: Detail | null;
   readonly spaces: SpaceModel[];
   readonly segments: Segment[];
-  readonly steps: Step[];
+  readonly steps: Steps;
+  readonly segmentBegins: Begins;
   /** The run's length on both axes. */
   readonly durationNs: number;
   readonly events: number;
@@ -273,8 +321,9 @@ export class Model {
     for (const segment of this.profile.segments) longest = Math.max(longest, segment.end_ns);
     this.durationNs = Math.max(longest, 1);
     [this.clockEvents, this.clockNs] = this.clock();
-    this.steps = this.readSteps();
+    this.steps = new Steps(this.data.table('steps'));
     this.segments = this.readSegments();
+    this.segmentBegins = beginsOf(this.segments);
   }
 
   get hasEvents(): boolean {
@@ -341,7 +390,7 @@ export class Model {
     const segments = this.segments;
     if (segments.length === 0) return null;
     const byEvent = this.hasEvents;
-    const found = segments[rowAt(segments.map((s) => (byEvent ? s.beginEvent : s.beginNs)), byEvent ? moment.event : moment.ns)];
+    const found = segments[rowAt(byEvent ? this.segmentBegins.event : this.segmentBegins.ns, byEvent ? moment.event : moment.ns)];
     const ends = byEvent ? found.endEvent : found.endNs;
     return (byEvent ? moment.event < ends : moment.ns <= ends) ? found : null;
   }
@@ -350,7 +399,7 @@ export class Model {
     const steps = this.steps;
     if (steps.length === 0) return null;
     const byEvent = this.hasEvents;
-    const found = steps[rowAt(steps.map((s) => (byEvent ? s.beginEvent : s.beginNs)), byEvent ? moment.event : moment.ns)];
+    const found = steps.at(rowAt(byEvent ? steps.begins.event : steps.begins.ns, byEvent ? moment.event : moment.ns));
     const at = byEvent ? moment.event : moment.ns;
     return at >= (byEvent ? found.beginEvent : found.beginNs) && at < (byEvent ? found.endEvent : found.endNs) ? found : null;
   }
@@ -512,28 +561,6 @@ export class Model {
     points.push([0, 0]);
     points.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
     return [Float64Array.from(points, (p) => p[0]), Float64Array.from(points, (p) => p[1])];
-  }
-
-  private readSteps(): Step[] {
-    const columns = this.data.table('steps');
-    if (!columns) return [];
-    const result: Step[] = [];
-    let number = 1;
-    for (let row = 0; row < columns.begin_ns.length; row += 1) {
-      result.push({
-        row,
-        number,
-        count: columns.count[row],
-        beginNs: columns.begin_ns[row],
-        endNs: columns.end_ns[row],
-        beginEvent: columns.begin_event[row],
-        endEvent: columns.end_event[row],
-        pattern: columns.pattern[row] - 1,
-        segment: columns.segment[row],
-      });
-      number += columns.count[row];
-    }
-    return result;
   }
 
   private readSegments(): Segment[] {

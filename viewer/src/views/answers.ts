@@ -17,11 +17,16 @@ export function answersView(model: Model, store: Store, colours: OperationColour
     }
     const cards = [peakCard(model, store), ownersCard(store, colours), ...answersFor(model, space).map((a) => answerCard(store, a))];
     if (model.spaces.length > 1) cards.push(spacesCard(model, store));
+    section.classList.toggle('with-spaces', model.spaces.length > 1);
     section.replaceChildren(...cards);
   };
   store.on(['space'], draw);
-  // Links carry the range and the moment of the time they were made.
-  store.on(['from', 'to', 'unit', 'by', 'at'], () => queueMicrotask(draw));
+  // Links carry the range and the moment of the time they were made; while those move, nobody follows one.
+  let waiting: ReturnType<typeof setTimeout> | undefined;
+  store.on(['from', 'to', 'unit', 'by', 'at'], () => {
+    clearTimeout(waiting);
+    waiting = setTimeout(draw, 250);
+  });
   addEventListener('themechange', draw);
   draw();
   return section;

@@ -1,6 +1,6 @@
 import { TimeChart } from '../chart';
-import type { themeColours } from '../colours';
-import type { Model, Segment, Step } from '../data/model';
+import type { ThemeColours } from '../colours';
+import { type Model, rowAt, type Segment, type Step } from '../data/model';
 import { bytes, count, number, shown, time } from '../format';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
@@ -38,12 +38,22 @@ export class Band extends TimeChart {
 
   /** Steps in sight. There may be 100,000: what is too narrow is drawn as one. */
   private stepPieces(): Piece[] {
-    return this.merged(
-      this.model.steps.map((step) => {
-        const [begin, end] = this.ends(step);
-        return { begin, end, text: step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : `step ${count(step.number)}`, segment: null, step, name: '' };
-      }),
-    );
+    const { from, to, unit } = this.store.state;
+    const { steps } = this.model;
+    const begins = steps.begins[unit === 'event' ? 'event' : 'ns'];
+    const least = ((to - from) / Math.max(1, this.right - this.left)) * 1.5;
+    const pieces: Piece[] = [];
+    for (let i = rowAt(begins, from); i < steps.length && begins[i] <= to; ) {
+      const step = steps.at(i);
+      const [begin, end] = this.ends(step);
+      const next = end - begin < least ? Math.max(i + 1, rowAt(begins, begin + least)) : i + 1;
+      const final = steps.at(next - 1);
+      const last = final.number + final.count - 1;
+      const text = last > step.number ? `${count(step.number)}\u2013${count(last)}` : `step ${count(step.number)}`;
+      if (end >= from) pieces.push({ begin, end: this.ends(final)[1], text, segment: null, step, name: '' });
+      i = next;
+    }
+    return pieces;
   }
 
   private segmentPieces(): Piece[] {
@@ -60,12 +70,12 @@ export class Band extends TimeChart {
   private addPatterns(pieces: Piece[]): void {
     const { from, to } = this.store.state;
     const kept = new Set(this.model.segments.map((s) => s.index));
-    const visible = this.model.steps.filter((step) => {
-      const [begin, end] = this.ends(step);
-      return end >= from && begin <= to;
-    });
-    if (visible.length > 400) return;
-    for (const step of visible) {
+    const begins = this.model.steps.begins[this.store.state.unit === 'event' ? 'event' : 'ns'];
+    const first = rowAt(begins, from);
+    const last = rowAt(begins, to);
+    if (this.model.steps.length === 0 || last - first > 400) return;
+    for (let row = first; row <= last; row += 1) {
+      const step = this.model.steps.at(row);
       if (step.pattern < 0 || step.count > 1 || kept.has(step.segment)) continue;
       const [begin, end] = this.ends(step);
       for (const part of this.model.detail!.patterns[step.pattern]?.segments ?? []) {
@@ -88,7 +98,7 @@ export class Band extends TimeChart {
     return result;
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     super.draw(context, colours);
     let top = 2;
     if (this.hasSteps) {
@@ -98,7 +108,7 @@ export class Band extends TimeChart {
     if (this.model.segments.length > 0) this.drawRow(context, colours, this.segmentPieces(), top, 'segments');
   }
 
-  private drawRow(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, pieces: Piece[], top: number, name: string): void {
+  private drawRow(context: CanvasRenderingContext2D, colours: ThemeColours, pieces: Piece[], top: number, name: string): void {
     context.fillStyle = colours.muted;
     context.textAlign = 'right';
     context.fillText(name, this.left - 6, top + rowHeight / 2);

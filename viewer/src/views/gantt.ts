@@ -1,6 +1,6 @@
 import { TimeChart } from '../chart';
-import { inkOn, type themeColours } from '../colours';
-import type { InvocationTable, Model } from '../data/model';
+import { inkOn, type ThemeColours } from '../colours';
+import { type InvocationTable, type Model, rowAt, type Step } from '../data/model';
 import { bytes, change, count, number, shown, time } from '../format';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
@@ -112,7 +112,7 @@ export class Gantt extends TimeChart {
     }
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     super.draw(context, colours);
     if (this.rows === 0) {
       context.fillStyle = colours.muted;
@@ -142,7 +142,7 @@ export class Gantt extends TimeChart {
     });
   }
 
-  private drawLanes(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  private drawLanes(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     this.lanes.forEach((lane, i) => {
       const top = this.y(lane.first);
       if (i > 0) {
@@ -224,19 +224,23 @@ export class Gantt extends TimeChart {
 }
 
 /** For steps in sight without a frame of their own: the frame of another step of their pattern. */
-export function standIns(model: Model, store: Store, wide: (begin: number, end: number) => boolean): [Model['steps'][number], number][] {
+export function standIns(model: Model, store: Store, wide: (begin: number, end: number) => boolean): [Step, number][] {
   const frames = model.detail?.frames ?? [];
   if (frames.length < 2) return [];
   const byPattern = new Map<number, number>();
   const own = new Set<number>();
   for (let frame = 1; frame < frames.length; frame += 1) {
-    const step = model.steps[frames[frame].step];
-    own.add(frames[frame].step);
-    if (step && step.pattern >= 0 && !byPattern.has(step.pattern)) byPattern.set(step.pattern, frame);
+    const row = frames[frame].step;
+    if (row < 0 || row >= model.steps.length) continue;
+    const { pattern } = model.steps.at(row);
+    own.add(row);
+    if (pattern >= 0 && !byPattern.has(pattern)) byPattern.set(pattern, frame);
   }
   const { from, to, unit } = store.state;
-  const result: [Model['steps'][number], number][] = [];
-  for (const step of model.steps) {
+  const result: [Step, number][] = [];
+  const begins = model.steps.begins[unit === 'event' ? 'event' : 'ns'];
+  for (let i = rowAt(begins, from); i < model.steps.length; i += 1) {
+    const step = model.steps.at(i);
     const [begin, end] = unit === 'event' ? [step.beginEvent, step.endEvent] : [step.beginNs, step.endNs];
     if (end < from) continue;
     if (begin > to || result.length > 60) break;

@@ -1,5 +1,5 @@
 import { Chart } from '../chart';
-import { categoryColour, inkOn, operationColour, type themeColours } from '../colours';
+import { categoryColour, inkOn, operationColour, type ThemeColours } from '../colours';
 import type { Live } from '../data/model';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
 import { hideTip, showTip } from '../tip';
@@ -152,7 +152,7 @@ export class Icicle extends Chart {
     this.setHeight(Math.max(3, deepest + 1) * rowHeight + 2);
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     if (this.cells.length > 0 && this.cells[0].width !== this.width) this.layout();
     if (!this.root || this.root.bytes === 0) {
       context.fillStyle = colours.muted;

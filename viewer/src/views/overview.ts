@@ -1,5 +1,5 @@
 import { Chart } from '../chart';
-import type { themeColours } from '../colours';
+import type { ThemeColours } from '../colours';
 import type { Model } from '../data/model';
 import { bytes, time } from '../format';
 import type { Store } from '../store';
@@ -63,7 +63,7 @@ export class Overview extends Chart {
     }
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     const timeline = this.store.space?.timeline;
     const { left, right, height } = this;
     if (timeline && timeline.length > 0) {

@@ -62,6 +62,7 @@ export class SegmentsView {
   }
 
   private show(): void {
+    if (this.mode === 'steps') this.fillSteps();
     this.place.replaceChildren({ folded: this.folded, all: this.all, steps: this.steps }[this.mode].element);
   }
 
@@ -108,22 +109,28 @@ export class SegmentsView {
     const note = left > 0 ? `${number(left, 'other')} of the run's ${count(run.segment_count)} are in Steps` : '';
     this.folded.setRows(this.foldedRows(rows), note);
     this.all.setRows(rows, note);
+    if (this.mode === 'steps') this.fillSteps();
+  }
+
+  private fillSteps(): void {
     const usage = this.model.data.table('step_usage', 0, this.store.state.space);
-    this.steps.setRows(
-      usage
-        ? this.model.steps.map((step, i) => ({
-            row: step.row,
-            number: step.number,
-            count: step.count,
-            beginNs: step.beginNs,
-            durationNs: step.endNs - step.beginNs,
-            peak: usage.peak[i],
-            current: usage.current[i],
-            change: i > 0 ? usage.current[i] - usage.current[i - 1] : 0,
-            pattern: step.pattern,
-          }))
-        : [],
-    );
+    if (!usage) return;
+    const rows: StepRow[] = [];
+    for (let i = 0; i < this.model.steps.length; i += 1) {
+      const step = this.model.steps.at(i);
+      rows.push({
+        row: i,
+        number: step.number,
+        count: step.count,
+        beginNs: step.beginNs,
+        durationNs: step.endNs - step.beginNs,
+        peak: usage.peak[i],
+        current: usage.current[i],
+        change: i > 0 ? usage.current[i] - usage.current[i - 1] : 0,
+        pattern: step.pattern,
+      });
+    }
+    this.steps.setRows(rows);
   }
 
   private showRange(beginNs: number, endNs: number, peakNs: number, peakEvent?: number): void {
@@ -196,7 +203,7 @@ export class SegmentsView {
       activate: {
         does: 'Shows it on the time axis',
         run: (row) => {
-          const step = this.model.steps[row.row];
+          const step = this.model.steps.at(row.row);
           this.showRange(step.beginNs, step.endNs, step.beginNs, step.beginEvent);
         },
       },

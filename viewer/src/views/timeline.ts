@@ -1,10 +1,11 @@
-import { categoryColour, type themeColours } from '../colours';
+import { categoryColour, type ThemeColours } from '../colours';
 import { TimeChart } from '../chart';
-import type { Model, SpaceModel, Timeline } from '../data/model';
+import type { Model, SpaceModel, Step, Timeline } from '../data/model';
 import { bytes, count, exactBytes, number, percent, shortened, shown, ticks, time } from '../format';
 import { type OperationColours, type Stack, stackOf } from '../groups';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
+import { standIns } from './gantt';
 
 /** Which row of which timeline each column of pixels shows: the one with the largest total in it, so that no maximum is lost. */
 interface Picks {
@@ -12,6 +13,8 @@ interface Picks {
   timeline: Int16Array;
   row: Int32Array;
   low: Float64Array;
+  /** The step in whose place another one like it is shown, by number; 0: as it was. */
+  standIn: Float64Array;
 }
 
 /** Live bytes over time, stacked, with capacity and reserved as lines and the peak marked. */
@@ -72,7 +75,7 @@ export class TimelineChart extends TimeChart {
     return this.height - 22;
   }
 
-  protected override draw(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>): void {
+  protected override draw(context: CanvasRenderingContext2D, colours: ThemeColours): void {
     super.draw(context, colours);
     const { space, top, bottom } = this;
     if (!space || space.timeline.length === 0) {
@@ -93,6 +96,7 @@ export class TimelineChart extends TimeChart {
     context.clip();
     this.drawStack(context, colours, y);
     this.drawLow(context, colours, y);
+    this.drawVeil(context, colours);
     context.restore();
     context.strokeStyle = colours.muted;
     context.beginPath();
@@ -105,7 +109,7 @@ export class TimelineChart extends TimeChart {
     if (!this.model.hasEvents) this.drawKnown(context, colours, y);
   }
 
-  private drawByteAxis(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, top: number, y: (value: number) => number): void {
+  private drawByteAxis(context: CanvasRenderingContext2D, colours: ThemeColours, top: number, y: (value: number) => number): void {
     context.textAlign = 'right';
     for (const mark of ticks(0, top, Math.max(2, Math.floor((this.bottom - this.top) / 44)), true)) {
       const at = Math.round(y(mark)) + 0.5;
@@ -127,30 +131,61 @@ export class TimelineChart extends TimeChart {
       timeline: new Int16Array(columns).fill(-1),
       row: new Int32Array(columns),
       low: new Float64Array(columns).fill(Infinity),
+      standIn: new Float64Array(columns),
     };
-    picks.timelines.forEach((timeline, which) => this.pickFrom(picks, timeline, which, columns));
+    picks.timelines.forEach((_, which) => this.pickFrom(picks, which, (value) => value, 0));
+    for (const [step, frame] of standIns(this.model, this.store, (begin, end) => this.isWide(begin, end))) {
+      const which = picks.timelines.findIndex((t) => t.frame === this.model.detail!.frames[frame]);
+      if (which > 0 && this.isLike(space, step, picks.timelines[which].frame!.step)) this.pickFrom(picks, which, this.placeIn(step, picks.timelines[which]), step.number);
+    }
     return picks;
   }
 
-  private pickFrom(picks: Picks, timeline: Timeline, which: number, columns: number): void {
+  private isWide(begin: number, end: number): boolean {
+    const { from, to } = this.store.state;
+    return this.x(end) - this.x(begin) >= 64 && end > from && begin < to;
+  }
+
+  /** Whether two steps of one pattern also began with the same bytes and had the same peak. */
+  private isLike(space: SpaceModel, step: Step, other: number): boolean {
+    const usage = this.model.data.table('step_usage', 0, space.index);
+    if (!usage || step.row === 0 || other <= 0) return false;
+    return usage.peak[step.row] === usage.peak[other] && usage.current[step.row] === usage.current[other] && usage.current[step.row - 1] === usage.current[other - 1];
+  }
+
+  private placeIn(step: Step, { frame }: Timeline): (value: number) => number {
+    const event = this.store.state.unit === 'event';
+    const [begin, end] = event ? [step.beginEvent, step.endEvent] : [step.beginNs, step.endNs];
+    const [begin0, end0] = event ? [frame!.begin_event, frame!.end_event] : [frame!.begin_ns, frame!.end_ns];
+    const scale = end0 > begin0 ? (end - begin) / (end0 - begin0) : 1;
+    return (value) => begin + (value - begin0) * scale;
+  }
+
+  private pickFrom(picks: Picks, which: number, place: (value: number) => number, standIn: number): void {
+    const timeline = picks.timelines[which];
+    const columns = picks.row.length;
     const begins = this.store.begins(timeline);
     const { frame } = timeline;
     const event = this.store.state.unit === 'event';
     const end = frame ? (event ? frame.end_event : frame.end_ns) : this.store.full;
-    const first = this.x(which === 0 ? begins[0] : frame ? (event ? frame.begin_event : frame.begin_ns) : 0) - this.left;
-    const last = this.x(end) - this.left;
+    const first = this.x(place(which === 0 || !frame ? begins[0] : event ? frame.begin_event : frame.begin_ns)) - this.left;
+    const last = this.x(place(end)) - this.left;
     if (which > 0) {
       // A frame is drawn where it has more than a few columns, instead of the coarser buckets there.
       if (last - first < 64) return;
-      for (let column = Math.max(0, Math.ceil(first)); column < Math.min(columns, Math.floor(last)); column += 1) {
+      for (let column = Math.max(0, Math.floor(first)); column < Math.min(columns, Math.ceil(last)); column += 1) {
+        // A column that the frame shares keeps what else is in it, unless all of it is only like something.
+        const isShared = column < first || column + 1 > last;
+        if (isShared && (standIn === 0 || picks.timeline[column] !== 0)) continue;
         picks.timeline[column] = -1;
         picks.low[column] = Infinity;
+        picks.standIn[column] = standIn;
       }
     }
     for (let row = 0; row < timeline.length; row += 1) {
-      const begin = this.x(begins[row]) - this.left;
+      const begin = this.x(place(begins[row])) - this.left;
       if (begin >= columns) break;
-      const stop = row + 1 < timeline.length ? this.x(begins[row + 1]) - this.left : last;
+      const stop = row + 1 < timeline.length ? this.x(place(begins[row + 1])) - this.left : last;
       if (stop < 0) continue;
       const from = Math.max(0, Math.floor(begin));
       const to = Math.min(columns, Math.max(Math.floor(begin) + 1, Math.ceil(stop)));
@@ -165,7 +200,7 @@ export class TimelineChart extends TimeChart {
     }
   }
 
-  private drawStack(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawStack(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
     const columns = picks.row.length;
     const stacks = picks.timelines.map((timeline) => this.stack(timeline));
@@ -231,7 +266,7 @@ export class TimelineChart extends TimeChart {
   }
 
   /** Where a column stands for several moments: the least of them. */
-  private drawLow(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawLow(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
     // With few events a column, the curve itself shows how it falls.
     const { from, to } = this.store.state;
@@ -260,7 +295,21 @@ export class TimelineChart extends TimeChart {
     context.globalAlpha = 1;
   }
 
-  private drawReserved(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  /** Over what was taken from another step. */
+  private drawVeil(context: CanvasRenderingContext2D, colours: ThemeColours): void {
+    const { standIn } = this.picks!;
+    context.fillStyle = colours.surface;
+    context.globalAlpha = 0.35;
+    for (let column = 0; column < standIn.length; ) {
+      let end = column + 1;
+      while (end < standIn.length && standIn[end] === standIn[column]) end += 1;
+      if (standIn[column] > 0) context.fillRect(this.left + column, 0, end - column, this.bottom);
+      column = end;
+    }
+    context.globalAlpha = 1;
+  }
+
+  private drawReserved(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const timeline = this.space!.timeline;
     if (!timeline.reserved) return;
     const begins = this.store.begins(timeline);
@@ -288,7 +337,7 @@ export class TimelineChart extends TimeChart {
     if (labelled >= 0) this.label(context, colours, `reserved ${bytes(last)}`, this.right - 4, labelled - 8, 'right');
   }
 
-  private drawCapacity(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, capacity: number, at: number, above: boolean): void {
+  private drawCapacity(context: CanvasRenderingContext2D, colours: ThemeColours, capacity: number, at: number, above: boolean): void {
     if (!above) {
       context.strokeStyle = categoryColour('temporary');
       context.lineWidth = 1.5;
@@ -307,7 +356,7 @@ export class TimelineChart extends TimeChart {
     this.label(context, colours, text, onRight ? this.right - 4 : this.left + 6, above ? this.top - 1 : at + 9, onRight ? 'right' : 'left');
   }
 
-  private drawPeak(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawPeak(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const space = this.space!;
     if (space.profile.cumulative_peak <= 0) return;
     const x = this.x(this.store.valueOf(this.model.peak(space)));
@@ -324,7 +373,7 @@ export class TimelineChart extends TimeChart {
   }
 
   /** Moments of a profile whose composition is known. */
-  private drawKnown(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, y: (value: number) => number): void {
+  private drawKnown(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     context.fillStyle = colours.text;
     for (const known of this.model.knownMoments(this.space!)) {
       const x = this.x(known.ns);
@@ -335,7 +384,7 @@ export class TimelineChart extends TimeChart {
     }
   }
 
-  private label(context: CanvasRenderingContext2D, colours: ReturnType<typeof themeColours>, text: string, x: number, y: number, align: CanvasTextAlign): void {
+  private label(context: CanvasRenderingContext2D, colours: ThemeColours, text: string, x: number, y: number, align: CanvasTextAlign): void {
     context.textAlign = align;
     context.lineWidth = 3;
     context.strokeStyle = colours.surface;
@@ -352,7 +401,7 @@ export class TimelineChart extends TimeChart {
     if (this.fixedSpace) store.set({ space: this.fixedSpace.index });
     if (!space || model.hasEvents) {
       const picked = this.pickedAt(x);
-      if (picked) store.select({ event: picked.timeline.event?.[picked.row] ?? 0, ns: picked.timeline.ns[picked.row] });
+      if (picked && picked.standIn === 0) store.select({ event: picked.timeline.event?.[picked.row] ?? 0, ns: picked.timeline.ns[picked.row] });
       else super.click(x, y);
       return;
     }
@@ -365,11 +414,12 @@ export class TimelineChart extends TimeChart {
     else super.click(x, y);
   }
 
-  private pickedAt(x: number): { timeline: Timeline; row: number } | null {
-    const column = Math.floor(x - this.left);
-    const which = this.picks?.timeline[Math.min(Math.max(column, 0), this.picks.timeline.length - 1)] ?? -1;
-    if (!this.picks || which < 0) return null;
-    return { timeline: this.picks.timelines[which], row: this.picks.row[Math.min(Math.max(column, 0), this.picks.row.length - 1)] };
+  private pickedAt(x: number): { timeline: Timeline; row: number; standIn: number } | null {
+    const { picks } = this;
+    if (!picks) return null;
+    const column = Math.min(Math.max(Math.floor(x - this.left), 0), picks.row.length - 1);
+    const which = picks.timeline[column];
+    return which < 0 ? null : { timeline: picks.timelines[which], row: picks.row[column], standIn: picks.standIn[column] };
   }
 
   protected override tip(x: number): Tip | null {
@@ -395,6 +445,10 @@ export class TimelineChart extends TimeChart {
     if (segment) lines.push(['segment', shortened(shown(segment.name), 40)]);
     const step = model.stepAt(moment);
     if (step) lines.push(['step', step.count > 1 ? `${count(step.number)}\u2013${count(step.number + step.count - 1)}` : count(step.number)]);
+    if (picked.standIn > 0) {
+      const like = model.steps.at(timeline.frame!.step).number;
+      return { title: `Step ${count(picked.standIn)}`, lines: lines.slice(0, -1), note: `As in step ${count(like)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.` };
+    }
     return { title: `${time(timeline.ns[row])}${timeline.event ? ` \u00b7 event ${count(timeline.event[row])}` : ''}`, lines, note: this.tipNote(x, picked) };
   }
 

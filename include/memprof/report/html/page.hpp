@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/file_io.hpp>
+#include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
@@ -8,6 +9,7 @@
 #include <memprof/report/html/gzip.hpp>
 #include <memprof/report/html/page_detail.hpp>
 #include <memprof/report/html/page_frame.hpp>
+#include <memprof/report/html/page_frames.hpp>
 #include <memprof/report/html/page_owners.hpp>
 #include <memprof/report/html/page_profile.hpp>
 #include <memprof/report/html/page_template.hpp>
@@ -74,31 +76,6 @@ struct page_data {
   const std::vector<std::size_t> kept = segments_for_page(of);
   keep_segments(of, kept);
   return {run_for_page(of, kept, count, options), {}};
-}
-
-/// The frames of a page, before anything is in them: the whole run, and steps.
-[[nodiscard]] inline std::vector<page_frame> frames_for_page(const run_survey& survey, const std::vector<std::uint8_t>& spaces,
-                                                             const page_owners& owners, const profile& of) {
-  const frame_limits limits = frame_limits{}.for_spaces(spaces.size());
-  const frame_limits limits_of_step = frame_limits{1024, 4000, 4000}.for_spaces(spaces.size());
-  std::vector<page_frame> frames;
-  std::vector<page_frame::space_outline> outlines(spaces.size());
-  for (std::size_t index = 0; index < spaces.size(); ++index) {
-    outlines[index] = {owners.of_space(spaces[index]).size(), of.spaces[index].cumulative_peak, survey.activity(spaces[index])};
-  }
-  const std::uint64_t begin = survey.fold().info().begin_stamp;
-  const moment end{survey.event_count(), std::max(survey.last_stamp(), begin)};
-  frames.emplace_back(moment{0, begin}, end, -1, outlines, limits);
-  for (const single_step& step : steps_with_frames(survey, spaces, of, limits)) {
-    for (std::size_t index = 0; index < spaces.size(); ++index) {
-      const std::size_t id = spaces[index];
-      outlines[index].peak = id < step.peaks.size() ? step.peaks[id] : 0;
-      outlines[index].activity = id < step.activity.size() ? step.activity[id] : 0;
-    }
-    const auto row = static_cast<std::int64_t>(survey.steps().row_of(step));
-    frames.emplace_back(step.begin, step.end, row, outlines, limits_of_step);
-  }
-  return frames;
 }
 
 /// The page of a trace, which `replay(visitor)` hands to a `trace_visitor`, twice and the same each time.

@@ -6,6 +6,7 @@
 #include <memprof/report/html/columns.hpp>
 #include <memprof/report/html/page_frame.hpp>
 #include <memprof/report/html/page_owners.hpp>
+#include <memprof/report/html/page_strings.hpp>
 #include <memprof/report/html/run_frames.hpp>
 #include <memprof/report/html/run_survey.hpp>
 #include <memprof/report/html/step_survey.hpp>
@@ -37,63 +38,6 @@ struct page_detail {
   const std::vector<page_frame>& frames;
   const run_frames& found;
 };
-
-/// Texts of a page, each once.
-class page_strings {
- public:
-  [[nodiscard]] std::size_t index_of(std::string_view text) {
-    const auto [known, is_new] = indices_.try_emplace(std::string{text}, texts_.size());
-    if (is_new) texts_.push_back(known->first);
-    return known->second;
-  }
-  [[nodiscard]] const std::vector<std::string>& texts() const noexcept { return texts_; }
-
- private:
-  std::vector<std::string> texts_{""};
-  std::unordered_map<std::string, std::size_t> indices_{{"", 0}};
-};
-
-/// Name, shape and dtype of an annotation, as indices of `page_strings`.
-[[nodiscard]] inline std::array<std::size_t, 3> annotation_parts(std::string_view text, page_strings& strings) {
-  std::array<std::size_t, 3> parts{};
-  for (std::size_t& part : parts) {
-    const std::size_t end = std::min(text.find(name_separator), text.size());
-    part = strings.index_of(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
-}
-
-/// The steps that get a frame of their own, the most important first: the one with the peak, the first, the last, and one of each
-/// pattern. Empty if the whole run shows a step well enough.
-[[nodiscard]] inline std::vector<single_step> steps_with_frames(const run_survey& survey, const std::vector<std::uint8_t>& spaces,
-                                                                const profile& of, const frame_limits& limits) {
-  constexpr std::size_t least_buckets = 64;
-  const step_survey& steps = survey.steps();
-  if (steps.rows().empty() || survey.event_count() <= limits.buckets || steps.step_count() * least_buckets <= limits.buckets)
-    return {};
-  std::size_t largest = 0;
-  for (std::size_t index = 0; index < spaces.size(); ++index) {
-    if (of.spaces[index].cumulative_peak > of.spaces[largest].cumulative_peak) largest = index;
-  }
-  std::vector<single_step> chosen;
-  const std::size_t max_frames = spaces.size() <= 4 ? 16 : std::max<std::size_t>(64 / spaces.size(), 1);
-  const auto choose = [&](const single_step& step) {
-    const bool is_chosen =
-        std::any_of(chosen.begin(), chosen.end(), [&](const single_step& each) { return each.number == step.number; });
-    if (!is_chosen && chosen.size() < max_frames) chosen.push_back(step);
-  };
-  if (!spaces.empty() && !steps.highest(spaces[largest]).peaks.empty()) choose(steps.highest(spaces[largest]));
-  choose(steps.first());
-  choose(steps.last());
-  std::vector<std::size_t> by_frequency(steps.patterns().size());
-  for (std::size_t index = 0; index < by_frequency.size(); ++index) by_frequency[index] = index;
-  std::stable_sort(by_frequency.begin(), by_frequency.end(), [&](std::size_t left, std::size_t right) {
-    return steps.patterns()[left].steps > steps.patterns()[right].steps;
-  });
-  for (const std::size_t index : by_frequency) choose(steps.first_of_pattern()[index]);
-  return chosen;
-}
 
 /// Encodes a `page_detail`.
 class page_detail_writer {

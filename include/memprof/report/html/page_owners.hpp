@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/ledger/ledger.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/report/html/run_survey.hpp>
 #include <memprof/trace/category.hpp>
@@ -68,7 +69,7 @@ class page_owners {
     for (std::size_t category = 0; category < category_names.size(); ++category) {
       const auto slot = static_cast<std::uint8_t>(chosen.owners.size());
       for (std::size_t key = category; key < totals.size(); key += category_names.size()) {
-        if (is_chosen[key]) continue;
+        if (is_chosen[key] || totals[key].greatest < 0) continue;
         chosen.slot_of_key[key] = slot;
         has_others[category] = true;
       }

@@ -1,10 +1,8 @@
 #pragma once
 
 #include <memprof/ledger/ledger.hpp>
-#include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/operation_follower.hpp>
-#include <memprof/ledger/scope_stack.hpp>
 #include <memprof/report/html/block_follower.hpp>
+#include <memprof/report/html/invocation_follower.hpp>
 #include <memprof/report/html/page_frame.hpp>
 #include <memprof/report/html/page_owners.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -17,20 +15,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace memprof::detail {
-
-/// A thread of a page.
-struct page_thread {
-  label name = 0;
-  std::uint64_t system_id = 0;
-};
 
 /// Fills the frames of a page: the second pass over a trace, when a `run_survey` has seen it. A `trace_visitor`.
 class run_frames {
@@ -39,7 +29,11 @@ class run_frames {
   /// other two share an event. `wanted_segments`: numbers, ascending, of those whose events `segment_events` says.
   run_frames(const std::vector<std::uint8_t>& spaces, const page_owners& owners, std::vector<page_frame>& frames,
              std::vector<std::size_t> wanted_segments)
-      : spaces_(spaces), owners_(owners), frames_(frames), wanted_segments_(std::move(wanted_segments)) {
+      : spaces_(spaces),
+        owners_(owners),
+        frames_(frames),
+        wanted_segments_(std::move(wanted_segments)),
+        operations_(spaces.size()) {
     index_of_.fill(not_shown);
     for (std::size_t index = 0; index < spaces.size(); ++index) index_of_[spaces[index]] = index;
     for (std::size_t index = 1; index < frames.size(); ++index) steps_.push_back(&frames[index]);
@@ -70,7 +64,7 @@ class run_frames {
   // --- what it found, beside what is in the frames ------------------------------------------------------------------
 
   /// What the indices of threads in `frame_invocations::row` mean. The last may stand for all beyond the first thousand.
-  [[nodiscard]] const std::vector<page_thread>& threads() const noexcept { return threads_; }
+  [[nodiscard]] const std::vector<page_thread>& threads() const noexcept { return operations_.threads(); }
   /// Of each segment that was wanted: its first event, and the one behind its last.
   [[nodiscard]] const std::vector<std::pair<std::uint64_t, std::uint64_t>>& segment_events() const noexcept {
     return segment_events_;
@@ -98,22 +92,6 @@ class run_frames {
  private:
   static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
   static constexpr std::size_t not_shown = max_spaces;
-  static constexpr std::size_t max_threads = 1024;
-
-  struct open_invocation {
-    std::uint32_t number;
-    std::uint32_t operation;
-    moment begin;
-  };
-  /// A thread and its open operations. `net`: what it has allocated less what it has freed, by space; `nets_at_begin`: the same
-  /// when each of `open` began, one after the other.
-  struct followed_ring : followed_thread {
-    using followed_thread::followed_thread;
-    std::size_t index = max_threads;  ///< in `threads_`; `max_threads`: not known yet
-    std::vector<open_invocation> open;
-    std::vector<std::int64_t> net;
-    std::vector<std::int64_t> nets_at_begin;
-  };
 
   void begin(std::uint64_t stamp) {
     ledger_.emplace(ledger_options{2, 0, 0}, stamp);
@@ -129,14 +107,16 @@ class run_frames {
   void apply(const event& told, std::uint32_t ring) {
     now_ = std::max(now_, told.stamp);
     if (next_step_ < steps_.size() && steps_[next_step_]->begin.event == event_) open_step(*steps_[next_step_++]);
-    ring_ = ring_of(ring);
+    ring_ = ring;
     if (told.kind == event_kind::segment_end) {
       end_segment(event_ + 1);  // of which the ledger need not know: it would only keep it
     } else {
       follower_.apply(*ledger_, told, ring, {event_, now_}, *this);
       if (told.kind == event_kind::reserve || told.kind == event_kind::release) touch(index_of_[told.space]);
     }
-    if (ring_ != nullptr) follow_operations(told, *ring_);
+    operations_.apply(told, ring, {event_, now_}, [&](const invocation& ended) {
+      for_each_frame([&](page_frame& frame) { add_invocation(frame, ended, {event_, now_}); });
+    });
     tell_timelines();
     if (step_ != nullptr && event_ + 1 == step_->end.event) {
       close(*step_);
@@ -150,7 +130,7 @@ class run_frames {
     const std::size_t space = index_of_[id];
     const std::size_t slot = owners_.slot_of(id, block);
     for_each_frame([&](page_frame& frame) { frame.spaces[space].timeline.change(slot, sign * block.bytes, sign); });
-    if (ring_ != nullptr) ring_->net[space] += sign * block.bytes;
+    operations_.change(ring_, space, sign * block.bytes);
     touch(space);
   }
 
@@ -215,11 +195,14 @@ class run_frames {
       });
       own.blocks.finish();
     }
-    for (const std::unique_ptr<followed_ring>& ring : rings_) {
-      if (ring == nullptr) continue;
-      for (std::size_t depth = 0; depth < ring->open.size(); ++depth) add_invocation(frame, *ring, depth, frame.end);
-    }
+    operations_.for_each_open([&](const invocation& open) { add_invocation(frame, open, frame.end); });
     frame.invocations.finish();
+  }
+
+  static void add_invocation(page_frame& frame, const invocation& ended, const moment& end) {
+    const moment begin = ended.begin.event < frame.begin.event ? frame.begin : ended.begin;
+    frame.invocations.add({ended.thread, ended.depth, ended.operation, begin, end, 1, 0},
+                          [&](std::size_t space) { return ended.delta(space); });
   }
 
   /// `behind`: the first event that is not in it.
@@ -229,95 +212,6 @@ class run_frames {
     }
     segment_begin_ = behind;
     ++segment_;
-  }
-
-  // --- operations ---------------------------------------------------------------------------------------------------
-
-  /// Null where the ledger follows none either.
-  [[nodiscard]] followed_ring* ring_of(std::uint32_t ring) {
-    if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
-    if (ring > block::max_thread) return nullptr;
-    if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
-    rings_[ring] = std::make_unique<followed_ring>(ring);
-    rings_[ring]->net.resize(spaces_.size());
-    return rings_[ring].get();
-  }
-
-  void follow_operations(const event& told, followed_ring& on) {
-    const auto ignore = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
-    followed_ring* other = nullptr;
-    switch (told.kind) {
-      case event_kind::scope_begin: (void)operations_.begin(on, told, ignore); break;
-      case event_kind::scope_end:
-        operations_.end(on, told, ignore, [&](std::uint32_t number) { return other = ring_of_thread(number); });
-        if (other != nullptr) follow_scopes(*other);
-        break;
-      case event_kind::thread_begin:
-        operations_.begin_thread(on, told.address, block::max_thread, ignore);
-        follow_scopes(on);
-        on.index = index_of_thread(told.address, {told.label, told.bytes});
-        return;
-      default: return;
-    }
-    follow_scopes(on);
-  }
-
-  [[nodiscard]] followed_ring* ring_of_thread(std::uint32_t number) noexcept {
-    for (const std::unique_ptr<followed_ring>& ring : rings_) {
-      if (ring != nullptr && ring->thread == number) return ring.get();
-    }
-    return nullptr;
-  }
-
-  [[nodiscard]] std::size_t index_of_thread(std::uint64_t number, const page_thread& thread) {
-    const auto [known, is_new] = thread_indices_.try_emplace(number, threads_.size());
-    if (!is_new) return known->second;
-    if (threads_.size() == max_threads) {
-      thread_indices_.erase(known);
-      return max_threads - 1;
-    }
-    threads_.push_back(threads_.size() + 1 == max_threads ? page_thread{} : thread);
-    return known->second;
-  }
-
-  /// Finds out which scopes have gone and which is new, by what the thread has open now.
-  void follow_scopes(followed_ring& on) {
-    const scope_stack& scopes = on.scopes;
-    std::size_t kept = 0;
-    for (std::size_t depth = 0; depth < on.open.size(); ++depth) {
-      if (kept < scopes.depth() && on.open[depth].number == scopes[kept].number) {
-        if (kept != depth) move_invocation(on, depth, kept);
-        ++kept;
-      } else {
-        end_invocation(on, depth);
-      }
-    }
-    on.open.resize(kept);
-    on.nets_at_begin.resize(kept * spaces_.size());
-    for (; kept < scopes.depth(); ++kept) {
-      on.open.push_back({scopes[kept].number, scopes[kept].operation, {event_, now_}});
-      on.nets_at_begin.insert(on.nets_at_begin.end(), on.net.begin(), on.net.end());
-    }
-  }
-
-  void move_invocation(followed_ring& on, std::size_t from, std::size_t to) {
-    on.open[to] = on.open[from];
-    const auto nets = on.nets_at_begin.begin();
-    const auto row = [&](std::size_t depth) { return nets + static_cast<std::ptrdiff_t>(depth * spaces_.size()); };
-    std::copy(row(from), row(from + 1), row(to));
-  }
-
-  void end_invocation(followed_ring& on, std::size_t depth) {
-    for_each_frame([&](page_frame& frame) { add_invocation(frame, on, depth, {event_, now_}); });
-  }
-
-  void add_invocation(page_frame& frame, followed_ring& on, std::size_t depth, const moment& end) {
-    if (on.index == max_threads) on.index = index_of_thread(on.thread, {});
-    const open_invocation& ended = on.open[depth];
-    const moment begin = ended.begin.event < frame.begin.event ? frame.begin : ended.begin;
-    frame.invocations.add(
-        {static_cast<std::uint32_t>(on.index), static_cast<std::uint32_t>(depth), ended.operation, begin, end, 1, 0},
-        [&](std::size_t space) { return on.net[space] - on.nets_at_begin[depth * spaces_.size() + space]; });
   }
 
   const std::vector<std::uint8_t>& spaces_;
@@ -333,16 +227,13 @@ class run_frames {
 
   std::optional<ledger> ledger_;
   block_follower follower_;
-  operation_follower operations_;
+  invocation_follower operations_;
   std::array<std::size_t, max_spaces> index_of_{};
   std::vector<bool> is_touched_;  ///< by the event
   std::vector<std::size_t> touched_;
   std::uint64_t event_ = 0;
   std::uint64_t now_ = 0;
-  followed_ring* ring_ = nullptr;
-  std::vector<std::unique_ptr<followed_ring>> rings_;
-  std::vector<page_thread> threads_;
-  std::unordered_map<std::uint64_t, std::size_t> thread_indices_;
+  std::uint32_t ring_ = 0;
 };
 static_assert(trace_visitor<run_frames>);
 

@@ -31,7 +31,7 @@ class run_survey {
   /// Bytes of one owner, by `followed_block::owner_key`.
   struct owner_total {
     std::int64_t live = 0;
-    std::int64_t greatest = 0;
+    std::int64_t greatest = -1;  ///< -1: it never had any block
   };
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------

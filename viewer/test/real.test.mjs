@@ -1,0 +1,65 @@
+// The same invariants on pages that memprof made: of a training of examples/nano_gpt, and of whatever MEMPROF_PAGES names.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { mkdir, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+import { exactBytes, folder, launch, open, rowsOf, runIn, settle, shot, shownBytes } from './browser.mjs';
+
+const pages = (process.env.MEMPROF_PAGES ?? '').split(':').filter((p) => p);
+if (process.env.MEMPROF_NANO_GPT) {
+  await mkdir(folder, { recursive: true });
+  pages.push(join(folder, 'nano_gpt.html'));
+  execFileSync(process.env.MEMPROF_NANO_GPT, ['--steps', '6', '--layers', '2', '--d-model', '32', '--html', pages.at(-1)], { stdio: 'ignore' });
+}
+
+let browser;
+before(async () => (browser = await launch()));
+after(() => browser?.close());
+
+const digits = (text) => Number(text.replace('\u2212', '-').replace(/[^0-9-]/g, ''));
+
+for (const path of pages) {
+  describe(`the page ${basename(path)}`, () => {
+    it('shows the profile’s numbers in every space, and compositions that sum', async () => {
+      const run = runIn(await readFile(path, 'latin1'));
+      const page = await open(browser, path);
+      for (const space of run.profile.spaces) {
+        if (space.cumulative_peak === 0) continue;
+        await page.evaluate((hash) => (location.hash = hash), `#live?space=${encodeURIComponent(space.name)}&at=peak`);
+        await settle(page);
+        assert.equal(await page.locator('[data-answer=peak] .value').innerText(), shownBytes(space.cumulative_peak));
+        assert.ok((await page.locator('#live .lead').innerText()).includes(`(${exactBytes(space.cumulative_peak)})`));
+        await page.locator('#live [data-value=operations]').click();
+        const label = 'What was live at the selected moment, by operation and category';
+        const sum = (rows) => rows.reduce((total, row) => total + digits(row.titles[2] ?? '0'), 0);
+        assert.equal(sum(await rowsOf(page, label)), space.cumulative_peak, space.name);
+        for (const category of space.live_at_peak.by_category) {
+          const of = (await rowsOf(page, label)).filter((r) => r.cells[1] === category.owner.replaceAll('_', ' '));
+          if (run.detail) assert.equal(sum(of), category.bytes, `${space.name} ${category.owner}`);
+        }
+        if (!run.detail) continue;
+        // Any moment sums to what the sentence says.
+        for (let i = 0; i < 12; i += 1) {
+          await page.evaluate((hash) => (location.hash = hash), `#live?space=${encodeURIComponent(space.name)}&at=e${Math.floor(((i + 0.5) / 12) * run.detail.events)}`);
+          await settle(page);
+          const total = digits(/\(([\d,]+) B\)/.exec(await page.locator('#live .lead').innerText())[1]);
+          const rows = await rowsOf(page, label);
+          if (rows.every((r) => r.titles.length > 2)) assert.equal(sum(rows), total, `${space.name}, part ${i}`);
+        }
+      }
+      assert.deepEqual(page.messages, []);
+      await page.context().close();
+    });
+
+    it('looks like this', async () => {
+      for (const [name, options] of [['light', {}], ['dark', { scheme: 'dark', hash: '#timeline?by=operation&unit=event' }], ['400', { width: 400, height: 800 }]]) {
+        const page = await open(browser, path, options);
+        await shot(page, `${basename(path, '.html')}-${name}`);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= (options.width ?? 1280));
+        assert.deepEqual(page.messages, []);
+        await page.context().close();
+      }
+    });
+  });
+}
