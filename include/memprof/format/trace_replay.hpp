@@ -113,7 +113,7 @@ class trace_replay {
   }
 
  private:
-  static constexpr auto no_usage = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
 
   struct space_blocks {
     live_blocks live;  ///< `owner` is the index of the slot
@@ -144,7 +144,7 @@ class trace_replay {
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
       case event_kind::scope_begin:
-        if (state_.follower.begin(on, happened, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
+        if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
         break;
       case event_kind::scope_end: end_scope(happened, on); break;
       case event_kind::thread_begin:

@@ -32,8 +32,10 @@ template <class Fold>
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const auto limit = static_cast<double>(events.options().largest_blocks);
-    total +=
-        static_cast<double>(events.segments().size() * (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage)));
+    total += static_cast<double>(events.segments().marks().size() *
+                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage)));
+    total += static_cast<double>(events.segments().rows().size() *
+                                 (sizeof(named_segments_usage) + sizeof(named_core_peaks) + sizeof(named_reserved_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {
       // The blocks twice: those that are live are gathered in rows of their own.

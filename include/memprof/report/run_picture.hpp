@@ -5,7 +5,7 @@
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
 #include <memprof/report/run_picture_rows.hpp>
-#include <memprof/report/text/core_lines.hpp>
+#include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>

@@ -77,7 +77,7 @@ tool_refuses(plot "a profile that is cut off" "cannot read a profile from 'cut.j
 tool_refuses(plot "a newer profile" "'newer.json': /version is 99.*newer memprof" newer.json -o picture.png)
 tool_refuses(plot "an unknown space" "has no memory space 'l1'" ${log} -o picture.png --space l1)
 
-# --- show, profile, report and trace ---------------------------------------------------------------------------------------
+# --- show, profile, report and trace ----------------------------------------------------------------------------------
 
 find_program(PYTHON3 python3)
 mark_as_advanced(PYTHON3)

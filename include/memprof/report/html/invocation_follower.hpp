@@ -52,9 +52,9 @@ class invocation_follower {
       return;
     ring_thread* const on = thread_of_ring(ring);
     if (on == nullptr) return;
-    const auto ignore = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
+    const auto ignore = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
     if (told.kind == event_kind::scope_begin) {
-      (void)operations_.begin(*on, told, ignore);
+      (void)operations_.begin(*on, told, told.stamp, ignore);
     } else if (told.kind == event_kind::thread_begin) {
       operations_.begin_thread(*on, told.address, block::max_thread, ignore);
     } else {

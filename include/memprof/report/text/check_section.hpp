@@ -154,8 +154,8 @@ struct tally_of_spaces {
   add_count(source.anomalies.other_operations, "operation", "operations",
             "with names beyond those kept apart: leave numbers out of their names");
   add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
-  for (const space_profile& space : source.spaces) {
-    if (space.stands_for_others)
+  for (const space_profile& last : source.spaces) {
+    if (last.stands_for_others)
       lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind the same space");
   }
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
