@@ -90,7 +90,7 @@ class ledger_model {
   }
 
  private:
-  static constexpr std::uint32_t other = 0xFFFFFF;  // the label of all names that are too many
+  static constexpr std::uint32_t others_label = 0xFFFFFF;  // the label of all names that are too many
 
   struct block {
     std::uint64_t address;
@@ -579,9 +579,9 @@ class ledger_model {
     for (std::size_t index = 1; index < operations_.size(); ++index) {
       if (operations_[index].parent == parent && operations_[index].name == name) return index;
     }
-    if (operations_.size() > options_.operations || name == other) {
-      if (parent != 0 && operations_[parent].name == other) return parent;
-      if (name != other) return child(parent, other);
+    if (operations_.size() > options_.operations || name == others_label) {
+      if (parent != 0 && operations_[parent].name == others_label) return parent;
+      if (name != others_label) return child(parent, others_label);
     }
     operations_.push_back({parent, name, {}, {}});
     return operations_.size() - 1;
