@@ -57,6 +57,7 @@ class ledger_model {
       case event_kind::allocate_on_stream: allocate_on_stream(thread, told); break;
       case event_kind::deallocate_on_stream: deallocate_on_stream(thread, told); break;
       case event_kind::out_of_memory: out_of_memory(thread, told); break;
+      case event_kind::deallocate_range: deallocate_range(thread, told); break;
       default: ++rejected_; break;
     }
   }
@@ -89,7 +90,7 @@ class ledger_model {
   }
 
  private:
-  static constexpr std::uint32_t other = 0xFFFFFF;  // the label of all names that are too many
+  static constexpr std::uint32_t others_label = 0xFFFFFF;  // the label of all names that are too many
 
   struct block {
     std::uint64_t address;
@@ -330,6 +331,25 @@ class ledger_model {
     space.samples.push_back({stamp_, space.live_bytes});
   }
 
+  /// Looks at every address that lives.
+  void deallocate_range(std::uint32_t thread, const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    const std::map<std::uint64_t, std::size_t> before = space.live;
+    for (const auto& [address, ordinal] : before) {
+      const bool is_behind = address >= told.address && (address - told.address) < told.bytes;
+      if (told.tag == 0 && !is_behind) continue;
+      const block& freed = space.blocks[ordinal];
+      if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
+      space.cores.deallocate(address);
+      release(thread, told.space, address);
+    }
+    space.samples.push_back({stamp_, space.live_bytes});
+  }
+
   void change_reserved(const event& told) {
     if (told.space == any_space) {
       ++rejected_;
@@ -559,9 +579,9 @@ class ledger_model {
     for (std::size_t index = 1; index < operations_.size(); ++index) {
       if (operations_[index].parent == parent && operations_[index].name == name) return index;
     }
-    if (operations_.size() > options_.operations || name == other) {
-      if (parent != 0 && operations_[parent].name == other) return parent;
-      if (name != other) return child(parent, other);
+    if (operations_.size() > options_.operations || name == others_label) {
+      if (parent != 0 && operations_[parent].name == others_label) return parent;
+      if (name != others_label) return child(parent, others_label);
     }
     operations_.push_back({parent, name, {}, {}});
     return operations_.size() - 1;

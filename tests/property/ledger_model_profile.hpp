@@ -6,7 +6,7 @@ namespace memprof::property {
 
 inline std::string ledger_model::path_of(const model_names& names, std::size_t index) const {
   const auto escaped = [&](std::size_t one) {
-    if (operations_[one].name == other) return std::string{"\\other"};
+    if (operations_[one].name == others_label) return std::string{"\\other"};
     std::string name = text_of(names, operations_[one].name);
     for (std::size_t at = 0; (at = name.find_first_of("/\\", at)) != std::string::npos; at += 2) name.insert(at, 1, '\\');
     return name.empty() ? std::string{"\\-"} : name;
@@ -211,7 +211,7 @@ inline std::vector<operation_profile> ledger_model::operations_of(const model_na
   for (std::size_t index = 1; index < operations_.size(); ++index) {
     operation_profile shown;
     shown.path = path_of(names, index);
-    shown.stands_for_others = operations_[index].name == other;
+    shown.stands_for_others = operations_[index].name == others_label;
     shown.name = shown.stands_for_others ? "other operations" : text_of(names, operations_[index].name);
     shown.parent = static_cast<std::int64_t>(operations_[index].parent) - 1;
     for (const auto& [id, space] : spaces_) {

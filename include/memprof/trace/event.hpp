@@ -33,10 +33,11 @@ enum class event_kind : std::uint8_t {
                                 ///< of which nobody knows how many
   capture_end,                  ///< the last event
   gap,                          ///< bytes: events that are missing here, at least
+  deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 20> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -55,8 +56,9 @@ inline constexpr std::array<std::string_view, 20> event_kind_names{"unknown",
                                                                    "clock_reading",
                                                                    "lost_events",
                                                                    "capture_end",
-                                                                   "gap"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::gap) + 1);
+                                                                   "gap",
+                                                                   "deallocate_range"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {

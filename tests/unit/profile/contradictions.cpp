@@ -98,3 +98,37 @@ TEST_CASE("contradictions: sums of any numbers are held at the ends, not wrapped
            }
          }).empty());
 }
+
+TEST_CASE("contradictions: segments between which others are missing need not meet, and sums by name must be the totals") {
+  profile folded = consistent_profile();
+  folded.segments[0].number = 0;
+  folded.segments[1].number = 7;
+  folded.segment_count = 8;
+  space_profile& space = folded.spaces[0];
+  // Between A, which ended with 60 bytes live, and B, which began with 110 and ended with 140, others rose to 170.
+  space.segments[1].cumulative_current = 140;
+  space.segments[1].cumulative_peak = 170;
+  space.cumulative_peak = space.live_at_peak.bytes = 170;
+  space.live_at_peak.remaining_bytes = 110;
+  space.live_at_peak.by_category = {{"activation", 170, 3}};
+  space.timeline.points = {{0, 170, 140}};
+  space.cumulative_current = 140;
+  space.allocations = 1000;
+  space.deallocations = 860;
+  space.allocation_count = 20;
+  space.deallocation_count = 9;
+  folded.segments_by_name.resize(2);
+  space.segments_by_name.resize(2);
+  space.segments_by_name[0].allocations.sum = 900;
+  space.segments_by_name[1].allocations.sum = 100;
+  space.segments_by_name[0].deallocations.sum = 860;
+  space.segments_by_name[0].allocation_count.sum = 20;
+  space.segments_by_name[1].deallocation_count.sum = 9;
+  CHECK(memprof::contradictions(folded, space) == sentences{});
+
+  space.segments_by_name[1].allocations.sum = 101;
+  CHECK(memprof::contradictions(folded, space) == sentences{"allocations is 1000, but the sum over segments_by_name is 1001"});
+  space.segments_by_name[1].allocations.sum = 100;
+  folded.segments[1].number = 1;  // then B comes right behind A
+  CHECK_FALSE(memprof::contradictions(folded, space).empty());
+}

@@ -184,6 +184,9 @@ TEST_CASE("json: version 1 is read") {
         std::vector<memprof::approximated_operation>{{"aten::lstm", "scratch memory", 2, 8}});
   CHECK(memprof::rows_of<memprof::missing_source>(read.facts) ==
         std::vector<memprof::missing_source>{{"CUDA", "there is no CUDA device"}, {"", "no backend"}});
+  // It had every segment, without a number.
+  CHECK(read.segment_count == 1);
+  CHECK(read.segments.at(0).number == 0);
   CHECK(memprof::parse_json(document.dump()) == read);
 }
 
