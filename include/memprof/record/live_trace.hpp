@@ -133,7 +133,7 @@ class live_trace {
   }
   /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
   [[nodiscard]] bool wait_and_resume() noexcept {
-    if (state_ != state::gapped || !wait_for_buffer()) return false;
+    if (state_ != state::gapped || !wait_for_buffers(live_layout::buffers / 2)) return false;
     return end_gap();
   }
   [[nodiscard]] label last_name() const noexcept { return last_name_; }
@@ -361,7 +361,7 @@ class live_trace {
       return;
     }
     std::uint32_t index = free_buffer();
-    if (index == live_layout::buffers && waits_ && wait_for_buffer()) index = free_buffer();
+    if (index == live_layout::buffers && waits_ && wait_for_buffers(1)) index = free_buffer();
     if (index == live_layout::buffers) {
       state_ = error_.load(std::memory_order_acquire) != 0 ? state::stopped : state::gapped;
       if (state_ == state::gapped && missing_ == 0) {
@@ -396,11 +396,11 @@ class live_trace {
   }
 
   /// False if writing failed meanwhile.
-  [[nodiscard]] bool wait_for_buffer() const noexcept {
+  [[nodiscard]] bool wait_for_buffers(std::uint32_t count) const noexcept {
     for (;;) {
       const std::uint32_t seen = progress_.load(std::memory_order_acquire);
       if (error_.load(std::memory_order_acquire) != 0) return false;
-      if (free_buffer() != live_layout::buffers) return true;
+      if (free_buffers() >= count) return true;
       progress_.wait(seen, std::memory_order_acquire);
     }
   }
