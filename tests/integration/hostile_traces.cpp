@@ -1,4 +1,4 @@
-// Small files that ask for a great deal: they cost memory and time in proportion to their size, beyond a gigabyte or two and some
+// Small files that ask for a great deal: they cost memory and time in proportion to their size, beyond a gigabyte and some
 // seconds, or end in one error.
 #include <memprof/memprof.hpp>
 
@@ -103,8 +103,8 @@ void require_bounded(const char* what, const hostile_trace& made) {
   const outcome found = read(made);
   INFO(what << ": " << found.file_bytes << " bytes took " << found.megabytes << " MB and " << found.seconds << " s; "
             << found.said);
-  // The ledger and the profile may have a gigabyte each.
-  CHECK(found.megabytes < slower * (2.5 * 1024 + 512.0 * static_cast<double>(found.file_bytes) / 1024 / 1024));
+  // The ledger and the profile may have half a gigabyte each.
+  CHECK(found.megabytes < slower * (1.5 * 1024 + 256.0 * static_cast<double>(found.file_bytes) / 1024 / 1024));
   CHECK(found.seconds < slower * 60);
 }
 
@@ -159,12 +159,12 @@ TEST_CASE("hostile traces: blocks on all cores of all spaces, again and again") 
   require_bounded("cores", made);
 }
 
-TEST_CASE("hostile traces: a million rings, and threads in all spaces") {
+TEST_CASE("hostile traces: hundreds of thousands of rings, and threads in all spaces") {
   hostile_trace made;
-  for (std::uint32_t ring = 1; ring < 1'000'000; ++ring) made.allocate(ring, ring % memprof::any_space, 64 * ring);
+  for (std::uint32_t ring = 1; ring < 200'000; ++ring) made.allocate(ring, ring % memprof::any_space, 64 * ring);
   require_bounded("rings", made);
   hostile_trace in_spaces;
-  for (std::uint32_t ring = 1; ring < 4000; ++ring) {
+  for (std::uint32_t ring = 1; ring < 1000; ++ring) {
     for (unsigned space = 0; space < memprof::any_space; ++space) in_spaces.allocate(ring, space, 64 * ring);
   }
   require_bounded("rings in spaces", in_spaces);
@@ -172,7 +172,7 @@ TEST_CASE("hostile traces: a million rings, and threads in all spaces") {
 
 TEST_CASE("hostile traces: ends of operations on threads that are searched for") {
   hostile_trace made;
-  for (std::uint32_t ring = 1; ring < 50'000; ++ring) made.allocate(ring, 0, 64 * ring);
+  for (std::uint32_t ring = 1; ring < 20'000; ++ring) made.allocate(ring, 0, 64 * ring);
   for (std::uint32_t end = 0; end < 2'000'000; ++end)
     made.put(event_kind::scope_end, 1, {0, memprof::scope_address(1, 999'999), 0, 0, {}, memprof::any_space, 0});
   require_bounded("ends", made);

@@ -66,6 +66,18 @@ TEST_CASE("trace limit: the newest events are kept, and the profile is that of t
   const memprof::profile replayed = memprof::profile_of(events);
   CHECK(replayed == live);
 
+  // What an allocator has to give at the end is the same, and no free is without its allocation.
+  memprof::allocation_sequence sequence{"cpu"};
+  events.visit(sequence);
+  CHECK(sequence.unmatched_frees() == 0);
+  std::int64_t left = 0;
+  std::vector<std::uint64_t> sizes(sequence.block_count());
+  for (const memprof::allocation_step& step : sequence.steps()) {
+    left += step.bytes != 0 ? static_cast<std::int64_t>(step.bytes) : -static_cast<std::int64_t>(sizes[step.block]);
+    sizes[step.block] = step.bytes;
+  }
+  CHECK(left == live.space("cpu").cumulative_current);
+
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("memprof_limit_" + std::to_string(getpid()) + ".memtrace");
   memprof::write_trace(events, path);

@@ -7,6 +7,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/key_frame_collector.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstddef>
@@ -62,19 +63,9 @@ class trace_fold {
   /// Goes on from a key frame if events are missing before it.
   bool key_frame(const key_frame_part& part) noexcept {
     if (!events().is_behind()) return true;
-    if (part.index == 0) {
-      frame_.clear();
-      next_part_ = 0;
-    }
-    const std::size_t filled = frame_.size();
-    // A part without those before it is of no use, and nothing is lost by waiting for the next frame.
-    if (part.index != next_part_ || !frame_.resize(filled + part.bytes.size())) return true;
-    if (!part.bytes.empty()) std::memcpy(frame_.data() + filled, part.bytes.data(), part.bytes.size());
-    ++next_part_;
-    if (!part.is_last) return true;
+    if (!frame_.add(part)) return true;
     const bool is_sound = read_key_frame(events(), frame_.data(), frame_.size());
-    frame_ = {};
-    next_part_ = no_part;
+    frame_.clear();
     if (is_sound) return true;
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
     events().apply(&gap, &gap + 1, no_ring_id);
@@ -117,8 +108,6 @@ class trace_fold {
     if (work_limit_) events_->limit_work(*work_limit_);
   }
 
-  static constexpr std::uint64_t no_part = ~std::uint64_t{0};
-
   const label_table* borrowed_names_ = nullptr;
   label_table own_names_;
   detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
@@ -127,8 +116,7 @@ class trace_fold {
   std::optional<std::uint64_t> work_limit_;
   std::uint32_t kept_segments_ = 0;
   std::optional<ledger> events_;
-  detail::page_array<unsigned char> frame_;  ///< the parts that have come of a key frame
-  std::uint64_t next_part_ = no_part;
+  detail::key_frame_collector frame_;
 };
 static_assert(trace_visitor<trace_fold>);
 

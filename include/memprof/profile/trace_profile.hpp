@@ -29,13 +29,13 @@ namespace memprof {
 
 namespace detail {
 
-/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond a gigabyte and some seconds;
-/// otherwise an error is raised.
+/// Reads a trace that may be made to do harm. What it costs is in proportion to its size, beyond half a gigabyte and some
+/// seconds; otherwise an error is raised.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
                                             Read&& read) {
-  constexpr double fixed_bytes = 1 << 30;
-  constexpr double each_byte = 256;  // a block that is live takes 171 at most, and some five in the file
+  constexpr double fixed_bytes = 1 << 29;
+  constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 31;
   const double most = fixed_bytes + each_byte * file_bytes;
   const auto refuse = [&](const char* what) {

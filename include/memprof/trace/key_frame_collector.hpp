@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/trace/definitions.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+/// Puts the parts of a key frame together.
+class key_frame_collector {
+ public:
+  /// Adds a part; true if the frame is whole now. A part without those before it is of no use, and nothing is lost by waiting for
+  /// the next frame.
+  [[nodiscard]] bool add(const key_frame_part& part) noexcept {
+    if (part.index == 0) {
+      bytes_.clear();
+      next_ = 0;
+    }
+    const std::size_t filled = bytes_.size();
+    if (part.index != next_ || !bytes_.resize(filled + part.bytes.size())) return false;
+    if (!part.bytes.empty()) std::memcpy(bytes_.data() + filled, part.bytes.data(), part.bytes.size());
+    ++next_;
+    return part.is_last;
+  }
+
+  [[nodiscard]] const unsigned char* data() const noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  void clear() noexcept {
+    bytes_ = {};
+    next_ = none;
+  }
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  page_array<unsigned char> bytes_;
+  std::uint64_t next_ = none;
+};
+
+}  // namespace memprof::detail
