@@ -15,8 +15,8 @@ struct drawing {
 };
 
 /// Has gnuplot draw into a file of its own, so that an old picture at `path` stays until there is a new one. `script` makes the
-/// script for the file that gnuplot writes. Throws `memprof::error` if a file cannot be written, or if there is one at `path` that is
-/// no picture.
+/// script for the file that gnuplot writes. Throws `memprof::error` if a file cannot be written, or if there is one at `path`
+/// that is no picture.
 [[nodiscard]] drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path);
 
 /// The pictures that a name asks for with its ending; both kinds if it has none.

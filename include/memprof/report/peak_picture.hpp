@@ -99,7 +99,7 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
 
 /// The values in a bar, beside it where a slice is too low for text, and above it.
 inline void append_labels(std::string& script, const analyzed_space& bar, std::size_t position, const bar_axis& axis) {
-  constexpr double least_share_for_text = 0.03;  // of the axis: text in a lower slice would cover its neighbours
+  constexpr double least_share_for_text = 0.038;  // of the axis: text in a lower slice would cover its neighbours
   const std::string x = std::to_string(position);
   const double end = axis.unit.of(axis.end);
   const auto slices = stacked(bar.breakdown);
@@ -176,7 +176,7 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   if (!one) return {};
   if (!axis.has_limits) {
     const std::string amount = is_one ? amount_text(*one) : "from " + amount_text(least);
-    return "NaN" + style + gnuplot_string("Device Memory Limit: " + amount + ", above the picture");
+    return "NaN" + style + gnuplot_string("Limit: " + amount + " (above)");
   }
   if (is_one) return decimal(axis.unit.of(*one), 6) + style + "'Device Memory Limit'";
   script += "$limits << END_OF_LIMITS\n";

@@ -143,7 +143,7 @@ TEST_CASE("peak picture: a device that is far larger than the peak is in the leg
   CHECK(contains(text, "set yrange [0:1125.000000]"));
   CHECK(contains(text,
                  "NaN with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title "
-                 "'Device Memory Limit: 3,001.00 MB, above the picture'"));
+                 "'Limit: 3,001.00 MB (above)'"));
   small.breakdown.device_memory = 3000 * mib;
   CHECK(contains(script({small}), "3000.000000 with lines"));
 }
