@@ -24,7 +24,7 @@ foreach(index RANGE ${last})
 endforeach()
 
 # One row of each group that needs nothing installed.
-foreach(expected IN ITEMS "whole road, 4 threads, freed by another" "profiler's memory" "ledger replay" "caching allocator's model"
+foreach(expected IN ITEMS "whole road, 4 threads, freed by another" "profiler's memory" "ledger replay" "caching allocator's model" "10,000 steps, the last"
     "snapshot" "#include <memprof/memprof.hpp>" "mutex \\+ unordered_map, 4 threads")
   if(NOT names MATCHES "${expected}")
     message(FATAL_ERROR "no row '${expected}' among:\n${names}")

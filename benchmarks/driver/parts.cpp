@@ -15,7 +15,10 @@ using repetitions = std::map<std::string, std::vector<nlohmann::json>>;
 repetitions run_google_benchmark(const plan& plan) {
   command line{std::string{BENCH_PROGRAMS} + "/bench_parts", "--benchmark_format=json",
                "--benchmark_enable_random_interleaving=true", "--benchmark_repetitions=" + std::to_string(plan.rounds)};
-  if (plan.is_quick) line.emplace_back("--benchmark_min_time=0.001");
+  if (plan.is_quick) {
+    line.emplace_back("--benchmark_min_time=0.001");
+    line.emplace_back("--benchmark_filter=-long_run/1000000");
+  }
   const auto document = nlohmann::json::parse(run_or_throw(line).output);
   repetitions result;
   for (const auto& run : document.at("benchmarks")) {
@@ -88,6 +91,29 @@ void add_trace(const repetitions& runs, report& report) {
   report.results.push_back(row);
 }
 
+/// A run of so many steps that whatever grew with them would show.
+void add_long_run(const repetitions& runs, report& report, bool is_quick) {
+  const std::string steps = is_quick ? "10,000 steps" : "1,000,000 steps";
+  const std::string name = is_quick ? "long_run/10000/iterations:1/manual_time" : "long_run/1000000/iterations:1/manual_time";
+  const auto add = [&](const std::string& what, const char* unit, const samples& measured) {
+    result row;
+    row.name = steps + ", " + what;
+    row.unit = unit;
+    row.measured = measured;
+    row.on = median(measured);
+    return row;
+  };
+  report.results.push_back(add("the first", "us", values(runs, name, "first_step_us")));
+  report.results.push_back(add("the last", "us", values(runs, name, "last_step_us")));
+  report.results.push_back(add("memory after 1,000", "KB", values(runs, name, "bytes_after_1000_steps", 1.0 / 1024)));
+  result at_the_end = add("memory at the end", "KB", values(runs, name, "bytes_at_the_end", 1.0 / 1024));
+  at_the_end.goal = at_most(4096);
+  report.results.push_back(at_the_end);
+  result profile = add("the profile", "ms", values(runs, name, "profile_ms"));
+  profile.goal = at_most(50);
+  report.results.push_back(profile);
+}
+
 void add_allocator_model(const repetitions& runs, report& report, const std::string& variant, const std::string& name) {
   result row;
   row.name = name;
@@ -110,6 +136,7 @@ void measure_parts(const plan& plan, report& report) {
   add_replay(runs, report, "lifo_like", "ledger replay, 100,000 live, LIFO-like", 50);
   add_replay(runs, report, "random", "ledger replay, 100,000 live, random", 25);
   add_trace(runs, report);
+  add_long_run(runs, report, plan.is_quick);
   add_allocator_model(runs, report, "training", "caching allocator's model, training");
   add_allocator_model(runs, report, "expandable", "caching allocator's model, training, expandable segments");
   add_allocator_model(runs, report, "random", "caching allocator's model, 5,000 live, random");

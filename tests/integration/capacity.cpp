@@ -179,7 +179,7 @@ TEST_CASE("capacity: a device whose spaces the process has no names left for is 
   const auto fill_table = [] {
     for (int number = 0; number < 300; ++number) (void)memprof::memory_space{"space " + std::to_string(number)};
   };
-  CHECK_THROWS_AS(fill_table(), memprof::error);
+  CHECK_NOTHROW(fill_table());  // those beyond the last share one
   device_description device;
   device.name = "late";
   device.add({.name = "one too many", .capacity = 1});

@@ -196,15 +196,20 @@ class fold_model {
   [[nodiscard]] growth_line growth(const space_profile& space, std::size_t row) const {
     const std::vector<std::size_t>& members = members_[row];
     const auto count = static_cast<long double>(members.size());
+    // Beside the first, so that a small variation of great numbers is not rounded away.
+    const auto rise_of = [&](std::size_t number) {
+      return static_cast<long double>(space.segments[number].cumulative_current -
+                                      space.segments[members.front()].cumulative_current);
+    };
     long double mean_step = 0, mean_bytes = 0;
     for (const std::size_t number : members) {
       mean_step += static_cast<long double>(steps_[number]) / count;
-      mean_bytes += static_cast<long double>(space.segments[number].cumulative_current) / count;
+      mean_bytes += rise_of(number) / count;
     }
     long double steps = 0, bytes = 0, both = 0;
     for (const std::size_t number : members) {
       const long double step = static_cast<long double>(steps_[number]) - mean_step;
-      const long double rise = static_cast<long double>(space.segments[number].cumulative_current) - mean_bytes;
+      const long double rise = rise_of(number) - mean_bytes;
       steps += step * step;
       bytes += rise * rise;
       both += step * rise;

@@ -236,14 +236,30 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t corrected = 0, room_left = 0;
   std::int64_t overruns_on_cores = 0, beside_others = 0, on_other_cores = 0;
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
+  std::int64_t folded = 0, other_segments = 0, other_operations = 0, gaps = 0, growing = 0, long_steps = 0, lost_failures = 0;
+  std::int64_t late_sums = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1500; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
     rejected += made.anomalies.rejected_events;
     unbalanced += made.anomalies.unbalanced_scopes;
     too_deep += made.anomalies.too_deep_scopes;
-    many_segments += made.segments.size() >= 100;
+    many_segments += made.segment_count >= 100;
+    folded += made.segment_count > static_cast<std::int64_t>(made.segments.size());
+    other_segments += made.anomalies.other_segments;
+    other_operations += made.anomalies.other_operations;
+    long_steps += made.step_count > 20;
+    for (std::size_t row = 1; row < made.segments.size(); ++row) {
+      gaps += made.segments[row].number != made.segments[row - 1].number + 1;
+    }
     for (const space_profile& space : made.spaces) {
+      for (const named_segments_usage& row : space.segments_by_name) {
+        growing += row.growth.r_squared > 0.5 && row.growth.r_squared < 1;
+        late_sums += row.allocations.first == 0 && row.allocations.sum != 0;
+      }
+      for (const out_of_memory_failure& failed : space.out_of_memory) {
+        lost_failures += failed.segment < 0 && failed.segment_number >= 0;
+      }
       unmatched += space.anomalies.unmatched_frees.count;
       replaced += space.anomalies.replaced_allocations.count;
       mismatched += space.anomalies.mismatched_sizes.count;
@@ -286,12 +302,46 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       }
     }
   }
-  for (const std::int64_t reached : {unmatched,      replaced,          mismatched,        crossed,       unknown,
-                                     rejected,       unbalanced,        truncated,         joined,        ties,
-                                     late_spaces,    negative,          many_segments,     above_32_bits, overruns,
-                                     later_overruns, one_remedy,        several_remedies,  no_remedy,     own_remedy,
-                                     corrected,      room_left,         segments_on_cores, peaks_apart,   elsewhere,
-                                     stale,          overruns_on_cores, on_other_cores,    beside_others, too_deep}) {
+  std::size_t place = 0;
+  for (const std::int64_t reached : {folded,
+                                     other_segments,
+                                     other_operations,
+                                     gaps,
+                                     growing,
+                                     long_steps,
+                                     lost_failures,
+                                     late_sums,
+                                     unmatched,
+                                     replaced,
+                                     mismatched,
+                                     crossed,
+                                     unknown,
+                                     rejected,
+                                     unbalanced,
+                                     truncated,
+                                     joined,
+                                     ties,
+                                     late_spaces,
+                                     negative,
+                                     many_segments,
+                                     above_32_bits,
+                                     overruns,
+                                     later_overruns,
+                                     one_remedy,
+                                     several_remedies,
+                                     no_remedy,
+                                     own_remedy,
+                                     corrected,
+                                     room_left,
+                                     segments_on_cores,
+                                     peaks_apart,
+                                     elsewhere,
+                                     stale,
+                                     overruns_on_cores,
+                                     on_other_cores,
+                                     beside_others,
+                                     too_deep}) {
+    INFO("in place " << ++place << " of this list");
     CHECK(reached > 10);
   }
 }

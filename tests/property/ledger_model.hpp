@@ -57,6 +57,7 @@ class ledger_model {
       case event_kind::allocate_on_stream: allocate_on_stream(thread, told); break;
       case event_kind::deallocate_on_stream: deallocate_on_stream(thread, told); break;
       case event_kind::out_of_memory: out_of_memory(thread, told); break;
+      case event_kind::deallocate_range: deallocate_range(thread, told); break;
       default: ++rejected_; break;
     }
   }
@@ -325,6 +326,25 @@ class ledger_model {
       if (found == space.live.end()) continue;
       const block& freed = space.blocks[found->second];
       if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
+      release(thread, told.space, address);
+    }
+    space.samples.push_back({stamp_, space.live_bytes});
+  }
+
+  /// Looks at every address that lives.
+  void deallocate_range(std::uint32_t thread, const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+      return;
+    }
+    space_state& space = space_of(told.space);
+    const std::map<std::uint64_t, std::size_t> before = space.live;
+    for (const auto& [address, ordinal] : before) {
+      const bool is_behind = address >= told.address && (address - told.address) < told.bytes;
+      if (told.tag == 0 && !is_behind) continue;
+      const block& freed = space.blocks[ordinal];
+      if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
+      space.cores.deallocate(address);
       release(thread, told.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});

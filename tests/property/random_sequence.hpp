@@ -183,6 +183,13 @@ class sequence_generator {
   void make_deallocation(event& told) {
     told.kind = event_kind::deallocate;
     auto& live = live_[told.space];
+    if (random_.chance(4)) {
+      told.kind = event_kind::deallocate_range;
+      told.address = live.empty() ? stride_ : live[random_.below(live.size())].first;
+      told.bytes = random_.below(6) * stride_;
+      told.tag = random_.chance(20) ? 1 : 0;
+      return;
+    }
     if (live.empty()) {
       told.address = random_.below(8) * stride_;
       told.bytes = random_.chance(50) ? random_size() : 0;
@@ -229,7 +236,7 @@ class sequence_generator {
       if (random_.chance(30)) told.label = any_core.packed();
     } else if (random_.chance(45)) {
       make_deallocation(told);
-      told.kind = event_kind::deallocate_on_cores;
+      if (told.kind == event_kind::deallocate) told.kind = event_kind::deallocate_on_cores;
     } else {
       make_allocation(told);
       told.kind = event_kind::allocate_on_cores;

@@ -4,6 +4,7 @@
 #include <property/random_sequence.hpp>
 
 #include <cstddef>
+#include <iomanip>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -41,7 +42,9 @@ namespace memprof::property {
     const auto kind = static_cast<unsigned>(told.kind);
     out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
         << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
-    if (kind < std::size(kinds) && kind != 0) {
+    if (told.kind == event_kind::deallocate_range) {
+      out << "event_kind::deallocate_range";
+    } else if (kind < std::size(kinds) && kind != 0) {
       out << "event_kind::" << kinds[kind];
     } else {
       out << "static_cast<event_kind>(" << kind << ")";
@@ -65,7 +68,7 @@ class profile_lines {
   template <class... Values>
   void line(const std::string& where, const Values&... values) {
     std::ostringstream out;
-    out << where;
+    out << std::setprecision(17) << where;
     ((out << ' ' << values), ...);
     lines_.push_back(out.str());
   }

@@ -4,10 +4,12 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -62,6 +64,9 @@ class allocation_sequence {
         case event_kind::deallocate:
         case event_kind::deallocate_on_stream:
           if (next->space == space_) deallocate(next->address, on);
+          break;
+        case event_kind::deallocate_range:
+          if (next->space == space_) deallocate_range(*next, on);
           break;
         case event_kind::scope_begin: (void)follower_.begin(on, *next, 0, no_usage); break;
         case event_kind::scope_end:
@@ -124,6 +129,16 @@ class allocation_sequence {
     }
     free_block(found->owner, on);
     live_.erase(found);
+  }
+
+  /// In the order of addresses.
+  void deallocate_range(const event& told, const followed_thread& on) {
+    std::vector<std::uint64_t> addresses;
+    live_.for_each([&](const block& live) {
+      if (is_in_range(told, live.address)) addresses.push_back(live.address);
+    });
+    std::sort(addresses.begin(), addresses.end());
+    for (const std::uint64_t address : addresses) deallocate(address, on);
   }
 
   void free_block(std::uint64_t block, const followed_thread& on) {

@@ -8,6 +8,7 @@
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -236,6 +237,10 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind == event_kind::deallocate_range) {
+      if (enter(run, told.space) && !deallocate_range(run, told, stamp_)) ++rejected_events_;
+      return;
+    }
     if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
       if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;

@@ -37,8 +37,8 @@ class operation_tree {
     if (index != 0) ++nodes_[index].finished;
   }
 
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. Within the node of all
-  /// others there is nothing but itself.
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. What is called within the
+  /// node of all others once there are too many is that node.
   [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
     if (!is_usable_) return 0;
     std::size_t slot = slot_of(parent, name, slots_.size());

@@ -77,7 +77,8 @@ inline void check_segment(const segment_usage& before, bool follows, const segme
   found.expect_equal("segment_change", usage.segment_change, "allocations - deallocations",
                      subtract_saturating(usage.allocations, usage.deallocations), where);
   found.expect_at_least("segment_peak", usage.segment_peak, "segment_change", usage.segment_change, where);
-  const std::int64_t start = subtract_saturating(usage.cumulative_current, usage.segment_change);
+  const std::int64_t start =
+      follows ? before.cumulative_current : subtract_saturating(usage.cumulative_current, usage.segment_change);
   const std::int64_t reached = std::max(before.cumulative_peak, add_saturating(start, usage.segment_peak));
   constexpr std::string_view so_far = "the greatest live bytes so far";
   if (follows) {

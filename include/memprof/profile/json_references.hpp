@@ -35,7 +35,7 @@ inline void check_references(const profile& read, const json_place& root) {
     if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
     // A source that does not tell all segments by name has none.
     const auto check_names = [&](std::size_t count, const json_place& rows) {
-      if (count == 0 || count == read.segments_by_name.size()) return;
+      if (count == 0 || read.segments_by_name.empty() || count == read.segments_by_name.size()) return;
       raise_about_document(root.source, rows.pointer() + " has " + std::to_string(count) +
                                             " elements, but must have one for each of the " +
                                             std::to_string(read.segments_by_name.size()) + " in /segments_by_name");

@@ -88,8 +88,8 @@ struct value_summary {
 /// The straight line that fits a number best over the steps, by least squares.
 struct growth_line {
   double per_step = 0;  ///< its slope: bytes a step; 0 if all segments were in one step
-  double r_squared =
-      0;  ///< how much of the variation the line explains, 0 to 1; 1 if there is none. Means little below 3 segments
+  /// How much of the variation the line explains, 0 to 1; 1 if there is none. It means little below three segments.
+  double r_squared = 0;
 
   bool operator==(const growth_line&) const = default;
 };
@@ -242,8 +242,8 @@ struct named_core_peaks {
 struct core_profile {
   core_peaks peaks;                                ///< over the whole capture
   std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
   std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
+  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
 
   bool operator==(const core_profile&) const = default;
 };
@@ -367,8 +367,8 @@ struct operation_usage {
   std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
   std::int64_t self_peak = 0;           ///< the same without the operations within
   std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
-  /// Of the finished invocations whose delta and peak are not both 0: the first and the last to end, and the one with the greatest
-  /// peak, of equal ones the first. A trace has all of them.
+  /// Of the finished invocations whose delta and peak are not both 0: the first and the last to end, and the one with the
+  /// greatest peak, of equal ones the first. A trace has all of them.
   operation_invocation first_invocation;
   operation_invocation last_invocation;
   operation_invocation largest_invocation;

@@ -111,6 +111,9 @@ inline constexpr auto field_names<named_segments> =
     std::to_array<std::string_view>({"name", "stands_for_others", "count", "kept", "first_number", "last_number", "duration_ns"});
 
 template <>
+inline constexpr auto later_fields<named_segments> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
 inline constexpr auto signed_fields<named_segments> = std::to_array<std::string_view>({"first_number", "last_number"});
 
 template <>
@@ -171,8 +174,8 @@ inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_
                                                                                        "total"});
 
 template <>
-inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "segments_by_name",
-                                                                                   "ranges"});
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
+                                                                                   "segments_by_name"});
 
 template <>
 inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});

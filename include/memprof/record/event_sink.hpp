@@ -96,6 +96,17 @@ class event_sink {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
 
+  /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
+  /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
+  /// Blocks that were told on streams count as live in the rows of their streams until they are deallocated one by one.
+  void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
+  }
+  /// The same of every live block of the space.
+  void deallocate_all(space_id space) const noexcept {
+    detail::record_event({0, 0, 0, 0, event_kind::deallocate_range, space.value, 1});
+  }
+
   /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
   /// keeps the first 32 with the operation that asked (`space_profile::out_of_memory`).
   void out_of_memory(space_id space, std::size_t bytes, std::size_t device_free) const noexcept {

@@ -35,10 +35,11 @@ enum class event_kind : std::uint8_t {
   gap,                          ///< bytes: events that are missing here; what is live now follows
   live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
   live_end,                     ///< from here on events are counted
+  deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -59,8 +60,9 @@ inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "capture_end",
                                                                    "gap",
                                                                    "live_begin",
-                                                                   "live_end"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
+                                                                   "live_end",
+                                                                   "deallocate_range"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {

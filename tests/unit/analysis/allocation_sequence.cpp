@@ -116,3 +116,16 @@ TEST_CASE("allocation sequence: operations end as in the ledger, out of order an
   apply(sequence, {{0, 0, 0, 0, event_kind::thread_begin, 0, 0}, allocation(0x400, 1)});
   CHECK(path_of(sequence, 3).empty());
 }
+
+TEST_CASE("allocation sequence: a range that is given back frees its blocks in the order of their addresses") {
+  allocation_sequence sequence{space};
+  apply(sequence, {allocation(0x300, 3),
+                   allocation(0x100, 1),
+                   allocation(0x200, 2),
+                   allocation(0x400, 4),
+                   {0, 0x100, 0x201, 0, event_kind::deallocate_range, space, 0}});
+  CHECK(steps_of(sequence) == bytes_and_block{{3, 0}, {1, 1}, {2, 2}, {4, 3}, {0, 1}, {0, 2}, {0, 0}});
+  apply(sequence, {{0, 0, 0, 0, event_kind::deallocate_range, space, 1}});
+  CHECK(sequence.steps().size() == 8);
+  CHECK(sequence.unmatched_frees() == 0);
+}

@@ -54,3 +54,31 @@ TEST_CASE("operation tree: invocations are counted, but not those of no operatio
   CHECK(tree[0].invocations == 0);
   CHECK(tree[0].finished == 0);
 }
+
+TEST_CASE("operation tree: beyond the limit each node has one child more, which stands for all others") {
+  operation_tree tree{3};
+  const std::uint32_t first = tree.child(0, 1);
+  const std::uint32_t inner = tree.child(first, 2);
+  CHECK(tree.child(0, 3) == 3);
+  const std::uint32_t others = tree.child(0, 4);
+  CHECK(tree[others].name == memprof::other_names);
+  CHECK(tree[others].parent == 0);
+  CHECK(tree.child(0, 5) == others);
+  CHECK(tree.child(others, 6) == others);
+  const std::uint32_t inner_others = tree.child(inner, 7);
+  CHECK(inner_others != others);
+  CHECK(tree[inner_others].parent == inner);
+  CHECK(tree[inner_others].name == memprof::other_names);
+  // Those that have a node keep it.
+  CHECK(tree.child(0, 1) == first);
+  CHECK(tree.child(first, 2) == inner);
+  for (label name = 100; name < 10'000; ++name) (void)tree.child(tree.child(0, name), name);
+  CHECK(tree.size() == 1 + 3 + 2);
+}
+
+TEST_CASE("operation tree: a name for which the process has no room is among the others from the start") {
+  operation_tree tree;
+  const std::uint32_t others = tree.child(0, memprof::other_names);
+  CHECK(tree[tree.child(others, 5)].parent == others);
+  CHECK(tree.child(others, memprof::other_names) == others);
+}

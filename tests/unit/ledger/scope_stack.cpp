@@ -23,7 +23,7 @@ TEST_CASE("scope stack: the innermost scope gives operation and category") {
   CHECK(stack.depth() == 2);
   CHECK(stack.operation() == 4);
   CHECK(stack.tag() == 6);
-  stack.close_innermost([](std::uint8_t, const scope_usage&) {});
+  stack.close_innermost([](const memprof::open_scope&, std::uint8_t, const scope_usage&) {});
   CHECK(stack.operation() == 3);
   CHECK(stack.innermost().name == 30);
 }
@@ -31,13 +31,13 @@ TEST_CASE("scope stack: the innermost scope gives operation and category") {
 TEST_CASE("scope stack: a scope that ends hands its bytes and its peak to the one around it") {
   scope_stack stack;
   space_scopes& usage = *stack.in_space(0);
-  REQUIRE(stack.push({1, 1, 1, 0}));
+  REQUIRE(stack.push({1, 1, 1, 0, 0}));
   usage.back().allocate(100);
-  REQUIRE(stack.push({2, 2, 2, 0}));
+  REQUIRE(stack.push({2, 2, 2, 0, 0}));
   usage.back().allocate(50);
   usage.back().deallocate(40);
   scope_usage ended{};
-  const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
+  const auto remember = [&](const memprof::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
   stack.close_innermost(remember);
   CHECK(ended.net() == 10);
   CHECK(ended.max_net == 50);
@@ -56,11 +56,11 @@ TEST_CASE("scope stack: a scope that ends hands its bytes and its peak to the on
 TEST_CASE("scope stack: a scope whose inner scopes only free has no peak from them") {
   scope_stack stack;
   space_scopes& usage = *stack.in_space(0);
-  REQUIRE(stack.push({1, 1, 1, 0}));
-  REQUIRE(stack.push({2, 2, 2, 0}));
+  REQUIRE(stack.push({1, 1, 1, 0, 0}));
+  REQUIRE(stack.push({2, 2, 2, 0, 0}));
   usage.back().deallocate(30);
   scope_usage ended{};
-  const auto remember = [&](std::uint8_t, const scope_usage& seen) { ended = seen; };
+  const auto remember = [&](const memprof::open_scope&, std::uint8_t, const scope_usage& seen) { ended = seen; };
   stack.close_innermost(remember);
   usage.back().allocate(20);
   stack.close_innermost(remember);
@@ -71,8 +71,8 @@ TEST_CASE("scope stack: a scope whose inner scopes only free has no peak from th
 
 TEST_CASE("scope stack: a space that a thread first touches within scopes has an entry for each of them") {
   scope_stack stack;
-  REQUIRE(stack.push({1, 1, 1, 0}));
-  REQUIRE(stack.push({2, 2, 2, 0}));
+  REQUIRE(stack.push({1, 1, 1, 0, 0}));
+  REQUIRE(stack.push({2, 2, 2, 0, 0}));
   const space_scopes* const late = stack.in_space(200);
   REQUIRE(late != nullptr);
   CHECK(late->size() == 3);

@@ -95,3 +95,42 @@ TEST_CASE("top blocks: memory is some 2 * limit blocks a segment, however many w
   CHECK(kept.bytes() <= 2 * bytes);
   CHECK(kept.bytes() <= 2 * 2 * segments * limit * sizeof(block));  // growing arrays may be half empty
 }
+
+TEST_CASE("top blocks: segments that are taken out leave the others with their blocks") {
+  std::uint64_t state = 11;
+  const auto below = [&](std::uint64_t bound) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % bound;
+  };
+  constexpr std::uint32_t limit = 3;
+  top_blocks_of_segments known{limit};
+  std::vector<std::vector<block>> expected;
+  std::vector<block> scratch(limit);
+  std::uint64_t ordinal = 0;
+  for (int round = 0; round < 200; ++round) {
+    expected.resize(expected.size() + below(6));
+    for (int offered = 0; offered < 5 && !expected.empty(); ++offered) {
+      const std::size_t first = below(expected.size());
+      const std::size_t last = first + 1 + below(expected.size() - first);
+      const block candidate = made_block(++ordinal, below(50));
+      REQUIRE(known.offer(first, last, candidate));
+      for (std::size_t segment = first; segment < last; ++segment) expected[segment].push_back(candidate);
+    }
+    std::vector<char> stays(expected.size());
+    for (char& each : stays) each = static_cast<char>(below(2));
+    known.compact(
+        expected.size(), [&](std::size_t segment) { return stays[segment] != 0; }, scratch.data());
+    std::size_t kept = 0;
+    for (std::size_t segment = 0; segment < stays.size(); ++segment) {
+      if (stays[segment] != 0) expected[kept++] = expected[segment];
+    }
+    expected.resize(kept);
+    for (std::size_t segment = 0; segment < expected.size(); ++segment) {
+      std::vector<block> room(limit);
+      std::uint32_t count = 0;
+      known.collect(segment, {room.data(), count, limit});
+      room.resize(count);
+      REQUIRE(sorted_addresses(room, limit) == sorted_addresses(expected[segment], limit));
+    }
+  }
+}

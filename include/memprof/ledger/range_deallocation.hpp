@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/space_ledger.hpp>
+#include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/event.hpp>
+
+#include <cstdint>
+
+namespace memprof {
+
+/// Whether a `deallocate_range` frees the block at `address`.
+[[nodiscard]] inline bool is_in_range(const event& told, std::uint64_t address) noexcept {
+  return told.tag != 0 || (address >= told.address && address - told.address < told.bytes);
+}
+
+/// Applies a `deallocate_range` to the space to which the thread has been turned: an arena that gives back all its blocks at
+/// once. Costs a pass over the live blocks of the space. False, and nothing changed, if the system has no memory for the
+/// addresses.
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  detail::page_array<std::uint64_t> addresses;
+  bool has_memory = true;
+  space.blocks().for_each([&](const block& live) {
+    if (is_in_range(told, live.address)) has_memory = has_memory && addresses.push_back(live.address);
+  });
+  if (!has_memory) return false;
+  for (const std::uint64_t address : addresses) {
+    space.cores().deallocate(address);
+    run.take_away(space.find(address));
+  }
+  space.mark_event(stamp);
+  return true;
+}
+
+}  // namespace memprof
