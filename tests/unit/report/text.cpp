@@ -259,20 +259,29 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
     CHECK(contains(all, line));
   }
   CHECK(contains(shown(), " further kinds of faults\n"));
+  memprof::profile endless = training();
+  endless.anomalies.other_segments = 1;
+  endless.anomalies.other_operations = 1200;
+  endless.anomalies.other_names = 7;
+  endless.spaces.emplace_back().stands_for_others = true;
+  CHECK(contains(
+      memprof::to_text(endless, {.columns = 200}),
+      "          1 segment without a row of their own: give the phases of each step the same names\n"
+      "          1,200 operations without a row of their own: leave numbers that grow out of their names\n"
+      "          7 events with names beyond the 65,536 that a process has room for: leave numbers that grow out of them\n"
+      "          memory spaces beyond the 254th share one: give blocks of the same kind one space\n"));
   memprof::profile unexplained = training();
   unexplained.exact = false;
   CHECK(contains(memprof::to_text(unexplained, {.columns = 200}), "too large; the profile does not say why;"));
 }
 
-TEST_CASE("text: what a trace file lacks, and what shares a row, is said") {
+TEST_CASE("text: what a trace file lacks is said") {
   memprof::profile profile = training();
   profile.facts = {
       memprof::to_table<memprof::incomplete_trace_file>({{"run.memtrace", "its disk was too slow", 1234}, {"b", "no room", 0}})};
-  profile.spaces.emplace_back().stands_for_others = true;
   const std::string all = memprof::to_text(profile, {.all_faults = true});
   CHECK(contains(all, "trace file run.memtrace incomplete: its disk was too slow, 1,234 events missing\n"));
   CHECK(contains(all, "trace file b incomplete: no room\n"));
-  CHECK(contains(all, "memory spaces beyond the 254th share one"));
 }
 
 TEST_CASE("text: tables of facts have a line, and are shown where they are asked for") {

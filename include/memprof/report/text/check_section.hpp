@@ -149,16 +149,18 @@ struct tally_of_spaces {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };
   add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or an end");
-  add_count(source.anomalies.other_segments, "segment", "segments",
-            "with names beyond those kept apart: leave numbers out of their names");
-  add_count(source.anomalies.other_operations, "operation", "operations",
-            "with names beyond those kept apart: leave numbers out of their names");
-  add_count(source.anomalies.other_names, "name", "names", "beyond those kept apart");
-  for (const space_profile& last : source.spaces) {
-    if (last.stands_for_others)
-      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind the same space");
-  }
   add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
+  // What shares a row because the program makes names without end, and what to do about it.
+  add_count(source.anomalies.other_segments, "segment", "segments",
+            "without a row of their own: give the phases of each step the same names");
+  add_count(source.anomalies.other_operations, "operation", "operations",
+            "without a row of their own: leave numbers that grow out of their names");
+  add_count(source.anomalies.other_names, "event", "events",
+            "with names beyond the 65,536 that a process has room for: leave numbers that grow out of them");
+  for (const space_profile& in : source.spaces) {
+    if (in.stands_for_others)
+      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind one space");
+  }
   for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
     page_line line{"trace file "};
     line.add_name(file.path).add(" incomplete: ").add_name(file.reason);

@@ -27,7 +27,7 @@ memprof::space_profile space_of(const char* name, std::int64_t used) {
 
 memprof::space_profile on_cores(const char* name, const memprof::core_peaks& peaks) {
   memprof::space_profile space = space_of(name, 64 * peaks.total);
-  space.cores = {peaks, {peaks}, {}, {{"[0-0 - 7-7]", peaks}}};
+  space.cores = {peaks, {peaks}, {{"[0-0 - 7-7]", peaks}}, {}};
   return space;
 }
 
