@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/byte_reader.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/format/torch_snapshot_facts.hpp>
 #include <memprof/format/torch_snapshot_history.hpp>
 #include <memprof/format/torch_snapshot_json.hpp>
@@ -33,7 +34,7 @@ namespace memprof {
 namespace detail {
 
 /// Tells a writer what a snapshot says, when it is read for the second time.
-template <class Writer>
+template <recorded_event_writer Writer>
 class torch_history_writer {
  public:
   torch_history_writer(torch_history& from, Writer& to) : self_(from), writer_(to) {}
@@ -219,7 +220,7 @@ class torch_snapshot_source {
   [[nodiscard]] std::uint64_t contradictions() const noexcept { return history_.contradictions; }
 
   /// Tells everything to a `trace_writer`, but for the end. Reads the file for the second time.
-  template <class Writer>
+  template <recorded_event_writer Writer>
   void write_to(Writer& writer) {
     detail::torch_history_writer<Writer> pass{history_, writer};
     pass.begin();

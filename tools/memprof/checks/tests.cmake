@@ -77,6 +77,12 @@ tool_refuses(profile "no output" "--output is required" text.log)
 tool_refuses(export "an unknown format" "--format" text.log --format wav -o out)
 tool_refuses(export "another file" "cannot read a profile from 'text.log'" text.log --format pprof -o out)
 tool_refuses(export "no output" "--output is required" text.log --format pprof)
+tool_refuses(import "what is of no known format" "cannot tell what 'text.log' is" auto text.log -o out.memtrace)
+tool_refuses(import "another format's file" "cannot read 'text.log': line 1: expected Thread,Time,Action" rmm text.log -o out.memtrace)
+tool_refuses(import "other JSON" "cannot read 'other.json': a snapshot has 'segments' and 'device_traces'" auto other.json -o out.memtrace)
+tool_refuses(import "an unknown format" "FORMAT" valgrind text.log -o out.memtrace)
+tool_refuses(import "a missing file" "cannot read 'missing.pickle': No such file" auto missing.pickle -o out.memtrace)
+tool_add_check(import "--help lists every option" options "EXPECTED=--output")
 tool_add_check(export "--help lists every option" options "EXPECTED=--format --output --of --space --run --events")
 
 # --- estimate and fit -------------------------------------------------------------------------------------------------
