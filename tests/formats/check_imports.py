@@ -106,9 +106,9 @@ def check_samples(into, data):
         deepest = max((event.get("frames") or [{}] for event in snapshot["device_traces"][0]), key=len)
         last = deepest[-1]
         assert any(last["name"] in name for name in operations), last
-        # The same as JSON, and in an old protocol, is the same to the byte.
-        of_json = into.profile(into.write(snapshot, "sample.json"))
-        assert of_json == profile, file
+        # The same as JSON, and in an old protocol, is the same to the byte. JSON repeats every frame: 3 MB of pickle are 100.
+        if file.stat().st_size < 2**20:
+            assert into.profile(into.write(snapshot, "sample.json")) == profile, file
         assert into.profile(into.write(snapshot, protocol=2)) == profile, file
         # There and back again.
         into.profile(file)
