@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <cstdio>
 #include <string>
 #include <string_view>

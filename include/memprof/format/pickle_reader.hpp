@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/format/byte_reader.hpp>
+#include <memprof/format/pickle_value.hpp>
 
 #include <bit>
 #include <charconv>
@@ -15,20 +16,6 @@
 #include <vector>
 
 namespace memprof::detail {
-
-/// A value of a pickle. Containers and texts are numbers of a `pickle_reader`.
-struct pickle_value {
-  enum class type : std::uint8_t { none, boolean, integer, too_large, real, text, list, tuple, dictionary, dropped };
-
-  type kind = type::none;
-  union {
-    std::int64_t integer = 0;
-    double real;
-    std::uint32_t index;
-  };
-
-  [[nodiscard]] bool is(type wanted) const noexcept { return kind == wanted; }
-};
 
 /// Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries (protocols 2 to 5). It executes nothing: what would
 /// name a class or call a function ends the reading.

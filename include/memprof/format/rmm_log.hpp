@@ -2,9 +2,9 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/byte_reader.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/event_writer.hpp>
 #include <memprof/trace/space_id.hpp>
 
 #include <array>
@@ -20,14 +20,6 @@
 #include <system_error>
 
 namespace memprof {
-
-/// Who writes what somebody else recorded: with the time and thread of events, and any kind of them. `trace_writer`.
-template <class T>
-concept recorded_event_writer = event_writer<T> && requires(T writer, std::int64_t ns, std::uint32_t thread, const event& other) {
-  writer.at(ns);
-  writer.on_thread(thread, std::string_view{}, std::uint64_t{});
-  writer.put_event(other);
-};
 
 namespace detail {
 

@@ -35,6 +35,7 @@ class stack_fold : public replay_handler {
     row.live_since_ns += at.now_ns;
     note_max(row);
     space.live += bytes;
+    space.is_used = true;
     if (space.live > space.peak) {
       space.peak = space.live;
       space.peak_time_ns = at.now_ns;
@@ -69,6 +70,7 @@ class stack_fold : public replay_handler {
       row.total_blocks += sign;
       row.live_since_ns += sign * wide{block.time_ns};
       note_max(row);
+      row.max_bytes = std::max(row.max_bytes, row.owned.live_at_peak(space.epoch));  // which has just been corrected
     };
     add(before, -1);
     add(block.category, 1);
@@ -89,13 +91,14 @@ class stack_fold : public replay_handler {
     }
     std::array<std::uint32_t, any_space + 1> index{};
     for (std::size_t space = 0; space < any_space; ++space) {
-      if (spaces_[space].epoch == 0) continue;
+      if (!spaces_[space].is_used) continue;
       index[space] = static_cast<std::uint32_t>(result.spaces.size());
       result.spaces.push_back({std::string{at.space_name(static_cast<std::uint8_t>(space))}, spaces_[space].peak_time_ns});
     }
     for (const row_state& row : rows_) {
       const std::uint64_t epoch = spaces_[row.space].epoch;
-      if (row.total_blocks == 0) continue;
+      // What got another category later may have been of this one at the peak.
+      if (row.total_blocks == 0 && row.owned.blocks_at_peak(epoch) == 0) continue;
       result.rows.push_back({index[row.space], row.operation, row.of, row.total_bytes, row.total_blocks,
                              row.owned.live_at_peak(epoch), row.owned.blocks_at_peak(epoch), row.owned.live, row.owned.blocks,
                              row.max_bytes, row.max_blocks, lifetime_us(row)});
@@ -108,7 +111,8 @@ class stack_fold : public replay_handler {
 
   struct space_state {
     std::int64_t live = 0;
-    std::int64_t peak = -1;  // a block of no bytes is a peak of none
+    std::int64_t peak = 0;
+    bool is_used = false;
     std::int64_t peak_time_ns = 0;
     std::uint64_t peak_ordinal = 0;
     std::uint64_t peak_segment = 0;

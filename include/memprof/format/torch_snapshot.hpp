@@ -3,20 +3,18 @@
 #include <memprof/format/byte_sink.hpp>
 #include <memprof/format/pickle_writer.hpp>
 #include <memprof/format/torch_snapshot_events.hpp>
+#include <memprof/format/torch_snapshot_names.hpp>
 #include <memprof/format/trace_replay.hpp>
 #include <memprof/format/trace_source.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/version.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <unordered_map>
 #include <vector>
 
@@ -39,27 +37,6 @@ struct torch_snapshot_loss {
 
 namespace detail {
 
-/// Splits `name (file:line)`, as the reader of snapshots names operations; else the file is empty.
-struct snapshot_frame {
-  std::string_view name;
-  std::string_view file;
-  std::int64_t line = 0;
-
-  explicit snapshot_frame(std::string_view operation) : name(operation) {
-    const std::size_t open = operation.rfind(" (");
-    const std::size_t colon = operation.rfind(':');
-    if (open == operation.npos || colon == operation.npos || colon < open || !operation.ends_with(')')) return;
-    const char* const end = operation.data() + operation.size() - 1;
-    std::int64_t number = 0;
-    if (const auto [stop, fault] = std::from_chars(operation.data() + colon + 1, end, number);
-        fault != std::errc{} || stop != end)
-      return;
-    name = operation.substr(0, open);
-    file = operation.substr(open + 2, colon - open - 2);
-    line = number;
-  }
-};
-
 template <byte_sink Sink>
 class torch_snapshot_writer {
  public:
@@ -74,7 +51,7 @@ class torch_snapshot_writer {
     combined both{scan, steps};
     trace_replay scanner{both, times.clock};
     source.visit(scanner);
-    const std::vector<int> device_of = devices(scan, scanner.state());
+    const std::vector<int> device_of = snapshot_devices(scan, scanner.state());
 
     std::vector<torch_snapshot_loss> losses;
     std::vector<segment_row> segments;
@@ -133,50 +110,9 @@ class torch_snapshot_writer {
     int device;
     std::uint64_t address;
     std::uint64_t bytes;
-    std::int64_t stream;
-    std::int64_t pool_first;
-    std::int64_t pool_second;
+    snapshot_stream stream;
     std::vector<block_row> blocks;
   };
-
-  /// By space: `cuda:3` is device 3, the others come behind.
-  [[nodiscard]] static std::vector<int> devices(const snapshot_scan& scan, const replay_state& at) {
-    constexpr int most = 64;
-    std::vector<int> result(any_space + std::size_t{1}, -1);
-    int next = 0;
-    for (std::size_t space = 0; space < any_space; ++space) {
-      const std::string_view name = at.space_name(static_cast<std::uint8_t>(space));
-      if (!scan.spaces[space].is_used || !name.starts_with("cuda:")) continue;
-      int number = 0;
-      const auto [stop, fault] = std::from_chars(name.data() + 5, name.data() + name.size(), number);
-      if (fault != std::errc{} || stop != name.data() + name.size() || number < 0 || number >= most) continue;
-      result[space] = number;
-      next = std::max(next, number + 1);
-    }
-    for (std::size_t space = 0; space < any_space; ++space) {
-      if (scan.spaces[space].is_used && result[space] < 0) result[space] = next++;
-    }
-    return result;
-  }
-
-  /// Numbers of a stream and a pool as PyTorch has them.
-  void read_stream(const replay_state& at, label name, std::int64_t& stream, std::int64_t& first, std::int64_t& second) {
-    stream = first = second = 0;
-    const std::string_view text = at.names.text(name);
-    const std::size_t end = std::min(text.find(name_separator), text.size());
-    const std::string_view stream_name = text.substr(0, end);
-    const bool is_hexadecimal = stream_name.starts_with("0x");
-    const char* const stop = stream_name.data() + stream_name.size();
-    const auto read = std::from_chars(stream_name.data() + (is_hexadecimal ? 2 : 0), stop, stream, is_hexadecimal ? 16 : 10);
-    if (!stream_name.empty() && stream_name != "default" && (read.ec != std::errc{} || read.ptr != stop))
-      stream = static_cast<std::int64_t>(
-          other_streams_.try_emplace(std::string{stream_name}, other_streams_.size() + 1).first->second);
-    const std::string_view pool = end < text.size() ? text.substr(end + 1) : std::string_view{};
-    const std::size_t colon = pool.find(':');
-    if (colon == pool.npos) return;
-    (void)std::from_chars(pool.data(), pool.data() + colon, first);
-    (void)std::from_chars(pool.data() + colon + 1, pool.data() + pool.size(), second);
-  }
 
   template <class Source>
   [[nodiscard]] torch_snapshot_loss write_events(const Source& source, const clock_visitor& times, std::uint8_t space,
@@ -224,8 +160,7 @@ class torch_snapshot_writer {
 
     auto next_block = fold.live().begin();
     for (const auto& [begin, range] : ranges) {
-      segment_row row{device, begin, range.bytes, 0, 0, 0, {}};
-      read_stream(at, range.stream, row.stream, row.pool_first, row.pool_second);
+      segment_row row{device, begin, range.bytes, streams_.of(at, range.stream), {}};
       std::uint64_t reached = begin;
       const std::uint64_t end_of_range = begin + range.bytes;
       const auto fill_to = [&](std::uint64_t address) {
@@ -251,10 +186,7 @@ class torch_snapshot_writer {
   }
 
   void write_event(const replay_state& at, const snapshot_event& happened, std::string_view action, std::int64_t begin_us) {
-    std::int64_t stream = 0;
-    std::int64_t pool_first = 0;
-    std::int64_t pool_second = 0;
-    read_stream(at, happened.stream, stream, pool_first, pool_second);
+    const snapshot_stream stream = streams_.of(at, happened.stream);
     out_.begin_dictionary();
     out_.begin_items();
     out_.name("action");
@@ -264,13 +196,13 @@ class torch_snapshot_writer {
     out_.name("size");
     out_.integer(happened.bytes);
     out_.name("stream");
-    out_.integer(stream);
+    out_.integer(stream.stream);
     out_.name("time_us");
     out_.integer(begin_us + happened.time_ns / 1000);
     out_.name("category");
     out_.name(happened.of == category::other ? std::string_view{"unknown"} : to_string(happened.of));
     out_.name("pool_id");
-    out_.pair(pool_first, pool_second);
+    out_.pair(stream.pool_first, stream.pool_second);
     if (happened.annotation != 0) {
       std::string text{at.names.text(happened.annotation)};
       std::replace(text.begin(), text.end(), name_separator, ' ');
@@ -325,11 +257,11 @@ class torch_snapshot_writer {
     number("allocated_size", live);
     number("active_size", live);
     number("requested_size", live);
-    number("stream", row.stream);
+    number("stream", row.stream.stream);
     out_.name("segment_type");
     out_.name(row.bytes <= (std::uint64_t{2} << 20) ? "small" : "large");
     out_.name("segment_pool_id");
-    out_.pair(row.pool_first, row.pool_second);
+    out_.pair(row.stream.pool_first, row.stream.pool_second);
     out_.name("is_expandable");
     out_.boolean(false);
     out_.name("frames");
@@ -399,7 +331,7 @@ class torch_snapshot_writer {
   pickle_writer<Sink> out_;
   std::unordered_map<std::uint32_t, memo_id> frames_;
   std::unordered_map<std::string, memo_id> frame_of_name_;
-  std::unordered_map<std::string, std::size_t> other_streams_;
+  snapshot_streams streams_;
 };
 
 }  // namespace detail

@@ -4,6 +4,7 @@
 #include <memprof/format/byte_reader.hpp>
 #include <memprof/format/json_text.hpp>
 #include <memprof/format/pickle_reader.hpp>
+#include <memprof/format/pickle_value.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
