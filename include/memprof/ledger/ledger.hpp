@@ -130,6 +130,10 @@ class ledger {
   [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  /// The thread whose events a ring holds, and its open operations; null if there were no events.
+  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+    return ring < threads_.size() ? threads_[ring] : nullptr;
+  }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
