@@ -130,10 +130,6 @@ class ledger {
   [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
-  /// The thread whose events a ring holds, and its open operations; null if there were no events.
-  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
-    return ring < threads_.size() ? threads_[ring] : nullptr;
-  }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
@@ -150,6 +146,10 @@ class ledger {
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// The thread whose events a ring holds, and its open operations; null if there were no events.
+  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+    return ring < threads_.size() ? threads_[ring] : nullptr;
+  }
   /// Whether the capture's last event has come.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
