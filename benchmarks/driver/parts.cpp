@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 
 namespace bench {
 namespace {
@@ -114,6 +115,24 @@ void add_long_run(const repetitions& runs, report& report, bool is_quick) {
   report.results.push_back(profile);
 }
 
+void add_page(const repetitions& runs, report& report) {
+  const auto add = [&](const char* name, const char* unit, samples measured, double goal) {
+    result row;
+    row.name = name;
+    row.unit = unit;
+    row.measured = std::move(measured);
+    row.on = median(row.measured);
+    row.goal = at_most(goal);
+    report.results.push_back(row);
+  };
+  const std::string page = "page/iterations:1/manual_time";
+  samples seconds;
+  for (const double rate : values(runs, page, "items_per_second")) seconds.push_back(1e7 / rate);
+  add("page of a training, for ten million events", "s", std::move(seconds), 5);
+  add("page of a training of 100,000 steps, memory", "MB", values(runs, page, "memory_mb"), 500);
+  add("page of a training of 100,000 steps, size", "MB", values(runs, page, "page_mb"), 5);
+}
+
 void add_allocator_model(const repetitions& runs, report& report, const std::string& variant, const std::string& name) {
   result row;
   row.name = name;
@@ -137,6 +156,7 @@ void measure_parts(const plan& plan, report& report) {
   add_replay(runs, report, "random", "ledger replay, 100,000 live, random", 25);
   add_trace(runs, report);
   add_long_run(runs, report, plan.is_quick);
+  add_page(runs, report);
   add_allocator_model(runs, report, "training", "caching allocator's model, training");
   add_allocator_model(runs, report, "expandable", "caching allocator's model, training, expandable segments");
   add_allocator_model(runs, report, "random", "caching allocator's model, 5,000 live, random");

@@ -12,7 +12,7 @@ skip() {
 }
 
 command -v npm >/dev/null && command -v node >/dev/null || skip "the tests of the page need npm (the packages nodejs and npm)"
-node -e 'process.exit(parseInt(process.versions.node) >= 20 ? 0 : 1)' || skip "the tests of the page need Node.js 20, this is $(node --version)"
+node -e 'process.exit(parseInt(process.versions.node) >= 18 ? 0 : 1)' || skip "the tests of the page need Node.js 18, this is $(node --version)"
 
 mkdir -p "$folder"
 for part in package.json package-lock.json tsconfig.json build.mjs src test; do

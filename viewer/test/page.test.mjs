@@ -285,6 +285,39 @@ describe('the timeline', () => {
     });
   });
 
+  it('shows a step in full where the page has it, and steps like it marked as such', async () => {
+    const recorder = new Recorder();
+    for (let step = 0; step < 20; step += 1) {
+      if (step === 0) recorder.allocate(500_000, 1000, 'parameter');
+      for (let i = 0; i < 30; i += 1) recorder.allocate(1000 + i * 1000, 10 + i, 'activation');
+      for (let i = 29; i >= 0; i -= 1) recorder.free(1000 + i * 1000);
+      recorder.segment('STEP');
+    }
+    const made = runOf(recorder, { stepEnd: 'STEP', buckets: 24, frameSteps: [2] });
+    const steps = 61;
+    // Of step 3, every event; of step 4, what is known of step 3.
+    await on('frames', made, { hash: `#timeline?unit=event&from=${1 + 2 * steps}&to=${1 + 4 * steps}&at=e${1 + 2 * steps + 4}` }, async (page) => {
+      assert.ok((await text(page, '#live .lead')).startsWith(`1.04 KiB (${exactBytes(1000 + 10 + 11 + 12 + 13 + 14)}) in 6 blocks`));
+      const canvas = page.locator('#timeline canvas').first();
+      const box = await canvas.boundingBox();
+      const at = async (event) => {
+        await page.mouse.move(box.x + 72 + ((event + 0.5) / (2 * steps)) * (box.width - 84), box.y + 100);
+        await settle(page);
+        return page.evaluate(() => document.querySelector('#tip').innerText);
+      };
+      let expected = 1000;
+      for (let i = 0; i < 30; i += 1) {
+        expected += 10 + i;
+        const inside = await at(i);
+        assert.ok(inside.includes(`(${exactBytes(expected)})`), `event ${i} of the step: ${inside}`);
+        assert.ok(!inside.includes('As in step'));
+        const like = await at(steps + i);
+        assert.ok(like.startsWith('Step 4') && like.includes(`(${exactBytes(expected)})`) && like.includes('As in step 3'), `event ${i} of the next: ${like}`);
+      }
+      await shot(page, 'frames', false);
+    });
+  });
+
   it('shows each memory space in a lane of its own', async () => {
     await on('training', trained(), { hash: '#timeline?by=space' }, async (page) => {
       assert.equal(await page.locator('.space-lanes canvas').count(), 2);

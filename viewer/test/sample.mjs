@@ -299,7 +299,7 @@ export function runOf(recorder, options = {}) {
     return [{ offset: 0, bytes: Number(high - low), address: `0x${low.toString(16)}` }];
   });
   spaces.forEach((space, s) => {
-    timelineTables(columns, space, s, recorder, ownerOf, options.buckets ?? 4096, options.reserved?.[s]);
+    timelineTables(columns, space, s, ownerOf, options.buckets ?? 4096, options.reserved?.[s]);
     const low = BigInt(regions[s][0]?.address ?? 0);
     columns.add('blocks', 0, s, {
       begin_event: space.blocks.map((b) => b.begin),
@@ -332,23 +332,30 @@ export function runOf(recorder, options = {}) {
     });
   });
   columns.add('segments', 0, -1, { begin_event: recorder.segments.map((s) => s.begin.event), end_event: recorder.segments.map((s) => s.end.event) });
-  stepTables(columns, recorder, spaces, options.stepEnd);
+  const steps = stepTables(columns, recorder, spaces, options.stepEnd);
+  const frames = (options.frameSteps ?? []).map((row, i) => {
+    const { begin, end } = steps[row];
+    spaces.forEach((space, s) => timelineTables(columns, space, s, ownerOf, 4096, 0, i + 1, begin, end));
+    return { begin_event: begin.event, end_event: end.event, begin_ns: begin.ns, end_ns: end.ns, step: row, invocations: 0, blocks: spaces.map(() => 0) };
+  });
   run.detail = {
     events: recorder.events.length,
     owners,
     threads: [{ name: options.thread ?? 'main', id: 42 }],
     strings,
     regions,
-    patterns: [],
-    frames: [{ begin_event: 0, end_event: recorder.events.length, begin_ns: 0, end_ns: recorder.durationNs, step: -1, invocations: ends.length, blocks: spaces.map((s) => s.blocks.length) }],
+    patterns: [{ steps: steps.length - 1, segments: [] }],
+    frames: [{ begin_event: 0, end_event: recorder.events.length, begin_ns: 0, end_ns: recorder.durationNs, step: -1, invocations: ends.length, blocks: spaces.map((s) => s.blocks.length) }, ...frames],
     tables: columns.tables,
   };
   return { run, columns: columns.buffer };
 }
 
-function timelineTables(columns, space, s, recorder, ownerOf, buckets, reserved) {
-  const start = { event: 0, ns: 0, total: 0, blocks: 0 };
-  const moments = space.moments[0]?.event === 0 ? space.moments : [start, ...space.moments];
+function timelineTables(columns, space, s, ownerOf, buckets, reserved, frame = 0, begin = { event: 0, ns: 0 }, end = { event: Infinity }) {
+  const inside = space.moments.filter((m) => m.event >= begin.event && m.event < end.event);
+  const state = space.moments.filter((m) => m.event < begin.event).at(-1) ?? { total: 0, blocks: 0 };
+  const start = { ...begin, total: state.total, blocks: state.blocks };
+  const moments = inside[0]?.event === begin.event ? inside : [start, ...inside];
   const each = Math.max(1, Math.ceil(moments.length / buckets));
   const rows = [];
   const parts = { bucket: [], owner: [], bytes: [], blocks: [] };
@@ -356,7 +363,7 @@ function timelineTables(columns, space, s, recorder, ownerOf, buckets, reserved)
   for (let from = 0; from < moments.length; from += each) {
     const bucket = moments.slice(from, from + each);
     const top = bucket.reduce((best, m) => (m.total > best.total ? m : best));
-    const low = Math.min(...bucket.map((m) => m.total), moments[from - 1]?.total ?? 0);
+    const low = Math.min(...bucket.map((m) => m.total), moments[from - 1]?.total ?? start.total);
     const now = new Map();
     for (const block of top.total > 0 ? liveBlocks(space.blocks, top.event) : []) {
       const one = now.get(ownerOf(block)) ?? { bytes: 0, blocks: 0 };
@@ -373,7 +380,7 @@ function timelineTables(columns, space, s, recorder, ownerOf, buckets, reserved)
     before = now;
     rows.push({ begin: from === 0 ? start : bucket[0], top, low });
   }
-  columns.add('timeline', 0, s, {
+  columns.add('timeline', frame, s, {
     begin_event: rows.map((r) => r.begin.event),
     begin_ns: rows.map((r) => r.begin.ns),
     event: rows.map((r) => r.top.event),
@@ -383,7 +390,7 @@ function timelineTables(columns, space, s, recorder, ownerOf, buckets, reserved)
     low: rows.map((r) => r.low),
     ...(reserved ? { reserved: rows.map(() => reserved) } : {}),
   });
-  columns.add('parts', 0, s, parts);
+  columns.add('parts', frame, s, parts);
 }
 
 function stepTables(columns, recorder, spaces, stepEnd) {
@@ -394,7 +401,7 @@ function stepTables(columns, recorder, spaces, stepEnd) {
     begin_ns: steps.map((s) => s.begin.ns),
     end_event: steps.map((s) => s.end.event),
     end_ns: steps.map((s) => s.end.ns),
-    pattern: steps.map(() => 0),
+    pattern: steps.map((_, i) => (i > 0 ? 1 : 0)),
     count: steps.map(() => 1),
     segment: steps.map((s) => s.segment),
   });
@@ -403,6 +410,7 @@ function stepTables(columns, recorder, spaces, stepEnd) {
     const at = (event) => space.moments.filter((m) => m.event < event).at(-1)?.total ?? 0;
     columns.add('step_usage', 0, s, { peak: steps.map((step) => Math.max(at(step.begin.event), ...inside(step).map((m) => m.total))), current: steps.map((step) => at(step.end.event)) });
   });
+  return steps;
 }
 
 /** The whole file, from the template's two parts. */

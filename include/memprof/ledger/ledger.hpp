@@ -185,6 +185,10 @@ class ledger {
   [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// The thread whose events a ring holds, and its open operations; null if there were no events.
+  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+    return ring < threads_.size() ? threads_[ring] : nullptr;
+  }
   /// Whether the capture's last event has come.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }

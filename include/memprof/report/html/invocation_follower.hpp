@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/scope_stack.hpp>
@@ -34,7 +35,7 @@ struct invocation {
   [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
 };
 
-/// Follows the operations that are open on each thread, by the ledger's rules, and says of each when it ends when it had begun.
+/// Follows the operations that a ledger has open on each thread, and says of each when it ends when it had begun.
 class invocation_follower {
  public:
   /// The changes of so many spaces are kept apart.
@@ -45,25 +46,20 @@ class invocation_follower {
     if (ring_thread* const on = thread_of_ring(ring)) on->net[space] += bytes;
   }
 
-  /// Applies an event, which happens at `now`. Calls `ended(invocation)` for each invocation that it ends.
+  /// Looks at what the ledger has made of an event, which happened at `now`. Calls `ended(invocation)` for each invocation that
+  /// it ended.
   template <class Ended>
-  void apply(const event& told, std::uint32_t ring, const moment& now, Ended&& ended) {
+  void follow(const ledger& events, const event& told, std::uint32_t ring, const moment& now, Ended&& ended) {
     if (told.kind != event_kind::scope_begin && told.kind != event_kind::scope_end && told.kind != event_kind::thread_begin)
       return;
-    ring_thread* const on = thread_of_ring(ring);
-    if (on == nullptr) return;
-    const auto ignore = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
-    if (told.kind == event_kind::scope_begin) {
-      (void)operations_.begin(*on, told, told.stamp, ignore);
-    } else if (told.kind == event_kind::thread_begin) {
-      operations_.begin_thread(*on, told.address, block::max_thread, ignore);
-    } else {
-      ring_thread* other = nullptr;
-      operations_.end(*on, told, ignore, [&](std::uint32_t number) { return other = thread_of_number(number); });
-      if (other != nullptr) compare(*other, now, ended);
+    if (ring_thread* const on = thread_of_ring(ring)) {
+      compare(*on, events.thread(ring), now, ended);
+      if (told.kind == event_kind::thread_begin) on->index = index_of(told.address, {told.label, told.bytes});
     }
-    compare(*on, now, ended);
-    if (told.kind == event_kind::thread_begin) on->index = index_of(told.address, {told.label, told.bytes});
+    const bool may_be_of_another = told.kind == event_kind::scope_end && told.address >> 32U != 0;
+    for (std::size_t other = 0; may_be_of_another && other < rings_.size(); ++other) {
+      if (rings_[other] != nullptr) compare(*rings_[other], events.thread(other), now, ended);
+    }
   }
 
   /// Calls `visit(invocation)` for each that is open.
@@ -85,8 +81,7 @@ class invocation_follower {
     std::uint32_t operation;
     moment begin;
   };
-  struct ring_thread : followed_thread {
-    using followed_thread::followed_thread;
+  struct ring_thread {
     std::size_t index = max_threads;  ///< in `threads_`; `max_threads`: not known yet
     std::vector<open_invocation> open;
     std::vector<std::int64_t> net;            ///< by space
@@ -98,16 +93,9 @@ class invocation_follower {
     if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
     if (ring > block::max_thread) return nullptr;
     if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
-    rings_[ring] = std::make_unique<ring_thread>(ring);
+    rings_[ring] = std::make_unique<ring_thread>();
     rings_[ring]->net.resize(spaces_);
     return rings_[ring].get();
-  }
-
-  [[nodiscard]] ring_thread* thread_of_number(std::uint32_t number) const noexcept {
-    for (const std::unique_ptr<ring_thread>& on : rings_) {
-      if (on != nullptr && on->thread == number) return on.get();
-    }
-    return nullptr;
   }
 
   [[nodiscard]] std::size_t index_of(std::uint64_t number, const page_thread& thread) {
@@ -122,7 +110,6 @@ class invocation_follower {
   }
 
   [[nodiscard]] invocation at(ring_thread& on, std::size_t depth) {
-    if (on.index == max_threads) on.index = index_of(on.thread, {});
     return {static_cast<std::uint32_t>(on.index),
             static_cast<std::uint32_t>(depth),
             on.open[depth].operation,
@@ -133,8 +120,10 @@ class invocation_follower {
 
   /// Finds out which operations have gone and which is new, by what the thread has open now.
   template <class Ended>
-  void compare(ring_thread& on, const moment& now, Ended& ended) {
-    const scope_stack& scopes = on.scopes;
+  void compare(ring_thread& on, const followed_thread* known, const moment& now, Ended& ended) {
+    if (known == nullptr) return;
+    if (on.index == max_threads) on.index = index_of(known->thread, {});
+    const scope_stack& scopes = known->scopes;
     std::size_t kept = 0;
     for (std::size_t depth = 0; depth < on.open.size(); ++depth) {
       if (kept < scopes.depth() && on.open[depth].number == scopes[kept].number) {
@@ -158,7 +147,6 @@ class invocation_follower {
   }
 
   std::size_t spaces_;
-  operation_follower operations_;
   std::vector<std::unique_ptr<ring_thread>> rings_;
   std::vector<page_thread> threads_;
   std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread

@@ -55,27 +55,25 @@ struct page_data {
   return options.source.empty() ? "memprof" : options.source;
 }
 
-/// The page of a profile that `kept_segments` have been taken of, where it had `segment_count`.
-[[nodiscard]] inline nlohmann::ordered_json run_for_page(const profile& of, const std::vector<std::size_t>& kept,
-                                                         std::size_t segment_count, const html_options& options) {
+/// The page of a profile of which `cut_segments` left `segments`.
+[[nodiscard]] inline nlohmann::ordered_json run_for_page(const profile& of, const page_segments& segments,
+                                                         const html_options& options) {
   nlohmann::ordered_json run = {{"format", "memprof-page"},
                                 {"version", 1},
                                 {"title", title_of(of, options)},
                                 {"source", options.source},
                                 {"profile", profile_for_page(of)},
                                 {"kept_segments", nullptr},
-                                {"segment_count", segment_count},
+                                {"segment_count", segments.count},
                                 {"notes", options.notes},
                                 {"detail", nullptr}};
-  if (kept.size() != segment_count) run["kept_segments"] = kept;
+  if (segments.numbers.size() != segments.count) run["kept_segments"] = segments.numbers;
   return run;
 }
 
 [[nodiscard]] inline page_data data_for_page(profile of, const html_options& options) {
-  const std::size_t count = of.segments.size();
-  const std::vector<std::size_t> kept = segments_for_page(of);
-  keep_segments(of, kept);
-  return {run_for_page(of, kept, count, options), {}};
+  const page_segments segments = cut_segments(of);
+  return {run_for_page(of, segments, options), {}};
 }
 
 /// The page of a trace, which `replay(visitor)` hands to a `trace_visitor`, twice and the same each time.
@@ -89,19 +87,17 @@ template <class Replay>
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
     if (survey->fold().events().space(id) != nullptr) spaces.push_back(static_cast<std::uint8_t>(id));
   }
-  const std::size_t count = of.segments.size();
-  const std::vector<std::size_t> kept = segments_for_page(of);
-  keep_segments(of, kept);
+  const page_segments segments = cut_segments(of);
 
   constexpr std::size_t max_owners = 64;
   const page_owners owners{*survey, spaces,
                            spaces.size() <= 4 ? max_owners : std::max<std::size_t>(4 * max_owners / spaces.size(), 4)};
   std::vector<page_frame> frames = frames_for_page(*survey, spaces, owners, of);
-  run_frames filling{spaces, owners, frames, kept};
+  run_frames filling{spaces, owners, frames, segments.numbers};
   replay(filling);
   filling.finish();
 
-  page_data data{run_for_page(of, kept, count, options), {}};
+  page_data data{run_for_page(of, segments, options), {}};
   page_columns columns;
   const page_detail detail{*survey, spaces, owners, frames, filling};
   const std::size_t max_bytes = std::size_t{options.gzip == nullptr ? 2U : 8U} << 20U;

@@ -83,6 +83,19 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
   }
 }
 
+/// Which segments of a run a page has.
+struct page_segments {
+  std::vector<std::size_t> numbers;  ///< ascending, from 0
+  std::size_t count = 0;             ///< of the whole run
+};
+
+/// Takes out of a profile the segments that its page will not have.
+inline page_segments cut_segments(profile& of) {
+  page_segments result{segments_for_page(of), of.segments.size()};
+  keep_segments(of, result.numbers);
+  return result;
+}
+
 /// The profile as JSON, where only the greatest segments of each space have their live sets.
 [[nodiscard]] inline nlohmann::ordered_json profile_for_page(const profile& of) {
   nlohmann::ordered_json document = to_json(of);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/trace_fold.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/report/html/invocation_follower.hpp>
 #include <memprof/report/html/page_frame.hpp>
@@ -15,7 +16,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -45,13 +45,13 @@ class run_frames {
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
-    if (!ledger_) begin(info.begin_stamp);
+    if (event_ == 0) now_ = info.begin_stamp;
+    fold_.info(info);
   }
   void name(label, std::string_view) {}
   void space(const space_definition&) {}
   void facts(fact_table&&, bool) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
-    if (!ledger_) begin(0);
     for (; first != last; ++first, ++event_) apply(*first, ring);
   }
 
@@ -93,11 +93,6 @@ class run_frames {
   static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
   static constexpr std::size_t not_shown = max_spaces;
 
-  void begin(std::uint64_t stamp) {
-    ledger_.emplace(ledger_options{2, 0, 0}, stamp);
-    now_ = stamp;
-  }
-
   template <class Visitor>
   void for_each_frame(Visitor&& visit) {
     visit(frames_[0]);
@@ -109,12 +104,12 @@ class run_frames {
     if (next_step_ < steps_.size() && steps_[next_step_]->begin.event == event_) open_step(*steps_[next_step_++]);
     ring_ = ring;
     if (told.kind == event_kind::segment_end) {
-      end_segment(event_ + 1);  // of which the ledger need not know: it would only keep it
+      end_segment(event_ + 1);
     } else {
-      follower_.apply(*ledger_, told, ring, {event_, now_}, *this);
+      follower_.apply(fold_.events(), told, ring, {event_, now_}, *this);
       if (told.kind == event_kind::reserve || told.kind == event_kind::release) touch(index_of_[told.space]);
     }
-    operations_.apply(told, ring, {event_, now_}, [&](const invocation& ended) {
+    operations_.follow(fold_.events(), told, ring, {event_, now_}, [&](const invocation& ended) {
       for_each_frame([&](page_frame& frame) { add_invocation(frame, ended, {event_, now_}); });
     });
     tell_timelines();
@@ -142,7 +137,7 @@ class run_frames {
 
   void tell_timelines() {
     const auto tell = [&](page_frame& frame, std::size_t index) {
-      const space_ledger* const space = ledger_->space(spaces_[index]);
+      const space_ledger* const space = fold_.events().space(spaces_[index]);
       page_frame::in_space& own = frame.spaces[index];
       const std::int64_t live = space == nullptr ? 0 : space->live();
       own.timeline.end_event({event_, now_}, live, space == nullptr ? 0 : static_cast<std::int64_t>(space->blocks().size()),
@@ -175,7 +170,7 @@ class run_frames {
       for (std::size_t slot = 0; slot < owners_.of_space(spaces_[index]).size(); ++slot) {
         own.timeline.start_with(slot, frames_[0].spaces[index].timeline.stats(slot));
       }
-      const space_ledger* const space = ledger_->space(spaces_[index]);
+      const space_ledger* const space = fold_.events().space(spaces_[index]);
       if (space == nullptr) continue;
       own.timeline.start_with_total(space->live(), space->reserved().current());
       follower_.for_each(spaces_[index], [&](followed_block& block) {
@@ -225,7 +220,7 @@ class run_frames {
   std::size_t segment_ = 0;
   std::uint64_t segment_begin_ = 0;
 
-  std::optional<ledger> ledger_;
+  trace_fold fold_;  ///< without names and segments, which it need not know
   block_follower follower_;
   invocation_follower operations_;
   std::array<std::size_t, max_spaces> index_of_{};
