@@ -131,7 +131,7 @@ TEST_CASE("hostile traces: a long name nested deep") {
 TEST_CASE("hostile traces: all spaces in many segments") {
   hostile_trace made;
   for (unsigned space = 0; space < memprof::any_space; ++space) made.allocate(1, space, 64);
-  for (int segment = 0; segment < 20'000; ++segment) made.put(event_kind::segment_end, memprof::no_ring_id);
+  for (int segment = 0; segment < 10'000; ++segment) made.put(event_kind::segment_end, memprof::no_ring_id);
   require_bounded("segments", made);
 }
 
@@ -148,7 +148,7 @@ TEST_CASE("hostile traces: thousands of the largest blocks in each of many segme
 
 TEST_CASE("hostile traces: blocks on all cores of all spaces, again and again") {
   hostile_trace made;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < 100; ++round) {
     for (unsigned space = 0; space < memprof::any_space; ++space) {
       const event fields{0, 64, 8, memprof::any_core.packed(), {}, static_cast<std::uint8_t>(space), 0};
       made.put(event_kind::allocate_on_cores, 1, fields);
@@ -173,14 +173,14 @@ TEST_CASE("hostile traces: hundreds of thousands of rings, and threads in all sp
 TEST_CASE("hostile traces: ends of operations on threads that are searched for") {
   hostile_trace made;
   for (std::uint32_t ring = 1; ring < 20'000; ++ring) made.allocate(ring, 0, 64 * ring);
-  for (std::uint32_t end = 0; end < 2'000'000; ++end)
+  for (std::uint32_t end = 0; end < 500'000; ++end)
     made.put(event_kind::scope_end, 1, {0, memprof::scope_address(1, 999'999), 0, 0, {}, memprof::any_space, 0});
   require_bounded("ends", made);
 }
 
 TEST_CASE("hostile traces: reservations from the last address to the first") {
   hostile_trace made;
-  for (std::uint64_t range = 1'000'000; range != 0; --range) made.put(event_kind::reserve, 1, {0, 64 * range, 32, 0, {}, 0, 0});
+  for (std::uint64_t range = 300'000; range != 0; --range) made.put(event_kind::reserve, 1, {0, 64 * range, 32, 0, {}, 0, 0});
   require_bounded("reservations", made);
 }
 

@@ -60,7 +60,7 @@ class ledger {
   }
 
   /// Bounds the time that events take which cost more than a step: the ends of segments and of operations on other threads,
-  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 1,024 for each event, are rejected.
+  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 512 for each event, are rejected.
   void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
   /// Whether any were.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
@@ -324,7 +324,7 @@ class ledger {
 
   /// The thread of that number, which will look anew at the space that it has turned to.
   [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
-    if (!take_work(threads_.size())) return nullptr;
+    if (!take_work(8 * threads_.size())) return nullptr;  // each a page of its own
     for (thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = thread_state::no_space;
@@ -334,7 +334,7 @@ class ledger {
   }
 
   [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
-    constexpr std::uint64_t for_each_event = 1024;
+    constexpr std::uint64_t for_each_event = 512;
     if (work_limit_ == unlimited_work) return true;
     if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
       is_overworked_ = true;

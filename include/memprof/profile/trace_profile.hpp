@@ -36,7 +36,7 @@ template <class Read>
                                             Read&& read) {
   constexpr double fixed_bytes = 1 << 29;
   constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
-  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 31;
+  constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
   const double most = fixed_bytes + each_byte * file_bytes;
   const auto refuse = [&](const char* what) {
     raise_about_file("read", path, std::string{"it would take "} + what + ", more than any trace of its size: it is damaged");
