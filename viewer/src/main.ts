@@ -2,7 +2,7 @@ import { isDark } from './colours';
 import { readPage } from './data/decode';
 import { Model } from './data/model';
 import { copy, h, setText, swatch } from './dom';
-import { bytes, categoryName, count, exactBytes, percent, shortened, shown, time } from './format';
+import { bytes, categoryName, count, exactBytes, number, percent, shortened, shown, time } from './format';
 import { OperationColours, stackOf } from './groups';
 import { installStatus, say } from './status';
 import { type Grouping, Store, type Unit } from './store';
@@ -79,7 +79,7 @@ function titled(id: string, title: string, ...content: HTMLElement[]): HTMLEleme
 function pageHeader(model: Model, store: Store, heading: string, sections: [string, string][]): HTMLElement {
   const { profile } = model;
   const rank = profile.process.rank >= 0 ? `rank ${profile.process.rank} of ${profile.process.world_size}` : '';
-  const about = [shown(profile.device), time(model.durationNs), model.hasEvents ? `${count(model.events)} events` : 'from a profile', rank].filter((s) => s).join(' \u00b7 ');
+  const about = [shown(profile.device), time(model.durationNs), model.hasEvents ? number(model.events, 'event') : 'from a profile', rank].filter((s) => s).join(' \u00b7 ');
   const spaces = h('select', { 'aria-label': 'Memory space', change: () => store.set({ space: spaces.selectedIndex, at: model.peak(model.spaces[spaces.selectedIndex]) }) });
   for (const space of model.spaces) spaces.append(h('option', {}, `${shortened(shown(space.name), 40)} \u2013 ${bytes(space.profile.cumulative_peak)}`));
   store.on(['space'], () => (spaces.selectedIndex = store.state.space));
