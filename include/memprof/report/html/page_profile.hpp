@@ -91,8 +91,13 @@ struct page_segments {
 
 /// Takes out of a profile the segments that its page will not have.
 inline page_segments cut_segments(profile& of) {
-  page_segments result{segments_for_page(of), of.segments.size()};
-  keep_segments(of, result.numbers);
+  const std::vector<std::size_t> kept = segments_for_page(of);
+  page_segments result{kept, std::max(of.segments.size(), static_cast<std::size_t>(of.segment_count))};
+  keep_segments(of, kept);
+  // A profile keeps some of a long run's segments: their numbers are those of the run.
+  for (std::size_t index = 0; index < of.segments.size(); ++index) {
+    if (of.segments[index].number >= 0) result.numbers[index] = static_cast<std::size_t>(of.segments[index].number);
+  }
   return result;
 }
 
