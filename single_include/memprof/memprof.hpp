@@ -134,12 +134,50 @@ class [[nodiscard]] lock_guard {
 
 namespace memprof::detail {
 
+/// While it lives, `map_pages` gives the thread that made it at most so many bytes: for whoever folds what a stranger may have
+/// written.
+class page_budget {
+ public:
+  explicit page_budget(std::size_t bytes) noexcept : left_(bytes), outer_(of_this_thread) { of_this_thread = this; }
+  page_budget(const page_budget&) = delete;
+  page_budget& operator=(const page_budget&) = delete;
+  ~page_budget() { of_this_thread = outer_; }
+
+  /// Whether somebody wanted more.
+  [[nodiscard]] bool is_exhausted() const noexcept { return is_exhausted_; }
+
+  /// For `map_pages` and `unmap_pages`.
+  [[nodiscard]] static bool take(std::size_t bytes) noexcept {
+    page_budget* const budget = of_this_thread;
+    if (budget == nullptr) return true;
+    if (bytes > budget->left_) {
+      budget->is_exhausted_ = true;
+      return false;
+    }
+    budget->left_ -= bytes;
+    return true;
+  }
+  static void give_back(std::size_t bytes) noexcept {
+    if (of_this_thread != nullptr) of_this_thread->left_ += bytes;
+  }
+
+ private:
+  [[gnu::tls_model("initial-exec")]] inline static constinit thread_local page_budget* of_this_thread = nullptr;
+
+  std::size_t left_;
+  page_budget* outer_;
+  bool is_exhausted_ = false;
+};
+
 /// Zeroed memory straight from the system, so that no hook of ours, and no allocator we may be watching, ever sees it.
 /// Returns a null pointer where there is none. The system hands out pages when they are first touched.
 [[nodiscard]] inline void* map_pages(std::size_t bytes) noexcept {
 #if defined(__unix__) || defined(__APPLE__)
+  if (!page_budget::take(bytes)) return nullptr;
   void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  return pages == MAP_FAILED ? nullptr : pages;
+  if (pages != MAP_FAILED) return pages;
+  page_budget::give_back(bytes);
+  return nullptr;
 #else
   return std::calloc(1, bytes);
 #endif
@@ -150,6 +188,7 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
   if (pages == nullptr) return;
 #if defined(__unix__) || defined(__APPLE__)
   ::munmap(pages, bytes);
+  page_budget::give_back(bytes);
 #else
   (void)bytes;
   std::free(pages);
@@ -258,6 +297,8 @@ class page_array : public page_storage {
   void pop_back() noexcept { --size_; }
   void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
   void clear() noexcept { size_ = 0; }
+  /// Leaves the first `count` elements, if there are more.
+  void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
 };
 
 }  // namespace memprof::detail
@@ -383,7 +424,7 @@ class phantom_addresses {
 
   [[nodiscard]] std::size_t first_slot(const shape& wanted) const noexcept {
     const std::uint64_t key = wanted.bytes * 64 + static_cast<unsigned>(std::countr_zero(wanted.alignment));
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 20) & (lists_.size() - 1);
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 20} & (lists_.size() - 1);
   }
 
   /// The slot of the shape's list, or the empty slot where it would be; `no_list` if there is no table.
@@ -451,14 +492,14 @@ namespace memprof {
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 /// Nanoseconds since 1970.
 [[nodiscard]] inline std::int64_t unix_ns() noexcept {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+  return std::int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
 /// Where stamps come from. One object serves all threads whose events are merged.
@@ -594,13 +635,12 @@ enum class event_kind : std::uint8_t {
   lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
                                 ///< of which nobody knows how many
   capture_end,                  ///< the last event
-  gap,                          ///< bytes: events that are missing here; what is live now follows
-  live_begin,                   ///< until `live_end` come the events that lead to what is live now, and to nothing else
-  live_end,                     ///< from here on events are counted
+  gap,                          ///< bytes: events that are missing here, at least
+  deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -620,9 +660,8 @@ inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "lost_events",
                                                                    "capture_end",
                                                                    "gap",
-                                                                   "live_begin",
-                                                                   "live_end"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::live_end) + 1);
+                                                                   "deallocate_range"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
@@ -682,8 +721,18 @@ namespace memprof {
 /// The id of an interned name; 0 is no name. Events carry labels, never text.
 using label = std::uint32_t;
 
+/// Stands for every name that came when a process had too many: the last label that a block's annotation can have. No table has
+/// a text for it.
+inline constexpr label other_names = (label{1} << 24) - 1;
+
 /// Stands between the parts of a name that has several, such as a stream and a pool.
 inline constexpr char name_separator = '\x1f';
+
+/// How many names a table may take in, and how many bytes of pages for their text.
+struct label_limits {
+  std::size_t names = other_names - 1;
+  std::size_t text_bytes = ~std::size_t{0};
+};
 
 /// Names and their ids. Equal text has one id, unless it was appended, and the text of an id stays where it is for the table's
 /// life.
@@ -705,16 +754,19 @@ class label_table {
   /// Names are cut to this many bytes, so that each fits into a piece of a trace.
   static constexpr std::size_t max_name_bytes = std::size_t{32} * 1024;
 
-  /// The id of `text`, interned if it is new; 0 if the system has no memory for it.
-  [[nodiscard]] label intern(std::string_view text) noexcept {
+  /// The id of `text`, interned if it is new; 0 if the system has no memory for it, `other_names` if it is new and the table has
+  /// as much as it may.
+  [[nodiscard]] label intern(std::string_view text, const label_limits& most = {}) noexcept {
     if (text.size() > max_name_bytes) text = text.substr(0, max_name_bytes);
-    if (2 * (entries_.size() + 1) > slots_.size() && !grow()) return 0;
+    const bool is_full = entries_.size() >= most.names || chunk_bytes_ >= most.text_bytes;
+    if (2 * (entries_.size() + 1) > slots_.size() && !is_full && !grow()) return 0;
     const std::uint32_t hash = hash_of(text);
     std::size_t slot = hash & (slots_.size() - 1);
     for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
       const entry& known = entries_[slots_[slot] - 1];
       if (known.hash == hash && is_text(known.text, known.size, text)) return slots_[slot];
     }
+    if (is_full) return other_names;
     const char* const copy = store(text);
     if (copy == nullptr || !entries_.push_back({copy, static_cast<std::uint32_t>(text.size()), hash})) return 0;
     return slots_[slot] = static_cast<label>(entries_.size());
@@ -848,7 +900,9 @@ struct ring_slots {
   std::uint64_t first_number;     ///< how many events the ring held before the one in the first slot
   std::uint32_t ring;             ///< `event_ring::id`
   std::uint32_t capacity;
-  std::uint64_t unused[4];
+  std::uint32_t check;         ///< `live_ring_header::check_of`; set for slots in a trace file
+  std::uint32_t file_capture;  ///< number of the capture in whose trace file the slots lie; 0: in pages of their own
+  std::uint64_t unused[3];
 
   [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
     return sizeof(ring_slots) + capacity * sizeof(event);
@@ -872,6 +926,7 @@ struct event_ring {
   alignas(64) event* tail = nullptr;  ///< first event that was not drained
   event* drain_limit = nullptr;       ///< how far the drain that is running goes
   std::uint64_t last_stamp = 0;       ///< of the last drained event that had one: the place of those without
+  std::uint64_t drained = 0;          ///< events that the active capture got from it
   std::uint32_t capture = 0;          ///< the capture for which its thread has announced itself
   std::uint32_t thread = 0;           ///< number of its thread, counted over the process; from 1
   event_ring* next = nullptr;
@@ -976,7 +1031,7 @@ class hidden_blocks {
   [[nodiscard]] static std::size_t word_of(std::uint64_t hash) noexcept { return (hash >> 40) % filter_words; }
   [[nodiscard]] static std::uint64_t bit_of(std::uint64_t hash) noexcept { return std::uint64_t{1} << (hash >> 58); }
   [[nodiscard]] static std::size_t home_of(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
-    return static_cast<std::size_t>(hash_of(address) >> 20) & (slots.size() - 1);
+    return std::size_t{hash_of(address) >> 20} & (slots.size() - 1);
   }
   [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uintptr_t>& slots, std::uintptr_t address) noexcept {
     std::size_t slot = home_of(slots, address);
@@ -1027,6 +1082,407 @@ class hidden_blocks {
   detail::futex_lock lock_;
   detail::page_array<std::uintptr_t> slots_;  ///< open addressing; 0: free
   std::size_t count_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/trace/crc32c.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
+
+[[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
+  crc32c_tables made{};
+  for (std::uint32_t byte = 0; byte < 256; ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
+    made[0][byte] = crc;
+  }
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    for (std::size_t step = 1; step < 4; ++step) {
+      made[step][byte] = made[0][made[step - 1][byte] & 0xFF] ^ made[step - 1][byte] >> 8;
+    }
+  }
+  return made;
+}
+
+/// CRC-32C (Castagnoli: reflected polynomial 0x82F63B78, initial value and final exclusive-or all ones), as in iSCSI, ext4 and
+/// SCTP: RFC 3720, appendix B.4.
+class crc32c {
+ public:
+  /// The checksum of bytes whose first part has the checksum `before`; 0 for none before.
+  [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    const auto* const data = static_cast<const unsigned char*>(bytes);
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
+#endif
+    return ~extend_by_table(~before, data, size);
+  }
+
+  /// The same without the processor's help, for tests.
+  [[nodiscard]] static std::uint32_t extend_portably(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
+    return ~extend_by_table(~before, static_cast<const unsigned char*>(bytes), size);
+  }
+
+ private:
+#if defined(__x86_64__)
+  [[nodiscard, gnu::target("sse4.2")]] static std::uint32_t extend_by_instruction(std::uint32_t crc, const unsigned char* data,
+                                                                                  std::size_t size) noexcept {
+    std::uint64_t wide = crc;
+    for (; size >= 8; size -= 8, data += 8) {
+      std::uint64_t word;
+      std::memcpy(&word, data, 8);
+      wide = __builtin_ia32_crc32di(wide, word);
+    }
+    crc = static_cast<std::uint32_t>(wide);
+    for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
+    return crc;
+  }
+#endif
+
+  [[nodiscard]] static std::uint32_t extend_by_table(std::uint32_t crc, const unsigned char* data, std::size_t size) noexcept {
+    static constexpr crc32c_tables tables = make_crc32c_tables();
+    for (; size >= 4; size -= 4, data += 4) {
+      std::uint32_t word;
+      std::memcpy(&word, data, 4);
+      crc ^= word;
+      crc = tables[3][crc & 0xFF] ^ tables[2][crc >> 8 & 0xFF] ^ tables[1][crc >> 16 & 0xFF] ^ tables[0][crc >> 24];
+    }
+    for (; size != 0; --size) crc = tables[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
+    return crc;
+  }
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/trace/file_layout.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+/// @file
+/// The fixed parts of a trace file, as docs/trace_format.md describes them. All numbers are little-endian.
+
+namespace memprof::detail {
+
+inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
+inline constexpr std::uint16_t trace_file_version = 1;
+inline constexpr std::uint16_t trace_file_revision = 1;
+
+template <class Number>
+void put_little_endian(unsigned char* out, Number value) noexcept {
+  for (std::size_t byte = 0; byte < sizeof value; ++byte) out[byte] = static_cast<unsigned char>(value >> (8 * byte));
+}
+template <class Number>
+[[nodiscard]] Number get_little_endian(const unsigned char* in) noexcept {
+  Number value = 0;
+  for (std::size_t byte = 0; byte < sizeof value; ++byte)
+    value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
+  return value;
+}
+
+/// What has become of the file.
+enum class trace_file_state : std::uint32_t {
+  complete = 0,
+  live = 1,     ///< a capture writes it, or its process has ended without ending the capture
+  stopped = 2,  ///< writing it failed
+};
+
+struct trace_file_header {
+  static constexpr std::size_t size = 64;
+  static constexpr std::uint64_t unknown = ~std::uint64_t{0};
+
+  std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
+  std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
+  std::uint32_t first_chunk = size;              ///< offset
+  std::uint64_t chunks = 0;                      ///< `unknown` in a live file
+  std::uint64_t bytes = 0;                       ///< of the file; likewise
+  trace_file_state state = trace_file_state::complete;
+  std::uint32_t error = 0;      ///< `errno` of what stopped the writing
+  std::uint32_t live_area = 0;  ///< its offset; 0: there is none
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
+    put_little_endian(&out[8], version);
+    put_little_endian(&out[10], revision);
+    put_little_endian(&out[12], first_chunk);
+    put_little_endian(&out[16], chunks);
+    put_little_endian(&out[24], bytes);
+    put_little_endian(&out[32], static_cast<std::uint32_t>(state));
+    put_little_endian(&out[36], error);
+    put_little_endian(&out[40], live_area);
+    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
+    return out;
+  }
+  /// False if the checksum is another one. The magic number is not looked at.
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    version = get_little_endian<std::uint16_t>(&in[8]);
+    revision = get_little_endian<std::uint16_t>(&in[10]);
+    first_chunk = get_little_endian<std::uint32_t>(&in[12]);
+    chunks = get_little_endian<std::uint64_t>(&in[16]);
+    bytes = get_little_endian<std::uint64_t>(&in[24]);
+    state = static_cast<trace_file_state>(get_little_endian<std::uint32_t>(&in[32]));
+    error = get_little_endian<std::uint32_t>(&in[36]);
+    live_area = get_little_endian<std::uint32_t>(&in[40]);
+    return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
+  }
+};
+
+struct chunk_header {
+  static constexpr std::size_t size = 24;
+  static constexpr std::uint32_t magic = 0x4B4E4843;  // "CHNK"
+  /// Longer ones are damage, so that a flipped bit costs no memory.
+  static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
+
+  std::uint32_t bytes = 0;    ///< that follow
+  std::uint32_t number = 0;   ///< from 0
+  std::uint32_t packing = 0;  ///< `not_packed` or `packed_with_zstd`
+  std::uint32_t checksum = 0;
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    put_little_endian(&out[0], magic);
+    put_little_endian(&out[4], bytes);
+    put_little_endian(&out[8], number);
+    put_little_endian(&out[12], packing);
+    put_little_endian(&out[16], checksum);
+    put_little_endian(&out[20], crc32c::extend(0, out.data(), 20));
+    return out;
+  }
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    bytes = get_little_endian<std::uint32_t>(&in[4]);
+    number = get_little_endian<std::uint32_t>(&in[8]);
+    packing = get_little_endian<std::uint32_t>(&in[12]);
+    checksum = get_little_endian<std::uint32_t>(&in[16]);
+    return get_little_endian<std::uint32_t>(in.data()) == magic &&
+           get_little_endian<std::uint32_t>(&in[20]) == crc32c::extend(0, in.data(), 20);
+  }
+};
+
+inline constexpr std::uint32_t not_packed = 0;
+inline constexpr std::uint32_t packed_with_zstd = 1;
+/// No payload is packed more densely: what a file costs to read is in proportion to its size.
+inline constexpr std::size_t max_packing_ratio = 256;
+
+template <std::size_t Size>
+[[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {
+  return {reinterpret_cast<const char*>(bytes.data()), Size};
+}
+
+/// The part of a live file that its process has mapped: chunks that are not written yet, and the rings of threads.
+struct live_area_header {
+  static constexpr std::size_t size = 64;
+  static constexpr std::uint32_t magic = 0x4556494C;  // "LIVE"
+  static constexpr std::uint32_t max_buffers = 128;
+  static constexpr std::uint64_t max_bytes_of_buffers = std::uint64_t{64} << 20;
+  static constexpr std::uint32_t max_places = 1024;
+
+  /// Offsets from the area's begin of what changes while the file is live.
+  static constexpr std::size_t rings_outside = 64;  ///< 8 bytes: how many rings have no place here
+  static constexpr std::size_t given_places = 72;   ///< 8 bytes: how many places are rings'; these come first
+  static constexpr std::size_t buffer_states = 128;
+
+  std::uint32_t buffers = 0;
+  std::uint32_t buffer_bytes = 0;
+  std::uint32_t places = 0;
+  std::uint32_t place_bytes = 0;
+  std::uint64_t first_buffer = 0;  ///< offset in the file
+  std::uint64_t first_place = 0;   ///< likewise
+
+  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
+    std::array<unsigned char, size> out{};
+    put_little_endian(&out[0], magic);
+    put_little_endian(&out[4], buffers);
+    put_little_endian(&out[8], buffer_bytes);
+    put_little_endian(&out[12], places);
+    put_little_endian(&out[16], place_bytes);
+    put_little_endian(&out[24], first_buffer);
+    put_little_endian(&out[32], first_place);
+    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
+    return out;
+  }
+  /// False if these bytes begin no area, or one whose parts are impossibly large.
+  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
+    buffers = get_little_endian<std::uint32_t>(&in[4]);
+    buffer_bytes = get_little_endian<std::uint32_t>(&in[8]);
+    places = get_little_endian<std::uint32_t>(&in[12]);
+    place_bytes = get_little_endian<std::uint32_t>(&in[16]);
+    first_buffer = get_little_endian<std::uint64_t>(&in[24]);
+    first_place = get_little_endian<std::uint64_t>(&in[32]);
+    return get_little_endian<std::uint32_t>(in.data()) == magic &&
+           get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4) && buffers <= max_buffers &&
+           std::uint64_t{buffers} * buffer_bytes <= max_bytes_of_buffers && places <= max_places;
+  }
+};
+
+/// What the live area says of each of its buffers. A single store of `commit` makes more of the chunk valid.
+struct live_buffer_state {
+  static constexpr std::size_t size = 16;
+
+  std::uint64_t number = 0;  ///< of the chunk, plus one; 0: the buffer was never used
+  std::uint64_t commit = 0;  ///< low half: bytes of the payload that are whole; high half: `check_of`; 0: none yet
+
+  /// The checksum of the payload, such that it tells a wrong number too.
+  [[nodiscard]] static constexpr std::uint32_t check_of(std::uint32_t checksum, std::uint64_t number) noexcept {
+    return checksum ^ static_cast<std::uint32_t>(number);
+  }
+  [[nodiscard]] static constexpr std::uint64_t commit_of(std::uint32_t bytes, std::uint32_t checksum,
+                                                         std::uint64_t number) noexcept {
+    return bytes | std::uint64_t{check_of(checksum, number)} << 32;
+  }
+};
+
+/// What is before the events in each place of a ring: `ring_slots` (record/event_ring.hpp) as it is in memory.
+struct live_ring_header {
+  static constexpr std::size_t size = 64;
+
+  std::uint64_t published = 0;     ///< address of what follows the last event; 0: the place was never used
+  std::uint64_t first = 0;         ///< address of the first event
+  std::uint64_t first_number = 0;  ///< how many events of the ring there were before it
+  std::uint32_t ring = 0;
+  std::uint32_t capacity = 0;
+  std::uint32_t check = 0;  ///< CRC-32C of the 8 bytes of `first` and the 8 of `ring` and `capacity`
+
+  void decode(const unsigned char* in) noexcept {
+    published = get_little_endian<std::uint64_t>(in);
+    first = get_little_endian<std::uint64_t>(in + 8);
+    first_number = get_little_endian<std::uint64_t>(in + 16);
+    ring = get_little_endian<std::uint32_t>(in + 24);
+    capacity = get_little_endian<std::uint32_t>(in + 28);
+    check = get_little_endian<std::uint32_t>(in + 32);
+  }
+  [[nodiscard]] static std::uint32_t check_of(std::uint64_t first, std::uint32_t ring, std::uint32_t capacity) noexcept {
+    std::array<unsigned char, 16> bytes{};
+    put_little_endian(&bytes[0], first);
+    put_little_endian(&bytes[8], ring);
+    put_little_endian(&bytes[12], capacity);
+    return crc32c::extend(0, bytes.data(), bytes.size());
+  }
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/ring_places.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof {
+
+/// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
+/// lock, but for what says otherwise.
+struct ring_places {
+  static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
+
+  unsigned char* mapping = nullptr;  ///< of the file from its begin
+  std::size_t mapping_bytes = 0;
+
+  unsigned char* first = nullptr;  ///< place
+  std::size_t place_bytes = 0;
+  std::uint32_t capacity = 0;  ///< events that a place holds
+  std::uint32_t count = 0;     ///< of places in the mapping
+  std::uint32_t given = 0;
+  std::uint32_t spare = 0;                 ///< so many are made ready at a time: threads may come faster than a disk gives room
+  std::uint32_t capture = 0;               ///< the number of the capture
+  std::atomic<std::uint32_t> reserved{0};  ///< places for which the file has room on its disk; the file's writer sets it
+  std::atomic<bool> is_short{false};       ///< more should be
+  std::atomic<std::uint32_t>* wake_word = nullptr;  ///< counts up when the file's writer has something to do
+  std::atomic<std::uint64_t>* given_in_file = nullptr;
+  std::atomic<std::uint64_t>* rings_outside = nullptr;  ///< in the file: rings without a place
+
+  /// Whether there is a place for a ring of so many events.
+  [[nodiscard]] bool has_place(std::uint32_t events) const noexcept {
+    // Acquire pairs with the release of who reserved it.
+    return events == capacity && given < reserved.load(std::memory_order_acquire);
+  }
+
+  /// Empty slots for the ring of that id, which has given the capture `drained` events; call it only after `has_place`.
+  [[nodiscard]] ring_slots* take(std::uint32_t ring, std::uint64_t drained) noexcept {
+    unsigned char* const place = first + given++ * place_bytes;
+    const std::uint32_t ready = reserved.load(std::memory_order_relaxed);
+    if (ready < count && given + spare / 2 >= ready) {
+      is_short.store(true, std::memory_order_relaxed);
+      wake_word->fetch_add(1, std::memory_order_release);
+      wake_word->notify_one();
+    }
+    auto* const slots = new (place) ring_slots{};
+    slots->first = reinterpret_cast<event*>(slots + 1);
+    slots->first_number = drained;
+    slots->ring = ring;
+    slots->capacity = capacity;
+    slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
+    slots->file_capture = capture;
+    // Last: it makes the place count. Release, so that who reads the file sees the rest.
+    slots->published.store(slots->first, std::memory_order_release);
+    given_in_file->store(given, std::memory_order_release);
+    return slots;
+  }
+
+  /// Whether these slots lie in the mapping.
+  [[nodiscard]] bool holds(const ring_slots* slots) const noexcept {
+    const auto* const position = reinterpret_cast<const unsigned char*>(slots);
+    return position >= first && position < first + count * place_bytes;
+  }
+
+  /// Parts a ring in the mapping from the file: its slots become pages of the process's own, empty and at the same addresses, so
+  /// that it does no harm if its thread is about to write there. False if the system has no memory for it.
+  bool detach(event_ring& ring) noexcept {
+    ring_slots& slots = *ring.slots;
+    event* const first_slot = slots.first;
+    const std::uint64_t first_number = slots.first_number;
+    const std::uint32_t id = slots.ring;
+    void* const place = &slots;
+    if (::mmap(place, place_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+      return false;
+    slots.first = first_slot;
+    slots.first_number = first_number;
+    slots.ring = id;
+    slots.capacity = capacity;
+    slots.file_capture = capture;
+    // Its thread stores the cursor before it publishes. Either it has published since the pages are new, or does so later, or is
+    // not writing at all.
+    event* unknown = nullptr;
+    (void)slots.published.compare_exchange_strong(unknown, ring.cursor, std::memory_order_release, std::memory_order_relaxed);
+    ring.tail = slots.published.load(std::memory_order_relaxed);
+    return true;
+  }
+
+  /// Parts all rings from the file. False if one could not be.
+  bool detach_all(event_ring* rings) noexcept {
+    bool are_detached = true;
+    for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
+      if (holds(ring->slots) && !detach(*ring)) are_detached = false;
+    }
+    return are_detached;
+  }
+
+  /// Gives the pages back that are no ring's.
+  void unmap() noexcept {
+    if (mapping == nullptr) return;
+    unsigned char* const unused = first + given * place_bytes;
+    ::munmap(mapping, static_cast<std::size_t>(first - mapping));
+    if (unused != mapping + mapping_bytes) ::munmap(unused, static_cast<std::size_t>(mapping + mapping_bytes - unused));
+    mapping = nullptr;
+  }
+
+  /// What a child after `fork` does: the file is its parent's.
+  void abandon(event_ring* rings) noexcept {
+    (void)detach_all(rings);
+    unmap();
+  }
 };
 
 }  // namespace memprof
@@ -1100,6 +1556,8 @@ struct registry {
   void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
+  ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
+  int trace_file = -1;            ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<phantom_addresses*> phantom{nullptr};
@@ -1127,7 +1585,10 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
-/// The id of `text`; 0 if the system has no memory. Under the lock.
+/// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
+inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
+
+/// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
   if (shared.labels == nullptr) {
     void* const pages = detail::map_pages(sizeof(label_table));
@@ -1137,7 +1598,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text);
+  const label id = shared.labels->intern(text, most_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }
@@ -1527,6 +1988,7 @@ void apply_run(event_ring& ring, event* last, Consumer& consumer) noexcept {
     break;
   }
   consumer.apply(ring.tail, last, ring.id);
+  ring.drained += static_cast<std::uint64_t>(last - ring.tail);
   ring.tail = last;
 }
 
@@ -1683,12 +2145,35 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return slots;
 }
 
+/// Slots in the trace file's pages if there is a place for them, else in pages of their own; null if the system has none. Under
+/// the lock.
+[[nodiscard]] inline ring_slots* place_slots(registry& shared, std::uint32_t ring, std::uint64_t drained) noexcept {
+  ring_places* const places = shared.places;
+  if (places != nullptr && places->has_place(shared.ring_capacity)) return places->take(ring, drained);
+  ring_slots* const slots = make_slots(ring, shared.ring_capacity);
+  if (slots == nullptr) return nullptr;
+  slots->first_number = drained;
+  if (places == nullptr) return slots;
+  slots->file_capture = places->capture;
+  places->rings_outside->fetch_add(1, std::memory_order_relaxed);
+  return slots;
+}
+
+/// Whether the ring should get other slots: of another number, or in the active capture's file instead of elsewhere.
+[[nodiscard]] inline bool has_old_slots(const registry& shared, const event_ring& ring) noexcept {
+  const ring_slots& slots = *ring.slots;
+  if (slots.capacity != shared.ring_capacity) return true;
+  const ring_places* const places = shared.places;
+  if (places == nullptr) return false;
+  return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
+}
+
 /// A ring with pages of its own, or null if the system has none. Under the lock.
 [[nodiscard]] inline event_ring* make_ring(registry& shared) noexcept {
   if (!reserve_drain_heap(shared)) return nullptr;
   void* const ring_pages = map_pages(sizeof(event_ring));
   if (ring_pages == nullptr) return nullptr;
-  ring_slots* const slots = make_slots(shared.ring_count + 1, shared.ring_capacity);
+  ring_slots* const slots = place_slots(shared, shared.ring_count + 1, 0);
   if (slots == nullptr) {
     unmap_pages(ring_pages, sizeof(event_ring));
     return nullptr;
@@ -1704,12 +2189,13 @@ inline void rewind_ring(event_ring& ring) noexcept {
   return ring;
 }
 
-/// Exchanges a drained ring's slots for as many as are asked for now. Keeps the old ones if there is no memory.
-inline void resize_ring(registry& shared, event_ring& ring) noexcept {
-  ring_slots* const slots = make_slots(ring.id, shared.ring_capacity);
+/// Exchanges a drained ring's slots for as many, and where, as is asked for now. Keeps the old ones if there is no memory.
+inline void replace_slots(registry& shared, event_ring& ring) noexcept {
+  ring_slots* const slots = place_slots(shared, ring.id, ring.drained);
   if (slots == nullptr) return;
   shared.ring_bytes -= ring.bytes();
-  slots->first_number = ring.slots->first_number + static_cast<std::uint64_t>(ring.cursor - ring.slots->first);
+  const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
+  if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
   unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
   ring.slots = slots;
   ring.tail = ring.cursor = slots->first;
@@ -1725,7 +2211,7 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
     while (ring.tail != ring.cursor) shared.drain(shared);
   }
   if (ring.tail != ring.cursor) return false;
-  if (ring.slots->capacity != shared.ring_capacity) resize_ring(shared, ring);
+  if (has_old_slots(shared, ring)) replace_slots(shared, ring);
   rewind_ring(ring);
   return true;
 }
@@ -1793,9 +2279,10 @@ enum class room : std::uint8_t { none, made, made_for_new_thread };
   if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
-  const bool has_old_slots = ring.slots->capacity != shared.ring_capacity;
-  if ((end - ring.cursor < 2 || has_old_slots) && !empty_ring(shared, ring, may_drain)) return room::none;
-  ring.limit.store(ring.slots->first + ring.slots->capacity, std::memory_order_relaxed);
+  if ((end - ring.cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
+  ring.limit.store(registry_guard::is_forking(shared) ? ring.cursor + 1 : ring.slots->first + ring.slots->capacity,
+                   std::memory_order_relaxed);
   ring.capture = shared.capture_count;
   return is_announced ? room::made : room::made_for_new_thread;
 }
@@ -2049,23 +2536,38 @@ namespace memprof {
 
 namespace detail {
 
-/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
-/// memory. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
-  const label wanted = abi_1::intern(shared, name);
-  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
-    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
-  }
-  if (wanted == 0 || shared.space_count == registry::max_spaces) return any_space;
-  shared.space_names[shared.space_count] = wanted;
+/// Makes a space of that name. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name) noexcept {
+  shared.space_names[shared.space_count] = name;
   const auto id = static_cast<std::uint8_t>(shared.space_count++);
   if (shared.define_space != nullptr) shared.define_space(shared, id);
   return id;
 }
 
+/// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
+/// memory. The last id is that of the others. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
+  const label wanted = abi_1::intern(shared, name);
+  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+    if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
+  }
+  if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
+  return add_space(shared, wanted);
+}
+
+/// The id of the space that stands for all others; `any_space` if the system had no memory for the first name of all. Likewise.
+[[nodiscard]] inline std::uint8_t id_of_other_spaces(registry& shared) noexcept {
+  constexpr std::uint8_t last = registry::max_spaces - 1;
+  if (shared.space_count == 0) return any_space;
+  if (shared.space_names[last] == other_names) return last;
+  shared.space_names[last] = other_names;
+  if (shared.define_space != nullptr) shared.define_space(shared, last);
+  return last;
+}
+
 [[noreturn, gnu::cold]] inline void raise_too_many_spaces(std::string_view name) {
-  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " + std::to_string(registry::max_spaces) +
-        " memory spaces; give blocks of the same kind the same space");
+  raise("memory_space: cannot add '" + std::string{name} + "': a process has at most " +
+        std::to_string(registry::max_spaces - 1) + " named memory spaces; give blocks of the same kind the same space");
 }
 
 }  // namespace detail
@@ -2073,13 +2575,12 @@ namespace detail {
 /// A named kind of memory whose blocks are counted together: `cpu`, `cuda:0`, `dram`. A name is one space in the whole process.
 class memory_space {
  public:
-  /// The space of that name. Throws `memprof::error` at the 256th different name. Takes a lock: make it once, not for each event.
-  explicit memory_space(std::string_view name) {
-    {
-      const detail::control_guard control;
-      id_ = detail::id_of_space(abi_1::process_registry, name);
-    }
-    if (id_ == any_space) detail::raise_too_many_spaces(name);
+  /// The space of that name; from the 255th different name on one that stands for all others. Takes a lock: make it once, not for
+  /// each event.
+  explicit memory_space(std::string_view name) noexcept {
+    const detail::control_guard control;
+    id_ = detail::id_of_space(abi_1::process_registry, name);
+    if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
@@ -2485,7 +2986,8 @@ struct fact_table {
 
 /// What a table may have, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_text = 4096;  ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_tables = 1024;  ///< of a trace: others are left out
+inline constexpr std::size_t max_fact_text = 4096;    ///< bytes of a text, and of the table's name
 inline constexpr std::size_t max_fact_column_name = 256;
 
 /// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
@@ -2648,8 +3150,8 @@ class event_sink {
  public:
   using open_operation_type = open_operation;
 
-  /// The space of that name. Takes a lock: ask once, not for each event. Throws `memprof::error` at the 256th different name.
-  [[nodiscard]] memory_space space(std::string_view name) const { return memory_space{name}; }
+  /// The space of that name. Takes a lock: ask once, not for each event.
+  [[nodiscard]] memory_space space(std::string_view name) const noexcept { return memory_space{name}; }
 
   /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
   /// overrides the category of the operation that is open on this thread.
@@ -2681,6 +3183,17 @@ class event_sink {
   /// The end of such a block, told with the same stream and pool.
   void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
+  }
+
+  /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
+  /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
+  /// Blocks that were told on streams count as live in the rows of their streams until they are deallocated one by one.
+  void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
+  }
+  /// The same of every live block of the space.
+  void deallocate_all(space_id space) const noexcept {
+    detail::record_event({0, 0, 0, 0, event_kind::deallocate_range, space.value, 1});
   }
 
   /// An allocation of `bytes` failed because the device had no memory for it, of which `device_free` bytes were left. The profile
@@ -3032,9 +3545,12 @@ struct capture_info {
   std::string device;              ///< name of the device whose capacities limit spaces; empty: none was described
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   std::uint64_t begin_stamp = 0;
-  std::uint32_t timeline_points = 4096;  ///< these three as in `capture_options`
+  std::uint32_t timeline_points = 4096;  ///< these as in `capture_options`
   std::uint32_t largest_blocks = 10;
   std::uint32_t owners_per_segment = 32;
+  std::uint32_t kept_segments = 64;
+  std::uint32_t segment_names = 64;
+  std::uint32_t operations = 4096;
   process_info process;
 
   bool operator==(const capture_info&) const = default;
@@ -3102,8 +3618,62 @@ struct segment {
   std::string name;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t number = -1;  ///< among all segments of the capture, from 0; -1: not known
+  std::int64_t step = -1;    ///< in which round of the repeating names it was, from 0; -1: not known
 
   bool operator==(const segment&) const = default;
+};
+
+/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
+struct value_summary {
+  std::int64_t first = 0;
+  std::int64_t last = 0;
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t sum = 0;                ///< at most 2^63-1
+  std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
+  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
+
+  bool operator==(const value_summary&) const = default;
+};
+
+/// The straight line that fits a number best over the steps, by least squares.
+struct growth_line {
+  double per_step = 0;  ///< its slope: bytes a step; 0 if all segments were in one step
+  /// How much of the variation the line explains, 0 to 1; 1 if there is none. It means little below three segments.
+  double r_squared = 0;
+
+  bool operator==(const growth_line&) const = default;
+};
+
+/// All segments of one name, whether they are kept in full or not.
+struct named_segments {
+  std::string name;
+  bool stands_for_others = false;  ///< the row of all names beyond `capture_options::segment_names`
+  std::int64_t count = 0;
+  std::int64_t kept = 0;  ///< how many of them `profile::segments` has
+  std::int64_t first_number = -1;
+  std::int64_t last_number = -1;
+  value_summary duration_ns;
+
+  bool operator==(const named_segments&) const = default;
+};
+
+/// All segments of one name in one memory space. The numbers are those of `segment_usage`; their sums over all names are the
+/// space's totals.
+struct named_segments_usage {
+  std::string segment;  ///< the name
+  value_summary segment_peak;
+  value_summary live_at_peak;  ///< bytes live at the segment's peak, those of earlier segments included
+  value_summary allocations;
+  value_summary deallocations;
+  value_summary segment_change;
+  value_summary cumulative_current;
+  value_summary allocation_count;
+  value_summary deallocation_count;
+  growth_line growth;  ///< of `cumulative_current`: how a leak shows
+
+  bool operator==(const named_segments_usage&) const = default;
 };
 
 /// One memory space within one segment.
@@ -3209,12 +3779,23 @@ struct core_range_peaks {
   bool operator==(const core_range_peaks&) const = default;
 };
 
+/// Peaks on cores over all segments of one name.
+struct named_core_peaks {
+  std::string segment;
+  value_summary circular_buffers;
+  value_summary buffers;
+  value_summary total;
+
+  bool operator==(const named_core_peaks&) const = default;
+};
+
 /// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
 /// other numbers of the space such a block counts with its bytes on all its cores together.
 struct core_profile {
-  core_peaks peaks;                      ///< over the whole capture
-  std::vector<core_peaks> segments;      ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<core_range_peaks> ranges;  ///< over the whole capture, the greatest total first
+  core_peaks peaks;                                ///< over the whole capture
+  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
+  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
 
   bool operator==(const core_profile&) const = default;
 };
@@ -3227,20 +3808,29 @@ struct reserved_usage {
   bool operator==(const reserved_usage&) const = default;
 };
 
+/// The same over all segments of one name.
+struct named_reserved_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_reserved_usage&) const = default;
+};
+
 /// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
 /// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
-  std::int64_t current = 0;              ///< at the end
-  std::vector<reserved_usage> segments;  ///< one for each of `profile::segments`
-  event_tally unmatched_releases;        ///< of ranges, or parts of them, taken before the capture or never seen
-  event_tally replaced_reservations;     ///< of addresses that were held already: the older range counts as given back
+  std::int64_t current = 0;                            ///< at the end
+  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
 
   bool operator==(const reserved_profile&) const = default;
 };
 
-/// What one stream of a device had of a space, from one pool of its allocator; bytes. The last row of a space may stand for all
-/// streams and pools beyond the first 64: its `stream` then says so, and `pool` is empty.
+/// What one stream of a device had of a space, from one pool of its allocator; bytes.
 struct stream_usage {
   std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
   /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
@@ -3251,6 +3841,8 @@ struct stream_usage {
   std::int64_t allocation_count = 0;
   std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
   std::int64_t reserved_current = 0;  ///< those at the end
+  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
+  bool stands_for_others = false;
 
   bool operator==(const stream_usage&) const = default;
 };
@@ -3262,8 +3854,9 @@ struct out_of_memory_failure {
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open
-  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
   std::int64_t time_ns = 0;
+  std::int64_t segment_number = -1;  ///< `segment::number` of that one
 
   bool operator==(const out_of_memory_failure&) const = default;
 };
@@ -3284,7 +3877,8 @@ struct space_profile {
   std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
   bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
   capacity_shortfall first_shortfall;
-  std::vector<segment_usage> segments;  ///< one for each of `profile::segments`, in the same order
+  std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
+  std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
   memory_timeline timeline;
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
@@ -3292,8 +3886,20 @@ struct space_profile {
   std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
+  bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many
 
   bool operator==(const space_profile&) const = default;
+};
+
+/// One run of an operation, as it was in one memory space. Delta and peak are inclusive, as in `operation_usage`.
+struct operation_invocation {
+  std::int64_t thread = -1;  ///< number of the thread; -1: there was no such run
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+  std::int64_t delta = 0;
+  std::int64_t peak = 0;
+
+  bool operator==(const operation_invocation&) const = default;
 };
 
 /// What one operation did in one memory space. Inclusive values contain the operations within; self values do not, so a
@@ -3313,6 +3919,11 @@ struct operation_usage {
   std::int64_t peak = 0;                ///< inclusive: greatest rise above the bytes at entry, in any invocation
   std::int64_t self_peak = 0;           ///< the same without the operations within
   std::int64_t live = 0;                ///< bytes allocated by this operation itself and live at the end
+  /// Of the finished invocations whose delta and peak are not both 0: the first and the last to end, and the one with the
+  /// greatest peak, of equal ones the first. A trace has all of them.
+  operation_invocation first_invocation;
+  operation_invocation last_invocation;
+  operation_invocation largest_invocation;
 
   bool operator==(const operation_usage&) const = default;
 };
@@ -3324,6 +3935,7 @@ struct operation_profile {
   std::int64_t parent = -1;  ///< index into `profile::operations`, -1 for an outermost operation
   std::int64_t invocations = 0;
   std::vector<operation_usage> usage;  ///< one for each space in which it did anything
+  bool stands_for_others = false;      ///< of the operations within `parent` beyond `capture_options::operations`
 
   bool operator==(const operation_profile&) const = default;
 };
@@ -3348,8 +3960,31 @@ struct event_anomalies {
   std::int64_t unbalanced_scopes = 0;  ///< operations whose begin or end is missing
   std::int64_t missing_events = 0;     ///< that the trace lacks, from which the profile was made
   std::int64_t too_deep_scopes = 0;    ///< operations within 256 others, whose events count as those of the 256th
+  /// What was folded because there were too many different ones, as where a name has the number of the step in it. Sums and peaks
+  /// are exact nevertheless.
+  std::int64_t other_segments = 0;    ///< segments whose name is beyond `capture_options::segment_names`
+  std::int64_t other_operations = 0;  ///< invocations of operations beyond `capture_options::operations`
+  std::int64_t other_names = 0;       ///< uses of names that the process has no room for: beyond 65,536, or 8 MiB of text
 
   bool operator==(const event_anomalies&) const = default;
+};
+
+/// Where a profile's numbers come from, and what they cannot tell. As it is by default: events, from which every number follows
+/// to the byte. A reader of a format that has only totals fills a profile in part, and says so here.
+struct provenance {
+  std::string format;         ///< what the numbers were read from, as "tracker_log"; empty: from events
+  std::string file;           ///< its name; empty: none was named
+  std::int64_t line = 0;      ///< of the file, counted from 1, where the numbers begin; 0: the file is not one of lines
+  std::string section;        ///< what the file calls them; empty: nothing
+  std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
+  /// Names of fields that the source does not tell, of whatever struct: they are as by default.
+  std::vector<std::string> absent;
+  std::vector<std::string> remarks;  ///< what was missing or does not agree in the source, one sentence each
+
+  /// Whether the source does not tell that field.
+  [[nodiscard]] bool lacks(std::string_view field) const noexcept;
+
+  bool operator==(const provenance&) const = default;
 };
 
 /// Everything a capture found out.
@@ -3364,12 +3999,18 @@ struct profile {
   std::int64_t begin_unix_ns = 0;  ///< wall clock at the capture's begin
   process_info process;
   std::int64_t duration_ns = 0;
+  /// Those that are kept in full, in the order of time: all while there are few (`capture_options::kept_segments`), and then the
+  /// newest, the first of each name, and those that hold an extreme.
   std::vector<segment> segments;
+  std::vector<named_segments> segments_by_name;  ///< all segments, one row for each name, in the order of its first
+  std::int64_t segment_count = 0;                ///< how many segments there were
+  std::int64_t step_count = 0;                   ///< how many rounds of repeating names there were
   std::vector<space_profile> spaces;
   std::vector<operation_profile> operations;  ///< parents before children
   std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
+  memprof::provenance provenance;  ///< which file the numbers are from, what is absent and how they were rounded
 
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
@@ -3384,6 +4025,13 @@ struct profile {
 
   bool operator==(const profile&) const = default;
 };
+
+inline bool provenance::lacks(std::string_view field) const noexcept {
+  for (const std::string& name : absent) {
+    if (std::string_view{name} == field) return true;
+  }
+  return false;
+}
 
 inline const space_profile* profile::find_space(std::string_view name) const& noexcept {
   for (const space_profile& candidate : spaces) {
@@ -3547,6 +4195,7 @@ struct device_description {
 
 // ---- <memprof/record/options.hpp>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace memprof {
@@ -3555,6 +4204,12 @@ namespace memprof {
 enum class overflow : std::uint8_t {
   drain,  ///< empties all rings into the ledger itself: nothing is lost
   drop,   ///< drops the event and counts it: for threads that must not wait. `snapshot` and `end_capture` empty the rings
+};
+
+/// What a trace file does when events come faster than its disk takes them, for longer than its buffers last.
+enum class slow_disk : std::uint8_t {
+  leave_gap,  ///< leaves events out, and says how many; the capture's own numbers stay exact
+  wait,       ///< lets the thread that empties the rings wait, and others whose rings are full
 };
 
 /// The name of the segment that ends with the capture, unless another is told.
@@ -3571,7 +4226,66 @@ struct capture_options {
   std::uint32_t timeline_points = 4096;        ///< per memory space; at least 2
   std::uint32_t largest_blocks = 10;           ///< listed for each peak; at most 4096
   std::uint32_t owners_per_segment = 32;       ///< operations listed for each segment's peak; the overall peak lists all
-  memprof::trace* trace = nullptr;             ///< gets everything that happens, to be read when the capture has ended; empty
+  std::uint32_t kept_segments = 64;  ///< kept in full, at least 4: the newest, the first of each name, those with an extreme
+  std::uint32_t segment_names = 64;  ///< whose segments are summed up in a row of their own; all others share one
+  std::uint32_t operations = 4096;   ///< operations with a row of their own; the others within each share one
+  memprof::trace* trace = nullptr;   ///< gets everything that happens, to be read when the capture has ended; empty
+  /// The file that gets everything that happens while it happens, so that it can be read whatever becomes of the process; empty:
+  /// none. `%p` stands for the process id, `%r` for its rank, `%h` for its host. A trace that has the name gets `.old` behind it.
+  /// If the file cannot be made or written, the capture goes on and a line on stderr says why.
+  std::string trace_file = {};
+  slow_disk on_slow_disk = slow_disk::leave_gap;
+  /// Bytes of events that `trace` keeps, the newest; 0: all, else at least 65,536. What was known before the first that is kept
+  /// comes on top, some 20 bytes a live block, so that profiles of the trace stay those of the whole capture.
+  std::uint64_t trace_limit = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/detail/saturating.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::detail {
+
+/// left + right, or the nearest value there is: numbers from files may be anything.
+[[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t sum = 0;
+  if (!__builtin_add_overflow(left, right, &sum)) return sum;
+  return right > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+/// left - right, or the nearest value there is.
+[[nodiscard]] constexpr std::int64_t subtract_saturating(std::int64_t left, std::int64_t right) noexcept {
+  std::int64_t difference = 0;
+  if (!__builtin_sub_overflow(left, right, &difference)) return difference;
+  return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/fact/incomplete_trace_file.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// The trace file of a capture that lacks some of what happened, or all of it. The capture's own profile is complete.
+struct incomplete_trace_file {
+  std::string path;
+  std::string reason;
+  std::int64_t missing_events = 0;  ///< so far; after the file has ended nobody counts them
+
+  bool operator==(const incomplete_trace_file&) const = default;
+
+  static constexpr std::string_view table = "incomplete_trace_file";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("path", row.path);
+    visit("reason", row.reason);
+    visit("missing_events", row.missing_events);
+  }
 };
 
 }  // namespace memprof
@@ -3602,8 +4316,85 @@ struct unrecorded_module {
 
 #if MEMPROF_ENABLED
 // ---- <memprof/record/session.hpp>
-// ---- <memprof/record/capture_state.hpp>
-// ---- <memprof/profile/build.hpp>
+// ---- <memprof/profile/folded_head.hpp>
+// ---- <memprof/profile/trace_fold.hpp>
+// ---- <memprof/ledger/key_frame.hpp>
+// ---- <memprof/ledger/frame_parts.hpp>
+// ---- <memprof/detail/wide_integer.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::detail {
+
+__extension__ using int128 = __int128;
+__extension__ using uint128 = unsigned __int128;
+
+struct frame_parts;
+
+/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
+/// Arithmetic is modulo 2^256. Zero bytes are zero.
+class wide_integer {
+ public:
+  constexpr wide_integer() noexcept = default;
+  constexpr explicit wide_integer(int128 value) noexcept
+      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
+
+  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
+    uint128 carry = 0;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) {
+      carry += limbs_[index];
+      carry += other.limbs_[index];
+      limbs_[index] = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    return *this;
+  }
+  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
+
+  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
+    wide_integer result;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
+    return result += wide_integer{1};
+  }
+  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
+    return left -= right;
+  }
+  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
+    wide_integer result;
+    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
+      uint128 carry = 0;
+      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
+        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
+        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+      }
+    }
+    return result;
+  }
+  constexpr bool operator==(const wide_integer&) const noexcept = default;
+
+  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
+  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
+  [[nodiscard]] constexpr double to_double() const noexcept {
+    if (is_negative()) return -(-*this).to_double();
+    constexpr double limb_range = 18446744073709551616.0;
+    double result = 0;
+    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
+    return result;
+  }
+
+ private:
+  friend struct frame_parts;
+
+  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
+
+  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/detail/heap.hpp>
 #include <cstddef>
 
@@ -3657,8 +4448,6 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/ledger/ledger.hpp>
-// ---- <memprof/ledger/event_of_allocator.hpp>
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
 #include <cstddef>
@@ -3741,6 +4530,11 @@ class live_blocks {
     if (home.passed_by == 0) [[likely]]
       return {};
     return find_away(hash, address);
+  }
+
+  /// The same for those who only look; null if there is none.
+  [[nodiscard]] const block* at(std::uint64_t address) const noexcept {
+    return const_cast<live_blocks*>(this)->find(address).entry;  // which changes nothing
   }
 
   /// What `insert` found or made.
@@ -3903,215 +4697,6 @@ class live_blocks {
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/out_of_memory_ledger.hpp>
-// ---- <memprof/ledger/tally.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-
-namespace memprof {
-
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
-};
-
-}  // namespace memprof
-
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-/// An allocation that a device had no memory for, and what was held then; bytes.
-struct out_of_memory_record {
-  std::int64_t requested;
-  std::int64_t device_free;
-  std::int64_t live;
-  std::int64_t reserved;
-  std::uint64_t stamp;
-  std::size_t segment;      ///< of the space
-  std::uint32_t operation;  ///< the innermost, on the thread that asked
-};
-
-/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
-class out_of_memory_ledger {
- public:
-  static constexpr std::size_t max_kept = 32;
-
-  void add(const out_of_memory_record& failed) noexcept {
-    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
-  }
-
-  [[nodiscard]] const detail::page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
-  [[nodiscard]] const tally& further() const noexcept { return further_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
-
- private:
-  detail::page_array<out_of_memory_record> kept_;
-  tally further_;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/reserved_ledger.hpp>
-// ---- <memprof/detail/partition_point.hpp>
-#include <cstddef>
-
-namespace memprof::detail {
-
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
-template <class IsBefore>
-[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
-  std::size_t first = 0;
-  while (count != 0) {
-    const std::size_t half = count / 2;
-    if (is_before(first + half)) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
-}
-
-}  // namespace memprof::detail
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-#include <limits>
-
-namespace memprof {
-
-/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
-struct reserved_record {
-  std::int64_t peak;
-  std::int64_t current;
-};
-
-/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
-/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
-/// thousand at most.
-class reserved_ledger {
- public:
-  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
-  /// address, or the totals or the system have no room for it.
-  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const std::uint64_t end = address + bytes;
-    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
-    is_used_ = true;
-    const std::uint64_t replaced = erase(address, end);
-    if (replaced != 0) replaced_reservations.add(replaced);
-    insert(first_behind(address), {address, end});
-    current_ += static_cast<std::int64_t>(bytes);
-    segment_peak_ = std::max(segment_peak_, current_);
-    peak_ = std::max(peak_, current_);
-    return true;
-  }
-
-  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
-  /// False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (!ranges_.reserve(ranges_.size() + 1)) return false;
-    is_used_ = true;
-    if (bytes == 0) bytes = bytes_from(address);
-    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
-    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
-    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
-    return true;
-  }
-
-  /// False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    const bool is_kept = segments_.push_back(open_segment());
-    segment_peak_ = current_;
-    return is_kept;
-  }
-
-  /// Whether any event came.
-  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
-  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
-  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
-  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes(); }
-
-  tally unmatched_releases;
-  tally replaced_reservations;
-
- private:
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-
-  /// The first range that ends behind `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
-  }
-
-  /// The size of the range that begins at `address`, or 0.
-  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
-    const std::size_t index = first_behind(address);
-    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
-  }
-
-  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
-  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
-    std::uint64_t erased = 0;
-    const std::size_t first = first_behind(begin);
-    std::size_t last = first;
-    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
-      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
-    }
-    if (first == last) return 0;
-    const range left{ranges_[first].begin, begin};
-    const range right{end, ranges_[last - 1].end};
-    remove(first, last);
-    if (right.begin < right.end) insert(first, right);
-    if (left.begin < left.end) insert(first, left);
-    current_ -= static_cast<std::int64_t>(erased);
-    return erased;
-  }
-
-  void insert(std::size_t index, const range& added) noexcept {
-    (void)ranges_.push_back(added);  // its callers have made room
-    range* const place = ranges_.data() + index;
-    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
-    *place = added;
-  }
-
-  void remove(std::size_t first, std::size_t last) noexcept {
-    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
-    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
-  }
-
-  detail::page_array<range> ranges_;  ///< disjoint, by address
-  detail::page_array<reserved_record> segments_;
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t segment_peak_ = 0;
-  bool is_used_ = false;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/space_ledger.hpp>
-// ---- <memprof/ledger/capacity_overrun.hpp>
 // ---- <memprof/ledger/segment_record.hpp>
 #include <array>
 #include <cstddef>
@@ -4154,6 +4739,7 @@ struct segment_record {
   std::size_t first_owner;
   std::int64_t remaining_bytes;  ///< of operations that were not kept
   std::int64_t remaining_operations;
+  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
   std::array<category_at_peak, category_names.size()> categories;
 };
 
@@ -4164,6 +4750,10 @@ struct segment_record {
 #include <cstdint>
 
 namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
 
 /// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
 [[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
@@ -4216,6 +4806,25 @@ class top_blocks_of_segments {
     }
   }
 
+  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
+  template <class IsKept>
+  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
+    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
+    std::size_t kept = 0;
+    for (std::size_t segment = 0; segment < count; ++segment) {
+      if (!is_kept(segment)) continue;
+      std::uint32_t found = 0;
+      collect(segment, {scratch, found, limit_});
+      set(kept++, scratch, found);
+    }
+    counts_[0].truncate(kept);
+    blocks_[0].truncate(kept * limit_);
+    for (std::size_t level = 1; level < max_levels; ++level) {
+      counts_[level].clear();
+      blocks_[level].clear();
+    }
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total = 0;
@@ -4224,7 +4833,19 @@ class top_blocks_of_segments {
   }
 
  private:
+  friend struct detail::frame_parts;
+
   static constexpr std::size_t max_levels = 32;
+
+  /// Sets what is known of one segment alone. Without memory for it that is nothing.
+  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
+    if (segment >= counts_[0].size() &&
+        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
+      return;
+    }
+    counts_[0][segment] = count;
+    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
+  }
 
   bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
     auto& counts = counts_[level];
@@ -4254,7 +4875,7 @@ namespace memprof {
 /// If the capacity is that of a core, all bytes and holders are those on the core that was full.
 struct capacity_overrun {
   block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
-  std::size_t segment = 0;                   ///< the space's segment in which it was asked for
+  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
   segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
   std::uint64_t stamp = 0;                   ///< when it was asked for
   bool is_on_core = false;                   ///< the capacity is that of a core
@@ -4304,7 +4925,7 @@ struct capacity_overrun {
   }
 
   /// Begins the record of a core to which the holders are added one by one.
-  [[gnu::cold]] void begin_on_core(const core_range& full, std::size_t in_segment, std::uint64_t at_stamp,
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
                                    std::uint32_t limit) noexcept {
     is_on_core = true;
     core = full;
@@ -4344,10 +4965,393 @@ struct capacity_overrun {
 }  // namespace memprof
 
 // ---- <memprof/ledger/core_ledger.hpp>
+// ---- <memprof/ledger/segment_history.hpp>
+// ---- <memprof/detail/partition_point.hpp>
+#include <cstddef>
+
+namespace memprof::detail {
+
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/ledger/running_line.hpp>
+#include <algorithm>
+#include <cstdint>
+
+namespace memprof {
+
+/// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
+/// are small. Trivial, and empty if all bytes are zero.
+struct running_steps {
+  std::uint64_t first;
+  std::uint64_t count;
+  detail::int128 sum;
+  detail::int128 squares;
+
+  void add(std::uint64_t step) noexcept {
+    if (count++ == 0) first = step;
+    const auto distance = static_cast<detail::int128>(step - first);
+    sum += distance;
+    squares += distance * distance;
+  }
+};
+
+/// A straight line through points: its slope, and the part of the variation that it explains.
+struct fitted_line {
+  double slope;
+  double r_squared;
+};
+
+/// A number in the segments of one name, as the vertical half. Sums are exact for up to 2^40 segments and any number of 63 bits;
+/// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
+struct running_line {
+  std::int64_t first;
+  detail::int128 sum;
+  detail::wide_integer squares;
+  detail::wide_integer products;  ///< with the steps
+
+  /// The number, at least 0, of the segment whose step was added to `steps` last.
+  void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
+    const detail::int128 rise = static_cast<detail::int128>(value) - first;
+    if (rise == 0) return;
+    sum += rise;
+    squares += detail::wide_integer{rise * rise};
+    products += detail::wide_integer{rise * static_cast<detail::int128>(step - steps.first)};
+  }
+
+  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
+  /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
+  [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
+    using detail::wide_integer;
+    const wide_integer count{static_cast<detail::int128>(steps.count)};
+    const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
+    const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
+    const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
+    if (horizontal == wide_integer{}) return {0, vertical == wide_integer{} ? 1.0 : 0.0};
+    const double slope = both.to_double() / horizontal.to_double();
+    if (vertical == wide_integer{}) return {0, 1};
+    return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
+  }
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/running_summary.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
+struct running_summary {
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t least;
+  std::int64_t greatest;
+  detail::int128 total;
+  std::uint64_t least_segment;  ///< number of the first segment with `least`
+  std::uint64_t greatest_segment;
+
+  /// Nothing but `value`, in segment `number`.
+  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
+  void add(std::int64_t value, std::uint64_t number) noexcept {
+    last = value;
+    total += value;
+    if (value < least) {
+      least = value;
+      least_segment = number;
+    }
+    if (value > greatest) {
+      greatest = value;
+      greatest_segment = number;
+    }
+  }
+
+  /// The sum, or the nearest number of 64 bits.
+  [[nodiscard]] std::int64_t sum() const noexcept {
+    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
+  }
+};
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// One finished segment that is kept in full; its end is the next one's begin.
+struct segment_mark {
+  label name;
+  std::uint32_t row;  ///< of its name
+  std::uint64_t begin_stamp;
+  std::uint64_t end_stamp;
+  std::uint64_t number;
+  std::uint64_t step;
+  std::uint32_t holds;  ///< how many extremes of its name it holds, and failures that happened in it
+  std::uint32_t pins;   ///< how many spaces had their overall peak or their first shortfall in it
+  bool is_first;        ///< of its name
+  bool is_dropped;      ///< no longer kept, and only here until `segment_history::compact`
+};
+
+/// All segments of one name.
+struct named_segment_row {
+  label name;
+  bool stands_for_others;  ///< of all names that came when there were rows enough
+  std::uint64_t count;
+  std::uint64_t first_number;
+  std::uint64_t last_number;
+  std::uint64_t last_step;
+  running_summary duration;  ///< in stamps
+  running_steps steps;
+};
+
+/// The finished segments of a capture in bounded memory: those that are kept in full, and one row for each name.
+///
+/// Every space has an entry for each mark, at the same position. To drop a segment only marks it, so that no entry moves; once
+/// as many were dropped as are kept, `compact` takes them out everywhere. A segment costs a pass over the marks.
+///
+/// A step is a round of the repeating names: the next one begins where a name comes that this one has had.
+class segment_history {
+ public:
+  static constexpr std::uint32_t most_kept = 65'536;
+
+  segment_history(std::uint32_t kept, std::uint32_t names) noexcept
+      : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
+
+  /// Adds a finished segment as the last mark. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
+    if (!marks_.reserve(marks_.size() + 1)) return false;
+    const std::uint32_t index = row_of(name);
+    if (index == no_row) return false;
+    named_segment_row& row = rows_[index];
+    if (row.count != 0 && row.last_step == step_ && !row.stands_for_others) ++step_;
+    const std::uint64_t ticks = end_stamp - begin_stamp;
+    const auto duration = static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, std::numeric_limits<std::int64_t>::max()));
+    const bool is_first = row.count++ == 0;
+    if (is_first) {
+      row.first_number = count_;
+      row.duration.begin(duration, count_);
+    } else {
+      row.duration.add(duration, count_);
+    }
+    row.last_number = count_;
+    row.last_step = step_;
+    row.steps.add(step_);
+    return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
+  }
+
+  /// Numbers of segments. A segment holds while nothing takes it back, and longer if there is room.
+  void hold(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->holds;
+  }
+  void release(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->holds != 0) --mark->holds;
+  }
+  void pin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->pins;
+  }
+  void unpin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
+  }
+
+  /// Drops segments until as few are kept as should be. Of those that may go: first those that hold nothing, then those that
+  /// hold an extreme, then the first of their name; among equals the oldest.
+  void drop_surplus() noexcept {
+    while (marks_.size() - dropped_ > kept_limit_) {
+      segment_mark* goes = nullptr;
+      // The newest quarter stays, whatever is in it.
+      const std::uint64_t newest = count_ - kept_limit_ / 4;
+      for (segment_mark& mark : marks_) {
+        if (mark.number >= newest) break;
+        if (mark.is_dropped || mark.pins != 0) continue;
+        if (goes == nullptr || worth(mark) < worth(*goes)) goes = &mark;
+        if (worth(*goes) == 0) break;
+      }
+      if (goes == nullptr) return;
+      goes->is_dropped = true;
+      ++dropped_;
+    }
+  }
+
+  /// Whether it is time to `compact`.
+  [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
+
+  /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
+  template <class Entry>
+  void compact(detail::page_array<Entry>& entries) const noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
+    }
+    entries.truncate(kept);
+  }
+  /// The same for the marks themselves, at the end.
+  void compact_marks() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
+    }
+    marks_.truncate(kept);
+    dropped_ = 0;
+  }
+
+  /// By position, which changes with `compact_marks`.
+  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
+  /// In the order in which the names first came.
+  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
+  /// How many segments there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
+  /// The number of the step that the last segment was in.
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
+
+  /// Null if the segment is not kept.
+  [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
+    const std::size_t position =
+        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
+    return is_there ? &marks_[position] : nullptr;
+  }
+
+  /// The row of a name, made if it is new and there is room, else that of all others; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t row_of(label name) noexcept {
+    if (name != other_names) {
+      if (const live_blocks::place known = row_index_.find(key_of(name))) return static_cast<std::uint32_t>(known->owner);
+    }
+    const bool is_other = name == other_names || named_ >= name_limit_;
+    if (is_other && others_ != no_row) return others_;
+    if (!rows_.reserve(rows_.size() + 1)) return no_row;
+    const auto index = static_cast<std::uint32_t>(rows_.size());
+    if (is_other) {
+      others_ = index;
+    } else {
+      block* const entry = row_index_.insert(key_of(name)).entry;
+      if (entry == nullptr) return no_row;
+      entry->owner = index;
+      ++named_;
+    }
+    named_segment_row row{};
+    row.name = is_other ? other_names : name;
+    row.stands_for_others = is_other;
+    return rows_.push_back(row) ? index : no_row;
+  }
+
+  /// Names are looked up in a table of blocks: they are few, and it is there.
+  [[nodiscard]] static std::uint64_t key_of(label name) noexcept { return std::uint64_t{name} + 1; }
+
+  std::uint32_t kept_limit_;
+  std::uint32_t name_limit_;
+  std::uint32_t named_ = 0;
+  std::uint32_t others_ = no_row;
+  std::uint64_t count_ = 0;
+  std::uint64_t step_ = 0;
+  std::size_t dropped_ = 0;
+  detail::page_array<segment_mark> marks_;
+  detail::page_array<named_segment_row> rows_;
+  live_blocks row_index_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/summaries_by_name.hpp>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 
 namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// Numbers over the segments of each name, one record for each row of a `segment_history`. A space that shows up late had zeros
+/// in the segments before.
+template <std::size_t Count>
+class summaries_by_name {
+ public:
+  using record = std::array<running_summary, Count>;
+
+  /// Adds the numbers of the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool add(const segment_history& history, const std::array<std::int64_t, Count>& values) noexcept {
+    const segment_mark& ended = history.marks()[history.marks().size() - 1];
+    const named_segment_row& row = history.rows()[ended.row];
+    if (ended.row >= known_.size() && (!known_.resize(ended.row + 1U) || !records_.resize(ended.row + 1U))) return false;
+    record& sums = records_[ended.row];
+    const bool begins = known_[ended.row] == 0;
+    known_[ended.row] = 1;
+    for (std::size_t index = 0; index < Count; ++index) {
+      if (begins && row.count == 1) {
+        sums[index].begin(values[index], ended.number);
+        continue;
+      }
+      if (begins) sums[index].begin(0, row.first_number);
+      sums[index].add(values[index], ended.number);
+    }
+    return true;
+  }
+
+  /// Of a row of the history; zeros if nothing was added to it.
+  [[nodiscard]] record of(const segment_history& history, std::size_t row) const noexcept {
+    if (row < known_.size() && known_[row] != 0) return records_[row];
+    record zeros;
+    for (running_summary& sum : zeros) sum.begin(0, history.rows()[row].first_number);
+    return zeros;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes() + records_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<char> known_;
+  detail::page_array<record> records_;
+};
+
+}  // namespace memprof
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
 
 /// Bytes on one core, or peaks of them.
 struct core_usage {
@@ -4389,7 +5393,6 @@ class core_ledger {
   /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
   [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
                               std::uint64_t born_thread) noexcept {
-    if (!is_used() && !segments_.resize(finished_)) return false;  // those from before the first block have zeros
     if (!reach(cores) || !note(cores)) return false;
     deallocate(address);
     live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
@@ -4421,24 +5424,30 @@ class core_ledger {
     return ended_;
   }
 
-  /// Ends the segment. Costs a pass over the cores. False if the system has no memory.
-  [[nodiscard]] bool end_segment() noexcept {
-    ++finished_;
+  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
     if (!is_used()) return true;
     const core_maxima greatest = open_segment();
     for (core_state& core : grid_) {
       core.overall.raise_to(core.peak);
       core.peak = core.live;
     }
-    if (!segments_.resize(finished_)) return false;
+    const core_usage& peak = greatest.peak;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {peak.circular_buffers, peak.buffers, peak.total})) {
+      return false;
+    }
     segments_.back() = greatest;
     return true;
   }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
 
   // --- what reports ask ---------------------------------------------------------------------------------------------
 
-  /// The finished segments of the space; may be fewer if there was no memory.
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
   [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// Peaks of circular buffers, of buffers, and of their sum.
+  [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
   /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
   [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
     return greatest(among, [](const core_state& core) { return core.live; });
@@ -4468,13 +5477,18 @@ class core_ledger {
   /// The different rectangles of the blocks so far, packed, in the order of their first block.
   [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
 
+  /// How many cores a pass over all of them looks at.
+  [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
+
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
-           segments_.bytes();
+           segments_.bytes() + by_name_.bytes();
   }
 
  private:
+  friend struct detail::frame_parts;
+
   struct core_state {
     core_usage live;
     core_usage peak;     ///< in the open segment
@@ -4550,7 +5564,7 @@ class core_ledger {
   detail::page_array<std::uint32_t> ranges_;
   detail::page_array<std::uint64_t> ended_;
   detail::page_array<core_maxima> segments_;
-  std::size_t finished_ = 0;
+  summaries_by_name<3> by_name_;
 };
 
 }  // namespace memprof
@@ -4595,6 +5609,15 @@ struct owner_stats {
   }
 };
 
+/// One finished invocation of an operation in one memory space.
+struct invocation_record {
+  std::uint64_t begin_stamp;
+  std::uint64_t end_stamp;
+  std::int64_t delta;  ///< inclusive, as the peak
+  std::int64_t peak;
+  std::uint32_t thread;
+};
+
 /// One operation in one memory space. Self values; the tree sums them to inclusive ones.
 struct operation_stats {
   owner_stats owned;
@@ -4606,38 +5629,515 @@ struct operation_stats {
   std::int64_t finished;   ///< invocations that ended after this space was first used by their thread
   std::int64_t peak;       ///< inclusive
   std::int64_t self_peak;
+  std::int64_t changing;  ///< finished invocations with a delta or a peak; the next three are meaningful if it is not 0
+  invocation_record first;
+  invocation_record last;
+  invocation_record largest;  ///< the first with the greatest peak
+
+  void finish(const invocation_record& run, std::int64_t self_max) noexcept {
+    if (finished++ == 0 || run.delta > max_delta) max_delta = run.delta;
+    note_peak(run.peak, self_max);
+    if ((run.delta | run.peak) == 0) return;
+    if (changing++ == 0) first = largest = run;
+    last = run;
+    if (run.peak > largest.peak) largest = run;
+  }
+  void note_peak(std::int64_t inclusive, std::int64_t self) noexcept {
+    if (inclusive > peak) peak = inclusive;
+    if (self > self_peak) self_peak = self;
+  }
 };
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/stream_ledger.hpp>
-// ---- <memprof/detail/saturating.hpp>
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children. When there are
+/// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
+class operation_tree {
+ public:
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  /// At most `limit` operations, and one more within each of them and within none.
+  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
+    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
+  }
+
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory. What is called within the
+  /// node of all others once there are too many is that node.
+  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return 0;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    return make_child(parent, name, slot);
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
+    if (name == other_names || nodes_.size() > limit_) {
+      if (parent != 0 && nodes_[parent].name == other_names) return parent;
+      if (name != other_names) return child(parent, other_names);
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return parent;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
+                                             label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    detail::page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  bool is_usable_ = false;
+  detail::page_array<node> nodes_;
+  detail::page_array<std::uint32_t> slots_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/out_of_memory_ledger.hpp>
+// ---- <memprof/ledger/tally.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof {
 
-/// left + right, or the nearest value there is: numbers from files may be anything.
-[[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
-  std::int64_t sum = 0;
-  if (!__builtin_add_overflow(left, right, &sum)) return sum;
-  return right > 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+}  // namespace memprof
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
 }
 
-/// left - right, or the nearest value there is.
-[[nodiscard]] constexpr std::int64_t subtract_saturating(std::int64_t left, std::int64_t right) noexcept {
-  std::int64_t difference = 0;
-  if (!__builtin_sub_overflow(left, right, &difference)) return difference;
-  return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
+/// An allocation that a device had no memory for, and what was held then; bytes.
+struct out_of_memory_record {
+  std::int64_t requested;
+  std::int64_t device_free;
+  std::int64_t live;
+  std::int64_t reserved;
+  std::uint64_t stamp;
+  std::uint64_t segment;    ///< its number
+  std::uint32_t operation;  ///< the innermost, on the thread that asked
+};
+
+/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
+class out_of_memory_ledger {
+ public:
+  static constexpr std::size_t max_kept = 32;
+
+  void add(const out_of_memory_record& failed) noexcept {
+    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
+  }
+
+  [[nodiscard]] const detail::page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
+  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<out_of_memory_record> kept_;
+  tally further_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/reserved_ledger.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
 }
 
-}  // namespace memprof::detail
+/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
+struct reserved_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
 
+/// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
+/// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
+/// thousand at most.
+class reserved_ledger {
+ public:
+  /// What lies in the range already counts as given back. False if the event must be rejected: no bytes, a range beyond the last
+  /// address, or the totals or the system have no room for it.
+  [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t end = address + bytes;
+    if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
+    is_used_ = true;
+    const std::uint64_t replaced = erase(address, end);
+    if (replaced != 0) replaced_reservations.add(replaced);
+    insert(first_behind(address), {address, end});
+    current_ += static_cast<std::int64_t>(bytes);
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
+    return true;
+  }
+
+  /// Gives back the part of the range that is held; the rest is counted. `bytes` 0: all of the range that begins at `address`.
+  /// False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool release(std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (!ranges_.reserve(ranges_.size() + 1)) return false;
+    is_used_ = true;
+    if (bytes == 0) bytes = bytes_from(address);
+    const std::uint64_t end = address + std::min(bytes, std::numeric_limits<std::uint64_t>::max() - address);
+    const std::uint64_t released = bytes == 0 ? 0 : erase(address, end);
+    if (bytes == 0 || released < bytes) unmatched_releases.add(bytes - released);
+    return true;
+  }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    if (!is_used_) return true;
+    const reserved_record ended = open_segment();
+    segment_peak_ = current_;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
+    segments_.back() = ended;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many ranges are held.
+  [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first event.
+  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
+  /// Peak and current.
+  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
+  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes() + by_name_.bytes(); }
+
+  tally unmatched_releases;
+  tally replaced_reservations;
+
+ private:
+  friend struct detail::frame_parts;
+
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+
+  /// The first range that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+  }
+
+  /// The size of the range that begins at `address`, or 0.
+  [[nodiscard]] std::uint64_t bytes_from(std::uint64_t address) const noexcept {
+    const std::size_t index = first_behind(address);
+    return index != ranges_.size() && ranges_[index].begin == address ? ranges_[index].end - address : 0;
+  }
+
+  /// Takes [begin, end) out of the ranges and returns how many bytes of it were in them. There is room for one range more.
+  std::uint64_t erase(std::uint64_t begin, std::uint64_t end) noexcept {
+    std::uint64_t erased = 0;
+    const std::size_t first = first_behind(begin);
+    std::size_t last = first;
+    for (; last < ranges_.size() && ranges_[last].begin < end; ++last) {
+      erased += std::min(end, ranges_[last].end) - std::max(begin, ranges_[last].begin);
+    }
+    if (first == last) return 0;
+    const range left{ranges_[first].begin, begin};
+    const range right{end, ranges_[last - 1].end};
+    remove(first, last);
+    if (right.begin < right.end) insert(first, right);
+    if (left.begin < left.end) insert(first, left);
+    current_ -= static_cast<std::int64_t>(erased);
+    return erased;
+  }
+
+  void insert(std::size_t index, const range& added) noexcept {
+    (void)ranges_.push_back(added);  // its callers have made room
+    range* const place = ranges_.data() + index;
+    std::memmove(place + 1, place, (ranges_.size() - 1 - index) * sizeof(range));
+    *place = added;
+  }
+
+  void remove(std::size_t first, std::size_t last) noexcept {
+    std::memmove(ranges_.data() + first, ranges_.data() + last, (ranges_.size() - last) * sizeof(range));
+    for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
+  }
+
+  detail::page_array<range> ranges_;  ///< disjoint, by address
+  detail::page_array<reserved_record> segments_;
+  summaries_by_name<2> by_name_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+  bool is_used_ = false;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/scope_stack.hpp>
+#include <cstdint>
+#include <new>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// One open operation of a thread.
+struct open_scope {
+  std::uint32_t operation;
+  label name;
+  std::uint32_t number;  ///< as its thread counts them
+  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
+  std::uint64_t begin_stamp;
+};
+
+/// What happened in one memory space while one scope was open on its thread.
+struct scope_usage {
+  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
+  std::int64_t self_max;   ///< greatest `self_net`
+  std::int64_t inner_net;  ///< the same of the scopes within that have ended
+  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
+
+  void allocate(std::int64_t bytes) noexcept {
+    self_net += bytes;
+    if (self_net > self_max) self_max = self_net;
+    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
+  }
+  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
+
+  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
+  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
+  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
+    return net() + inner_max > max_net ? net() + inner_max : max_net;
+  }
+};
+
+/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
+using space_scopes = detail::page_array<scope_usage>;
+
+/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
+class scope_stack {
+ public:
+  static constexpr std::uint32_t max_spaces = 256;
+  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
+  static constexpr std::size_t max_depth = 256;
+
+  scope_stack() = default;
+  scope_stack(const scope_stack&) = delete;
+  scope_stack& operator=(const scope_stack&) = delete;
+  ~scope_stack() {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes* const scopes = by_space_[used_[index]];
+      scopes->~space_scopes();
+      detail::unmap_pages(scopes, sizeof(space_scopes));
+    }
+  }
+
+  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
+  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
+  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
+  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
+  /// 0 if no scope is open.
+  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
+  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
+  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
+
+  /// Opens a scope; false if the system has no memory, and then nothing changed.
+  [[nodiscard]] bool push(const open_scope& scope) noexcept {
+    if (!scopes_.push_back(scope)) return false;
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      if (by_space_[used_[index]]->push_back({})) continue;
+      while (index-- > 0) by_space_[used_[index]]->pop_back();
+      scopes_.pop_back();
+      return false;
+    }
+    return true;
+  }
+
+  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
+  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
+    // The innermost is the one that ends next, nearly always.
+    for (std::size_t index = scopes_.size(); index-- > 0;) {
+      if (scopes_[index].number == number) return index;
+    }
+    return scopes_.size();
+  }
+
+  /// Closes the scope at `index` and calls `finish(scope, space, usage)` for each space this thread touched, where `usage` counts
+  /// the scopes within that have ended. Those within that are still open go on in the one around it.
+  template <class Finish>
+  void close(std::size_t index, Finish&& finish) noexcept {
+    for (std::uint32_t used = 0; used < used_count_; ++used) {
+      space_scopes& scopes = *by_space_[used_[used]];
+      const std::size_t position = index + 1;  // entry 0 is outside
+      std::int64_t inner_net = 0;
+      std::int64_t inner_max = 0;
+      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
+        inner_max = scopes[inner].max_with(inner_max);
+        inner_net += scopes[inner].net();
+      }
+      scope_usage ended = scopes[position];
+      ended.max_net = ended.max_with(inner_max);
+      scope_usage& outer = scopes[position - 1];
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      ended.inner_net += inner_net;
+      scopes.erase(position);
+      finish(scopes_[index], used_[used], ended);
+    }
+    scopes_.erase(index);
+  }
+
+  /// Closes the innermost scope and calls `finish` as above.
+  template <class Finish>
+  void close_innermost(Finish&& finish) noexcept {
+    for (std::uint32_t index = 0; index < used_count_; ++index) {
+      space_scopes& scopes = *by_space_[used_[index]];
+      const scope_usage ended = scopes.back();
+      scopes.pop_back();
+      scope_usage& outer = scopes.back();
+      outer.max_net = outer.max_with(ended.max_net);
+      outer.inner_net += ended.net();
+      finish(innermost(), used_[index], ended);
+    }
+    scopes_.pop_back();
+  }
+
+  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
+  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
+    if (by_space_[space] != nullptr) [[likely]]
+      return by_space_[space];
+    void* const pages = detail::map_pages(sizeof(space_scopes));
+    if (pages == nullptr) return nullptr;
+    space_scopes* const scopes = new (pages) space_scopes;
+    if (!scopes->resize(scopes_.size() + 1)) {
+      detail::unmap_pages(pages, sizeof(space_scopes));
+      return nullptr;
+    }
+    by_space_[space] = scopes;
+    used_[used_count_++] = space;
+    return scopes;
+  }
+
+  /// Calls `visit(space, scopes)` for each space this thread touched.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = scopes_.bytes();
+    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
+    return total;
+  }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<open_scope> scopes_;
+  std::uint32_t used_count_ = 0;
+  std::uint8_t used_[max_spaces] = {};
+  space_scopes* by_space_[max_spaces] = {};
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/space_ledger.hpp>
+// ---- <memprof/ledger/stream_ledger.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
@@ -4685,6 +6185,8 @@ class stream_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   [[nodiscard]] stream_record& row_of(label name) noexcept {
     if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
     for (std::size_t index = 0; index < rows_.size(); ++index) {
@@ -4710,6 +6212,10 @@ class stream_ledger {
 #include <cstdint>
 
 namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
 
 /// Live bytes over time in a bounded number of points, each covering the same number of events.
 ///
@@ -4746,6 +6252,8 @@ class timeline {
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
     open_.current = live;
     remaining_ = width_;
@@ -4784,12 +6292,32 @@ class timeline {
 
 namespace memprof {
 
+namespace detail {
+struct frame_parts;
+}
+
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
   std::uint32_t largest_blocks = 10;      ///< kept for each peak
   std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+  std::uint32_t kept_segments = 64;       ///< in full; at least 4
+  std::uint32_t segment_names = 64;       ///< with a row of their own
+  std::uint32_t operations = 4096;        ///< with a node of their own
 };
+
+/// What is summed up over all segments of a name, in the order of a space's `by_name`.
+enum class segment_number : std::uint8_t {
+  segment_peak,
+  live_at_peak,
+  allocated,
+  freed,
+  change,
+  live_at_end,
+  allocation_count,
+  deallocation_count
+};
+inline constexpr std::size_t segment_number_count = 8;
 
 /// Everything the ledger knows of one memory space.
 ///
@@ -4797,14 +6325,14 @@ struct ledger_options {
 /// set that was live at it is the blocks born until then that are live now, and those freed since, of which the largest are kept.
 class space_ledger {
  public:
-  /// A space that shows up in segment `first_segment`, which began at `begin_stamp`.
-  space_ledger(const ledger_options& options, std::size_t first_segment, std::uint64_t begin_stamp) noexcept
+  /// A space that shows up after `segment` segments, of which `kept` have a mark, at the begin of the next, `begin_stamp`.
+  space_ledger(const ledger_options& options, std::uint64_t segment, std::size_t kept, std::uint64_t begin_stamp) noexcept
       : peak_stamp_(begin_stamp),
         options_(options),
-        first_segment_(first_segment),
+        segment_(segment),
         line_(options.timeline_points),
         largest_of_finished_(options.largest_blocks) {
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks);
+    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && segments_.resize(kept);
   }
 
   /// False if the system had no memory for it.
@@ -4926,26 +6454,49 @@ class space_ledger {
 
   // --- segments -----------------------------------------------------------------------------------------------------
 
-  /// Ends the segment. Costs a pass over the operations, whatever is live. False if the system has no memory.
-  bool end_segment(std::uint64_t stamp) noexcept {
+  /// Ends the segment that `history` got last. Costs a pass over the operations, whatever is live. False if the system has no
+  /// memory.
+  bool end_segment(segment_history& history, std::uint64_t stamp) noexcept {
     segment_record record = open_segment();
-    const bool is_overall_peak = segments_.empty() || record.live_at_peak > overall_peak_;
+    const std::uint64_t number = segment_++;
     if (!collect_owners(owner_scratch_)) return false;
-    if (is_overall_peak) {
+    if (record.live_at_peak > overall_peak_) {
+      if (overall_peak_ != 0) history.unpin(overall_segment_);
+      history.pin(number);
       overall_peak_ = record.live_at_peak;
-      overall_segment_ = segments_.size();
+      overall_segment_ = number;
       overall_owners_.clear();
       if (!overall_owners_.resize(owner_scratch_.size())) return false;
       for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
     }
+    record.cumulative_peak = overall_peak_;
     keep_owners(record);
-    if (!segments_.push_back(record)) return false;
+    if (!segments_.resize(history.marks().size())) return false;
+    segments_.back() = record;
     for (std::uint32_t index = 0; index < freed_count_; ++index) {
       largest_of_finished_.offer(segments_.size() - 1, segments_.size(), freed_since_peak_[index]);
     }
     start_segment(stamp);
-    const bool is_reserved_kept = reserved_.end_segment();
-    return cores_.end_segment() && is_reserved_kept;
+    hold_with_failures(history, number);
+    const bool is_summed_up = sum_up(history, record);
+    const bool is_reserved_kept = reserved_.end_segment(history);
+    return cores_.end_segment(history) && is_reserved_kept && is_summed_up;
+  }
+
+  /// Leaves out the segments that are no longer kept. No segment has begun since the last one ended.
+  void compact(const segment_history& history) noexcept {
+    largest_of_finished_.compact(
+        segments_.size(), [&](std::size_t position) { return !history.marks()[position].is_dropped; }, freed_since_peak_.data());
+    history.compact(segments_);
+    std::size_t count = 0;
+    for (segment_record& record : segments_) {
+      for (std::uint32_t row = 0; row < record.owner_count; ++row) owners_[count + row] = owners_[record.first_owner + row];
+      record.first_owner = count;
+      count += record.owner_count;
+    }
+    owners_.truncate(count);
+    reserved_.compact(history);
+    cores_.compact(history);
   }
 
   /// The segment that has not ended, as if it ended now, without its owners.
@@ -4990,20 +6541,29 @@ class space_ledger {
 
   // --- what reports ask ---------------------------------------------------------------------------------------------
 
-  [[nodiscard]] std::size_t first_segment() const noexcept { return first_segment_; }
+  /// How many segments have ended: the number of the open one.
+  [[nodiscard]] std::uint64_t segment() const noexcept { return segment_; }
+  /// One for each mark of the history; zeros before the space showed up.
   [[nodiscard]] const detail::page_array<segment_record>& segments() const noexcept { return segments_; }
   [[nodiscard]] const owner_at_peak* owners(const segment_record& record) const noexcept {
     return owners_.data() + record.first_owner;
   }
-  /// All owners at the overall peak of the finished segments; `overall_segment` indexes `segments()`.
+  /// All owners at the overall peak of the finished segments, and the number of the segment; meaningful if the peak is not 0.
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
-  [[nodiscard]] std::size_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
+  [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
+  /// All segments of a name, in the order of `segment_number`.
+  [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
+  /// How the bytes live at the end of the segments of a name grew.
+  [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
+    return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
+  }
   /// What `limit` told; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
   [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
-  [[nodiscard]] std::int64_t allocated() const noexcept { return std::numeric_limits<std::int64_t>::max() - room_; }
+  [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
   [[nodiscard]] const live_blocks& blocks() const noexcept { return live_blocks_; }
   [[nodiscard]] const timeline& line() const noexcept { return line_; }
@@ -5021,7 +6581,7 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
+           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -5033,6 +6593,8 @@ class space_ledger {
   tally null_allocations;
 
  private:
+  friend struct detail::frame_parts;
+
   void start_segment(std::uint64_t stamp) noexcept {
     start_live_ = peak_live_ = live_;
     start_room_ = room_;
@@ -5049,7 +6611,7 @@ class space_ledger {
   [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
     overrun_above_ = std::numeric_limits<std::int64_t>::max();
     overrun_.asked = asked;
-    overrun_.segment = segments_.size();
+    overrun_.segment = segment_;
     overrun_.moment = open_segment();
     overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
     if (!overrun_.has_holders) overrun_.forget_holders();
@@ -5060,7 +6622,7 @@ class space_ledger {
   /// cores.
   [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
     core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.begin_on_core(core, segments_.size(), stamp, options_.largest_blocks);
+    overrun_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
     std::uint32_t largest_count = 0;
     cores_.for_each_block(core, [&](block live) {
       // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
@@ -5073,6 +6635,39 @@ class space_ledger {
       }
     });
     overrun_.end_on_core(largest_count);
+  }
+
+  /// Adds a segment to all of its name.
+  [[nodiscard]] bool sum_up(segment_history& history, const segment_record& record) noexcept {
+    const segment_mark ended = history.marks()[history.marks().size() - 1];
+    const named_segment_row& row = history.rows()[ended.row];
+    const std::int64_t change = record.live_at_end - record.live_at_start;
+    const auto before = by_name_.of(history, ended.row);
+    if (ended.row >= lines_.size() && !lines_.resize(ended.row + 1U)) return false;
+    if (!by_name_.add(history, {record.live_at_peak - record.live_at_start, record.live_at_peak, record.allocated,
+                                record.allocated - change, change, record.live_at_end, record.allocation_count,
+                                record.allocation_count - (record.blocks_at_end - record.blocks_at_start)})) {
+      return false;
+    }
+    const auto sums = by_name_.of(history, ended.row);
+    lines_[ended.row].first = sums[static_cast<std::size_t>(segment_number::live_at_end)].first;
+    lines_[ended.row].add(record.live_at_end, ended.step, row.steps);
+    for (const segment_number held : {segment_number::segment_peak, segment_number::live_at_peak, segment_number::live_at_end}) {
+      const running_summary& now = sums[static_cast<std::size_t>(held)];
+      const running_summary& then = before[static_cast<std::size_t>(held)];
+      if (now.greatest_segment != ended.number || now.greatest == 0) continue;
+      if (row.count > 1 && then.greatest != 0) history.release(then.greatest_segment);
+      history.hold(ended.number);
+    }
+    return true;
+  }
+
+  /// Keeps a segment, as far as there is room, in which something had no memory.
+  void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
+    if (overrun_.has_happened() && overrun_.segment == number) history.pin(number);
+    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
+      if (failed.segment == number) history.hold(number);
+    }
   }
 
   /// Keeps the greatest rows of `owner_scratch_` for the segment and sums up the others.
@@ -5112,7 +6707,7 @@ class space_ledger {
   detail::page_array<operation_stats> operations_;
   std::array<owner_stats, category_names.size()> categories_{};  ///< entry 0 is unused: "other" is what the rest leaves
   ledger_options options_;
-  std::size_t first_segment_;
+  std::uint64_t segment_;  ///< number of the open one
   timeline line_;
   detail::page_array<block> freed_since_peak_;
 
@@ -5123,6 +6718,7 @@ class space_ledger {
   bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
+  std::int64_t room_at_begin_ = std::numeric_limits<std::int64_t>::max();
   std::uint64_t start_ordinal_ = 0;
   std::int64_t start_blocks_ = 0;
 
@@ -5131,7 +6727,9 @@ class space_ledger {
   detail::page_array<owner_at_peak> owner_scratch_;
   detail::page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
-  std::size_t overall_segment_ = 0;
+  std::uint64_t overall_segment_ = 0;
+  summaries_by_name<segment_number_count> by_name_;
+  detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
   capacity_overrun overrun_;
   bool is_usable_ = false;
@@ -5143,6 +6741,913 @@ class space_ledger {
 
 }  // namespace memprof
 
+// ---- <memprof/trace/clock_readings.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
+///
+/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
+/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
+/// on they stay twice as far apart.
+class clock_readings {
+ public:
+  static constexpr std::size_t max_kept = 4096;
+
+  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
+  /// after the last one, or not after the begin, is left out.
+  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
+    const std::size_t count = kept_.size();
+    if (ns < 0) return;
+    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
+    // The last one stands for the present, until the one before is far enough away for it to stay.
+    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
+      kept_[count - 1] = {stamp, ns};
+      return;
+    }
+    if (count == max_kept) thin_out();
+    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
+  }
+
+  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    constexpr wide most = INT64_MAX;
+    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
+    const reading first = kept_[0];
+    if (stamp <= first.stamp) return first.ns;
+    if (kept_.size() == 1)
+      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
+    const std::size_t after =
+        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
+    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
+    const reading& left = kept_[right - 1];
+    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
+    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
+    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
+    return static_cast<std::int64_t>(std::min<wide>(ns, most));
+  }
+
+  /// Whether there is any.
+  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
+  /// Nanoseconds after the capture began of the last one.
+  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  __extension__ using wide = __int128;
+
+  struct reading {
+    std::uint64_t stamp;
+    std::int64_t ns;
+  };
+  void thin_out() noexcept {
+    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
+    (void)kept_.resize(kept_.size() / 2);
+    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
+  }
+
+  detail::page_array<reading> kept_;
+  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
+};
+
+}  // namespace memprof
+
+// ---- <memprof/trace/frame_bytes.hpp>
+// ---- <memprof/trace/varint.hpp>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+/// Bytes that the longest varint of 64 bits takes.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below it are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
+/// write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
+    const auto low = static_cast<std::uint32_t>(value);
+    const int extra = (31 - __builtin_clz(low | 1)) / 7;
+    std::uint32_t spread = (low & 0x7F) | (low & 0x3F80) << 1 | (low & 0x1FC000) << 2 | (low & 0xFE00000) << 3;
+    spread |= 0x00808080U & ((1U << 8 * extra) - 1);
+    std::memcpy(out, &spread, sizeof spread);
+    return out + extra + 1;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads what `put_varint` wrote; null if it does not end before `end` or has more than 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Small differences of either sign as small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::detail
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+/// @file
+/// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` says once
+/// in which order the parts of something come, and serves both.
+
+namespace memprof::detail {
+
+/// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
+inline constexpr std::uint32_t frame_revision = 1;
+
+/// The sections of a frame, in this order; those of a space and of its blocks once for each space.
+enum class frame_section : std::uint8_t {
+  operations = 1,  ///< the tree of operations
+  ledger,          ///< what the ledger knows beside its spaces and threads
+  space,           ///< what it knows of a space beside its live blocks
+  blocks,          ///< the live blocks of a space
+  threads,         ///< threads and their open operations
+  thread_usage,    ///< what those did so far
+};
+
+/// Appends numbers to a key frame, in pages that the hooks do not see.
+class frame_writer {
+ public:
+  static constexpr bool reads = false;
+
+  explicit frame_writer(page_array<unsigned char>& bytes) noexcept : bytes_(bytes) { bytes_.clear(); }
+
+  /// An integer, as a varint; signed ones in zigzag.
+  template <class T>
+  void number(const T& value) noexcept {
+    static_assert(std::is_integral_v<T>);
+    if (!make_room(max_varint_bytes)) return;
+    unsigned char* const next = bytes_.data() + used_;
+    if constexpr (std::is_signed_v<T>) {
+      used_ += static_cast<std::size_t>(put_varint(next, zigzag(value)) - next);
+    } else {
+      used_ += static_cast<std::size_t>(put_varint(next, value) - next);
+    }
+  }
+  template <class... T>
+  void numbers(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  /// Those that are never negative, and those that may be: see `frame_reader`.
+  template <class... T>
+  void amounts(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  template <class... T>
+  void changes(const T&... values) noexcept {
+    (number(values), ...);
+  }
+  void totals(const std::int64_t& value) noexcept { number(value); }
+  /// How many rows there are, then each of them.
+  template <class Rows, class Each>
+  void rows(const Rows& rows, Each&& each) noexcept {
+    number(rows.size());
+    for (const auto& row : rows) each(row);
+  }
+  void require(bool) const noexcept {}
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+  /// A section: a byte that says what it is, and four for the length of what `fill` writes.
+  template <class Fill>
+  void section(frame_section kind, Fill&& fill) noexcept {
+    if (!make_room(section_header)) return;
+    bytes_[used_] = static_cast<unsigned char>(kind);
+    used_ += section_header;
+    const std::size_t begin = used_;
+    fill();
+    if (used_ - begin > std::numeric_limits<std::uint32_t>::max()) has_failed_ = true;
+    if (has_failed_) return;
+    for (std::size_t byte = 0; byte < 4; ++byte)
+      bytes_[begin - 4 + byte] = static_cast<unsigned char>((used_ - begin) >> (8 * byte));
+  }
+
+  /// Ends the frame; false, and it is not to be used, if the system had no memory.
+  [[nodiscard]] bool finish() noexcept { return !has_failed_ && bytes_.resize(used_); }
+
+ private:
+  static constexpr std::size_t section_header = 5;
+
+  [[nodiscard]] bool make_room(std::size_t size) noexcept {
+    if (bytes_.size() - used_ >= size) return true;
+    has_failed_ = has_failed_ || !bytes_.resize(bytes_.size() + (bytes_.size() < 65536 ? 65536 : bytes_.size()));
+    return !has_failed_;
+  }
+
+  page_array<unsigned char>& bytes_;
+  std::size_t used_ = 0;
+  bool has_failed_ = false;
+};
+
+/// Takes the numbers of a key frame again. Whatever the bytes are: after the first fault every number is 0.
+///
+/// Amounts and changes are so small that the arithmetic of what they go to cannot overflow: a frame of another size has a fault.
+class frame_reader {
+ public:
+  static constexpr bool reads = true;
+  /// Greatest amount, and what may be added to one afterwards. The totals of a space may be twice as large.
+  static constexpr std::int64_t greatest = std::int64_t{1} << 61;
+
+  frame_reader(const unsigned char* begin, std::size_t size) noexcept : next_(begin), end_(begin + size) {}
+
+  template <class T>
+  void number(T& value) noexcept {
+    static_assert(std::is_integral_v<T>);
+    std::uint64_t read = 0;
+    const unsigned char* const behind = get_varint(next_, end_, read);
+    if (behind == nullptr) {
+      value = 0;
+      return fail();
+    }
+    next_ = behind;
+    if constexpr (std::is_signed_v<T>) {
+      value = static_cast<T>(unzigzag(read));
+      if (value != unzigzag(read)) fail();
+    } else {
+      value = static_cast<T>(read);
+      if (value != read) fail();
+    }
+    if (has_failed_) value = 0;
+  }
+  template <class... T>
+  void numbers(T&... values) noexcept {
+    (number(values), ...);
+  }
+  template <class... T>
+  void amounts(T&... values) noexcept {
+    (amount(values), ...);
+  }
+  template <class... T>
+  void changes(T&... values) noexcept {
+    (change(values), ...);
+  }
+  void totals(std::int64_t& value) noexcept {
+    number(value);
+    if (value >= 0 && value <= 2 * greatest) return;
+    value = 0;
+    fail();
+  }
+  template <class Rows, class Each>
+  void rows(Rows& rows, Each&& each) noexcept {
+    std::size_t count = 0;
+    number(count);
+    // A row takes a byte or more, so that a lie costs no memory.
+    if (count > left() || !rows.resize(count)) fail();
+    for (std::size_t index = 0; index < rows.size() && !has_failed_; ++index) each(rows[index]);
+    if (has_failed_) rows.clear();
+  }
+  void require(bool is_sound) noexcept {
+    if (!is_sound) fail();
+  }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+
+  /// The kind of the next section; none of those that there are at the end.
+  [[nodiscard]] frame_section next_section() const noexcept { return static_cast<frame_section>(is_at_end() ? 0 : *next_); }
+
+  /// Takes the next section, which has to be of that kind and to be taken whole.
+  template <class Fill>
+  void section(frame_section kind, Fill&& fill) noexcept {
+    const unsigned char* const frame_end = end_;
+    enter(kind);
+    if (!has_failed_) fill();
+    require(is_at_end());
+    end_ = frame_end;
+    if (has_failed_) next_ = end_;
+  }
+  void skip_section() noexcept {
+    section(next_section(), [&] { next_ = end_; });
+  }
+
+ private:
+  void enter(frame_section kind) noexcept {
+    constexpr std::size_t header = 5;
+    if (left() < header || next_section() != kind) return fail();
+    std::size_t size = 0;
+    for (std::size_t byte = 0; byte < 4; ++byte) size |= std::size_t{next_[1 + byte]} << (8 * byte);
+    next_ += header;
+    if (size > left()) return fail();
+    end_ = next_ + size;
+  }
+  template <class T>
+  void amount(T& value) noexcept {
+    number(value);
+    if (value < 0 || static_cast<std::uint64_t>(value) > static_cast<std::uint64_t>(greatest)) {
+      value = 0;
+      fail();
+    }
+  }
+  void change(std::int64_t& value) noexcept {
+    number(value);
+    if (value > greatest || value < -greatest) {
+      value = 0;
+      fail();
+    }
+  }
+  void fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// Amounts that are summed up somewhere: together they may not be more than twice the greatest either.
+class frame_sum {
+ public:
+  template <class State>
+  void add(State& state, std::int64_t amount) noexcept {
+    if constexpr (State::reads) {
+      const auto size = static_cast<std::uint64_t>(amount < 0 ? -amount : amount);
+      total_ += size;
+      state.require(total_ <= 2 * static_cast<std::uint64_t>(frame_reader::greatest));
+      if (state.has_failed()) total_ = 0;
+    }
+  }
+
+ private:
+  std::uint64_t total_ = 0;
+};
+
+}  // namespace memprof::detail
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::detail {
+
+/// The parts of a ledger as a key frame has them: each function says their order once, for a `frame_writer` and a constant part,
+/// and for a `frame_reader` and a part that is still empty. What is read is checked so far that whatever events follow, and
+/// whatever profile is made, no arithmetic overflows and no index is out of range.
+///
+/// A friend of all these classes: what a frame has is what they consist of.
+struct frame_parts {
+  // --- what several parts consist of --------------------------------------------------------------------------------
+
+  template <class State, class Tally>
+  static void counted(State& state, Tally& part) noexcept {
+    state.amounts(part.count);
+    state.number(part.bytes);  // a sum that saturates
+    state.require(part.bytes >= 0);
+  }
+
+  template <class State, class Operation>
+  static void operation(State& state, Operation& node, std::size_t operation_count) noexcept {
+    state.number(node);
+    state.require(node < operation_count);
+  }
+
+  /// A block that is or was live; of one on cores `owner` is the rectangle.
+  template <class State, class Block>
+  static void known_block(State& state, Block& part, std::size_t operation_count) noexcept {
+    state.numbers(part.address, part.born_thread, part.owner);
+    state.amounts(part.bytes);
+    state.require(part.operation() < operation_count && part.category() < category_names.size());
+  }
+
+  template <class State, class Rows>
+  static void owners(State& state, Rows& part, std::size_t operation_count) noexcept {
+    frame_sum bytes;
+    state.rows(part, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+      bytes.add(state, row.bytes);
+    });
+  }
+
+  template <class State, class Record>
+  static void segment(State& state, Record& part, std::size_t operation_count) noexcept {
+    state.amounts(part.live_at_start, part.live_at_end, part.live_at_peak);
+    state.totals(part.allocated);
+    state.amounts(part.allocation_count, part.blocks_at_start, part.blocks_at_end, part.blocks_at_peak);
+    state.numbers(part.peak_ordinal, part.peak_stamp);
+    operation(state, part.peak_operation, operation_count);
+    state.numbers(part.owner_count, part.first_owner);
+    state.amounts(part.remaining_bytes, part.remaining_operations, part.cumulative_peak);
+    for (auto& held : part.categories) state.amounts(held.bytes, held.blocks);
+  }
+
+  // --- segments -----------------------------------------------------------------------------------------------------
+
+  /// Segments, and so steps, are at most so many: the exact sums over them stay in range.
+  static constexpr std::uint64_t most_segments = std::uint64_t{1} << 40U;
+
+  /// A sum of 128 bits, of at most 2^`bits`.
+  template <class State, class Sum>
+  static void wide_sum(State& state, Sum& part, unsigned bits) noexcept {
+    auto low = static_cast<std::uint64_t>(part);
+    auto high = static_cast<std::int64_t>(part >> 64);
+    state.numbers(low, high);
+    if constexpr (State::reads) {
+      const std::int64_t most = std::int64_t{1} << (bits - 64);
+      state.require(high >= -most && high < most);
+      part = state.has_failed() ? 0 : static_cast<int128>(static_cast<uint128>(static_cast<int128>(high)) << 64 | low);
+    }
+  }
+  template <class State, class Integer>
+  static void wide_integer_of(State& state, Integer& part) noexcept {
+    for (auto& limb : part.limbs_) state.number(limb);
+  }
+  template <class State, class Summary>
+  static void summary(State& state, Summary& part) noexcept {
+    state.numbers(part.first, part.last, part.least, part.greatest, part.least_segment, part.greatest_segment);
+    state.require(part.least_segment < most_segments && part.greatest_segment < most_segments);
+    wide_sum(state, part.total, 110);
+  }
+  template <class State, class Summaries>
+  static void summaries(State& state, Summaries& part, std::size_t name_count) noexcept {
+    state.rows(part.known_, [&](auto& known) {
+      std::uint8_t is_known = known == 0 ? 0 : 1;
+      state.number(is_known);
+      if constexpr (State::reads) known = is_known == 0 ? 0 : 1;
+    });
+    state.require(part.known_.size() <= name_count);
+    if constexpr (State::reads) {
+      if (!state.has_failed()) state.require(part.records_.resize(part.known_.size()));
+      if (state.has_failed()) return part.known_.clear();
+    }
+    for (std::size_t index = 0; index < part.known_.size(); ++index) {
+      if (part.known_[index] == 0) continue;
+      for (auto& numbers : part.records_[index]) {
+        summary(state, numbers);
+        for (const std::int64_t number : {numbers.first, numbers.last, numbers.least, numbers.greatest}) {
+          state.require(number >= -2 * frame_reader::greatest && number <= 2 * frame_reader::greatest);
+        }
+      }
+    }
+  }
+  template <class State, class Lines>
+  static void growth_lines(State& state, Lines& part, std::size_t name_count) noexcept {
+    state.rows(part, [&](auto& line) {
+      state.amounts(line.first);
+      wide_sum(state, line.sum, 110);
+      wide_integer_of(state, line.squares);
+      wide_integer_of(state, line.products);
+    });
+    state.require(part.size() <= name_count);
+  }
+
+  /// The segments that are kept in full, and the rows of their names.
+  template <class State, class History>
+  static void history(State& state, History& part) noexcept {
+    state.numbers(part.count_, part.step_);
+    state.require(part.count_ < most_segments && part.step_ <= part.count_);
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.name, row.stands_for_others, row.count, row.first_number, row.last_number, row.last_step);
+      state.require(row.count != 0 && row.count <= part.count_ && row.first_number <= row.last_number &&
+                    row.last_number < part.count_ && row.last_step <= part.step_);
+      summary(state, row.duration);
+      state.numbers(row.steps.first, row.steps.count);
+      state.require(row.steps.first <= row.last_step && row.steps.count == row.count);
+      wide_sum(state, row.steps.sum, 82);
+      wide_sum(state, row.steps.squares, 122);
+      if constexpr (State::reads) {
+        const auto index = static_cast<std::uint32_t>(&row - part.rows_.data());
+        if (row.stands_for_others) {
+          state.require(part.others_ == segment_history::no_row);
+          part.others_ = index;
+        } else if (!state.has_failed()) {
+          const live_blocks::insertion made = part.row_index_.insert(segment_history::key_of(row.name));
+          state.require(made.is_new);
+          if (made.is_new) made.entry->owner = index;
+          ++part.named_;
+        }
+      }
+    });
+    std::uint64_t next_number = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row, mark.begin_stamp, mark.end_stamp, mark.number, mark.step, mark.holds, mark.pins,
+                    mark.is_first, mark.is_dropped);
+      state.require(mark.row < part.rows_.size() && mark.begin_stamp <= mark.end_stamp && mark.number >= next_number &&
+                    mark.number < part.count_ && mark.step <= part.step_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
+    });
+  }
+
+  // --- operations ---------------------------------------------------------------------------------------------------
+
+  /// The tree of operations, in the order in which they were first called.
+  template <class State, class Follower>
+  static void operations(State& state, Follower& part) noexcept {
+    auto& tree = part.operations_;
+    std::size_t count = tree.size() - 1;
+    state.number(count);
+    for (std::uint32_t index = 1; index <= count && !state.has_failed(); ++index) {
+      operation_tree::node node{};
+      if constexpr (!State::reads) node = tree[index];
+      state.numbers(node.parent, node.name);
+      state.amounts(node.invocations, node.finished);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(node.parent < index && tree.child(node.parent, node.name) == index);
+        if (!state.has_failed()) tree.nodes_[index] = node;
+      }
+    }
+  }
+  template <class State, class Follower>
+  static void faults(State& state, Follower& part) noexcept {
+    state.amounts(part.unbalanced_, part.too_deep_);
+  }
+
+  // --- facets -------------------------------------------------------------------------------------------------------
+
+  template <class State, class Clock>
+  static void clock(State& state, Clock& part) noexcept {
+    state.amounts(part.least_distance_ns_);
+    state.rows(part.kept_, [&](auto& row) {
+      state.number(row.stamp);
+      state.number(row.ns);
+    });
+    state.require(part.kept_.size() <= clock_readings::max_kept);
+    for (std::size_t index = 0; index < part.kept_.size(); ++index) {
+      const auto& row = part.kept_[index];
+      state.require(row.ns >= 0);
+      if (index != 0) state.require(row.stamp > part.kept_[index - 1].stamp && row.ns >= part.kept_[index - 1].ns);
+    }
+  }
+
+  template <class State, class Line>
+  static void line(State& state, Line& part) noexcept {
+    const auto point = [&](auto& row) {
+      state.number(row.stamp);
+      state.amounts(row.peak, row.current);
+    };
+    state.amounts(part.width_, part.remaining_);
+    state.require(part.remaining_ != 0 && part.remaining_ <= part.width_);
+    point(part.open_);
+    state.rows(part.points_, point);
+    state.require(part.points_.size() < part.max_points_);
+  }
+
+  template <class State, class Streams>
+  static void streams(State& state, Streams& part) noexcept {
+    const auto record = [&](auto& row) {
+      state.number(row.name);
+      state.amounts(row.live, row.peak_live, row.allocation_count, row.reserved, row.peak_reserved);
+    };
+    state.rows(part.rows_, record);
+    state.require(part.rows_.size() <= stream_ledger::max_rows);
+    state.number(part.has_further_);
+    record(part.further_);
+  }
+
+  template <class State, class Failed>
+  static void out_of_memory(State& state, Failed& part, std::size_t operation_count) noexcept {
+    state.rows(part.kept_, [&](auto& row) {
+      // What the program asked for, and what the device had, may be anything.
+      state.numbers(row.requested, row.device_free);
+      state.require(row.requested >= 0 && row.device_free >= 0);
+      state.amounts(row.live, row.reserved, row.segment);
+      state.number(row.stamp);
+      operation(state, row.operation, operation_count);
+    });
+    state.require(part.kept_.size() <= out_of_memory_ledger::max_kept);
+    counted(state, part.further_);
+  }
+
+  template <class State, class Reserved>
+  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    state.amounts(part.peak_, part.segment_peak_);
+    state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
+    std::uint64_t held = 0;
+    std::uint64_t reached = 0;
+    state.rows(part.ranges_, [&](auto& row) {
+      state.numbers(row.begin, row.end);
+      state.require(row.begin < row.end && row.begin >= reached);
+      reached = row.end;
+      held += row.end - row.begin;  // below 2^64: they are disjoint
+    });
+    if constexpr (State::reads) {
+      state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
+      part.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+    }
+    counted(state, part.unmatched_releases);
+    counted(state, part.replaced_reservations);
+  }
+
+  template <class State, class Cores>
+  static void cores(State& state, Cores& part, const segment_history& history) noexcept {
+    const auto usage = [&](auto& row) { state.changes(row.circular_buffers, row.buffers, row.total); };
+    state.rows(part.ranges_, [&](auto& cores) {
+      state.number(cores);
+      state.require(core_range::unpacked(cores).is_valid());
+    });
+    if (part.ranges_.empty()) return;  // no block has come yet
+    state.numbers(part.columns_, part.rows_);
+    state.require(part.columns_ <= 256 && part.rows_ <= 256);
+    state.rows(part.grid_, [&](auto& core) {
+      usage(core.live);
+      usage(core.peak);
+      usage(core.overall);
+    });
+    state.require(part.grid_.size() == part.columns_ * part.rows_);
+    state.rows(part.segments_, [&](auto& row) {
+      usage(row.peak);
+      state.numbers(row.busiest_x, row.busiest_y);
+    });
+    state.require(part.segments_.size() <= history.marks().size());
+    summaries(state, part.by_name_, history.rows().size());
+    frame_sum bytes;
+    for (auto& table : part.blocks_) {
+      table_of_blocks(state, table, [&](auto& held) {
+        state.numbers(held.born_thread, held.owner);
+        state.amounts(held.bytes);
+        bytes.add(state, static_cast<std::int64_t>(held.bytes));
+        const core_range at = core_range::unpacked(static_cast<std::uint32_t>(held.owner));
+        state.require(at.is_valid() && at.x1 < part.columns_ && at.y1 < part.rows_);
+      });
+    }
+    if constexpr (State::reads) {
+      const std::size_t circular = part.blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].size();
+      state.require(part.ended_.reserve(circular + 1));
+      for (const std::uint32_t known : part.ranges_) state.require(part.known_ranges_.insert(known).is_new);
+    }
+  }
+
+  /// A table's blocks in no order: the address, then what `rest` says.
+  template <class State, class Table, class Rest>
+  static void table_of_blocks(State& state, Table& table, Rest&& rest) noexcept {
+    std::size_t count = table.size();
+    state.number(count);
+    std::uint64_t last = 0;
+    if constexpr (State::reads) {
+      for (; count != 0 && !state.has_failed(); --count) {
+        std::int64_t distance = 0;
+        state.number(distance);
+        if (state.has_failed()) break;
+        const live_blocks::insertion made = table.insert(last += static_cast<std::uint64_t>(distance));
+        state.require(made.is_new);
+        if (state.has_failed()) break;
+        *made.entry = {last, 0, 0, 0};
+        rest(*made.entry);
+      }
+    } else {
+      table.for_each([&](const block& held) {
+        state.number(static_cast<std::int64_t>(held.address - last));
+        last = held.address;
+        rest(held);
+      });
+    }
+  }
+
+  // --- a space ------------------------------------------------------------------------------------------------------
+
+  template <class State, class Space>
+  static void space(State& state, Space& part, std::size_t operation_count, const segment_history& history) noexcept {
+    const std::size_t segment_count = history.marks().size();
+    totals(state, part);
+    owner_statistics(state, part, operation_count);
+    state.rows(part.owners_, [&](auto& row) {
+      operation(state, row.operation, operation_count);
+      state.amounts(row.bytes, row.blocks);
+    });
+    state.rows(part.segments_, [&](auto& record) {
+      segment(state, record, operation_count);
+      state.require(record.first_owner <= part.owners_.size() && record.owner_count <= part.owners_.size() - record.first_owner);
+    });
+    state.require(part.segments_.size() <= segment_count);
+    state.amounts(part.overall_peak_, part.overall_segment_);
+    summaries(state, part.by_name_, history.rows().size());
+    growth_lines(state, part.lines_, history.rows().size());
+    owners(state, part.overall_owners_, operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.options_.largest_blocks);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_since_peak_[index], operation_count);
+    largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
+    overrun(state, part, operation_count);
+    line(state, part.line_);
+    for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
+                          &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
+      counted(state, *unusual);
+    }
+    cores(state, part.cores_, history);
+    reserved(state, part.reserved_, history);
+    streams(state, part.streams_);
+    out_of_memory(state, part.out_of_memory_, operation_count);
+  }
+
+  template <class State, class Space>
+  static void totals(State& state, Space& part) noexcept {
+    std::int64_t allocated = part.allocated();
+    std::int64_t start_allocated = part.room_at_begin_ - part.start_room_;
+    state.totals(allocated);
+    state.totals(start_allocated);
+    state.require(start_allocated <= allocated);
+    if constexpr (State::reads) {
+      part.room_ = std::min(std::numeric_limits<std::int64_t>::max() - allocated, frame_reader::greatest);
+      part.room_at_begin_ = part.room_ + allocated;
+      part.start_room_ = part.room_at_begin_ - start_allocated;
+    }
+    state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
+    state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
+    state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
+    state.numbers(part.peak_stamp_, part.peak_operation_);
+  }
+
+  /// What operations and categories had at the open segment's peak, and the statistics of operations. What they have now comes
+  /// with the blocks.
+  template <class State, class Space>
+  static void owner_statistics(State& state, Space& part, std::size_t operation_count) noexcept {
+    state.require(part.peak_operation_ < operation_count);
+    frame_sum at_peak;
+    const auto owned = [&](auto& stats) {
+      std::int64_t live = stats.live_at_peak(part.epoch_);
+      std::int64_t blocks = stats.blocks_at_peak(part.epoch_);
+      state.amounts(live, blocks);
+      at_peak.add(state, live);
+      if constexpr (State::reads) stats = {0, live, part.epoch_, 0, blocks};
+    };
+    for (auto& category : part.categories_) owned(category);
+    at_peak = {};
+    frame_sum allocated;
+    frame_sum freed;
+    state.rows(part.operations_, [&](auto& stats) {
+      owned(stats.owned);
+      state.totals(stats.allocated);
+      state.totals(stats.freed);
+      allocated.add(state, stats.allocated);
+      freed.add(state, stats.freed);
+      state.amounts(stats.allocation_count, stats.deallocation_count, stats.finished, stats.peak, stats.self_peak);
+      state.changes(stats.max_delta);
+      state.amounts(stats.changing);
+      if (stats.changing == 0) return;
+      for (auto* run : {&stats.first, &stats.last, &stats.largest}) {
+        state.numbers(run->begin_stamp, run->end_stamp, run->thread);
+        state.changes(run->delta);
+        state.amounts(run->peak);
+      }
+    });
+    state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
+  }
+
+  template <class State, class Largest>
+  static void largest_of_finished(State& state, Largest& part, std::size_t operation_count, std::size_t segment_count) noexcept {
+    std::size_t level = 0;
+    for (auto& counts : part.counts_) {
+      auto& blocks = part.blocks_[level];
+      std::size_t count = counts.size();
+      state.number(count);
+      state.require(count <= (segment_count >> level) + 1);
+      if constexpr (State::reads) {
+        if (!state.has_failed()) state.require(blocks.resize(count * part.limit_) && counts.resize(count));
+        if (state.has_failed()) return;
+      }
+      for (std::size_t index = 0; index < count; ++index) {
+        state.number(counts[index]);
+        state.require(counts[index] <= part.limit_);
+        if (state.has_failed()) return;
+        for (std::size_t row = 0; row < counts[index]; ++row)
+          known_block(state, blocks[index * part.limit_ + row], operation_count);
+      }
+      ++level;
+    }
+  }
+
+  template <class State, class Space>
+  static void overrun(State& state, Space& part, std::size_t operation_count) noexcept {
+    auto& first = part.overrun_;
+    known_block(state, first.asked, operation_count);
+    if (!first.has_happened()) return;
+    if constexpr (State::reads) {
+      part.overrun_above_ = part.core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+      state.require(part.capacity_ != 0);
+    }
+    state.amounts(first.segment);
+    state.number(first.stamp);
+    segment(state, first.moment, operation_count);
+    state.numbers(first.is_on_core, first.core.x0, first.core.y0, first.core.x1, first.core.y1, first.has_holders);
+    owners(state, first.owners, operation_count);
+    state.rows(first.largest, [&](auto& held) { known_block(state, held, operation_count); });
+  }
+
+  /// The live blocks of a space: each with its address, bytes, allocation's number, thread, operation, category, annotation.
+  template <class State, class Space>
+  static void blocks(State& state, Space& part) noexcept {
+    std::uint64_t last_born = 0;
+    std::uint64_t live = 0;
+    table_of_blocks(state, part.live_blocks_, [&](auto& held) {
+      std::uint64_t born = held.born();
+      auto distance = static_cast<std::int64_t>(born - last_born);
+      std::uint32_t thread = held.thread();
+      std::uint32_t node = held.operation();
+      std::uint32_t category = held.category();
+      label annotation = held.annotation();
+      state.amounts(held.bytes);
+      state.numbers(distance, thread, node, category, annotation);
+      if constexpr (State::reads) {
+        born = last_born + static_cast<std::uint64_t>(distance);
+        state.require(born <= part.ordinal_ && thread <= block::max_thread && node < part.operations_.size() &&
+                      category < category_names.size() && annotation <= block::max_annotation);
+        if (state.has_failed()) return;
+        live += held.bytes;
+        state.require(live <= static_cast<std::uint64_t>(frame_reader::greatest));
+        if (state.has_failed()) return;
+        held.born_thread = born << block::thread_bits | thread;
+        held.owner = block::owner_word(node, category, annotation);
+        for (owner_stats* owner : {&part.operations_[node].owned, &part.categories_[category]}) {
+          owner->live += static_cast<std::int64_t>(held.bytes);
+          ++owner->blocks;
+        }
+      }
+      last_born = born;
+    });
+    if constexpr (State::reads) {
+      part.live_ = static_cast<std::int64_t>(live);
+      state.require(part.live_ <= part.allocated());
+    }
+  }
+
+  // --- a thread -----------------------------------------------------------------------------------------------------
+
+  /// The open operations of a thread, outermost first: node, name, number, category.
+  template <class State, class Stack>
+  static void open_operations(State& state, Stack& part, std::size_t operation_count) noexcept {
+    state.rows(part.scopes_, [&](auto& scope) {
+      operation(state, scope.operation, operation_count);
+      state.numbers(scope.name, scope.number, scope.tag, scope.begin_stamp);
+      state.require(scope.tag <= category_names.size());
+    });
+    state.require(part.scopes_.size() <= scope_stack::max_depth);
+  }
+
+  /// What they did in each space; `is_space(id)` says which there are.
+  template <class State, class Stack, class IsSpace>
+  static void usages(State& state, Stack& part, IsSpace&& is_space) noexcept {
+    std::uint32_t used = part.used_count_;
+    state.number(used);
+    for (std::uint32_t index = 0; index < used && !state.has_failed(); ++index) {
+      std::uint8_t space = part.used_[index & 0xFFU];
+      state.number(space);
+      if constexpr (State::reads) {
+        state.require(is_space(space) && part.by_space_[space] == nullptr);
+        if (!state.has_failed()) state.require(part.in_space(space) != nullptr);
+        if (state.has_failed()) return;
+      }
+      frame_sum bytes;
+      for (auto& usage : *part.by_space_[space]) {
+        state.changes(usage.self_net, usage.inner_net);
+        state.amounts(usage.self_max, usage.max_net);
+        for (const std::int64_t part_of_net : {usage.self_net, usage.inner_net, usage.max_net}) bytes.add(state, part_of_net);
+      }
+    }
+  }
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/ledger/ledger.hpp>
+// ---- <memprof/ledger/event_of_allocator.hpp>
 // ---- <memprof/ledger/thread_state.hpp>
 // ---- <memprof/ledger/category_tag.hpp>
 #include <cstdint>
@@ -5156,254 +7661,14 @@ namespace memprof {
 }  // namespace memprof
 
 // ---- <memprof/ledger/operation_follower.hpp>
-// ---- <memprof/ledger/operation_tree.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof {
-
-/// Which operation was called within which: a node is a path of names. Node 0 is "no operation".
-///
-/// Nodes are made when a path first occurs and never go away; parents have smaller numbers than their children.
-class operation_tree {
- public:
-  struct node {
-    std::uint32_t parent;
-    label name;
-    std::int64_t invocations;
-    std::int64_t finished;  ///< invocations that have ended
-  };
-
-  operation_tree() noexcept { is_usable_ = nodes_.push_back({}) && slots_.resize(256); }
-
-  /// At least 1, even if the system had no memory for the tree.
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
-  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
-  void count_invocation(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].invocations;
-  }
-  void count_finished(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].finished;
-  }
-
-  /// The node of `name` under `parent`, made if it is new; `parent` itself if the system has no memory.
-  [[nodiscard]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return 0;
-    std::size_t slot = slot_of(parent, name, slots_.size());
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const node& known = nodes_[slots_[slot]];
-      if (known.parent == parent && known.name == name) return slots_[slot];
-    }
-    if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return parent;
-      slot = free_slot(slots_, parent, name);
-    }
-    if (!nodes_.push_back({parent, name, 0, 0})) return parent;
-    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
-
- private:
-  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return static_cast<std::size_t>((key * 0x9E3779B97F4A7C15U) >> 32) & (slots - 1);
-  }
-
-  [[nodiscard]] static std::size_t free_slot(const detail::page_array<std::uint32_t>& slots, std::uint32_t parent,
-                                             label name) noexcept {
-    std::size_t slot = slot_of(parent, name, slots.size());
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    detail::page_array<std::uint32_t> slots;
-    if (!slots.resize(2 * slots_.size())) return false;
-    for (std::size_t index = 1; index < nodes_.size(); ++index) {
-      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  bool is_usable_ = false;
-  detail::page_array<node> nodes_;
-  detail::page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/scope_stack.hpp>
-#include <cstdint>
-#include <new>
-
-namespace memprof {
-
-/// One open operation of a thread.
-struct open_scope {
-  std::uint32_t operation;
-  label name;
-  std::uint32_t number;  ///< as its thread counts them
-  std::uint16_t tag;     ///< category of what is allocated in it, plus one; 0: none was given here or further out
-};
-
-/// What happened in one memory space while one scope was open on its thread.
-struct scope_usage {
-  std::int64_t self_net;   ///< bytes allocated minus bytes freed in this scope itself
-  std::int64_t self_max;   ///< greatest `self_net`
-  std::int64_t inner_net;  ///< the same of the scopes within that have ended
-  std::int64_t max_net;    ///< greatest `self_net + inner_net`, counting what inner scopes reached meanwhile
-
-  void allocate(std::int64_t bytes) noexcept {
-    self_net += bytes;
-    if (self_net > self_max) self_max = self_net;
-    if (self_net + inner_net > max_net) max_net = self_net + inner_net;
-  }
-  void deallocate(std::int64_t bytes) noexcept { self_net -= bytes; }
-
-  [[nodiscard]] std::int64_t net() const noexcept { return self_net + inner_net; }
-  /// The greatest net of this scope if the scope within it, now open or just ended, reached `inner_max`.
-  [[nodiscard]] std::int64_t max_with(std::int64_t inner_max) const noexcept {
-    return net() + inner_max > max_net ? net() + inner_max : max_net;
-  }
-};
-
-/// The usage of one thread's open operations in one memory space: entry 0 is the thread outside any operation.
-using space_scopes = detail::page_array<scope_usage>;
-
-/// The operations open on one thread, in order, with their running usage in each memory space the thread touched.
-class scope_stack {
- public:
-  static constexpr std::uint32_t max_spaces = 256;
-  /// Programs nest some ten operations. One that forgets to end them is counted, not followed further.
-  static constexpr std::size_t max_depth = 256;
-
-  scope_stack() = default;
-  scope_stack(const scope_stack&) = delete;
-  scope_stack& operator=(const scope_stack&) = delete;
-  ~scope_stack() {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes* const scopes = by_space_[used_[index]];
-      scopes->~space_scopes();
-      detail::unmap_pages(scopes, sizeof(space_scopes));
-    }
-  }
-
-  [[nodiscard]] bool empty() const noexcept { return scopes_.empty(); }
-  [[nodiscard]] std::size_t depth() const noexcept { return scopes_.size(); }
-  [[nodiscard]] const open_scope& operator[](std::size_t index) const noexcept { return scopes_[index]; }
-  [[nodiscard]] const open_scope& innermost() const noexcept { return scopes_[scopes_.size() - 1]; }
-  /// 0 if no scope is open.
-  [[nodiscard]] std::uint32_t innermost_number() const noexcept { return scopes_.empty() ? 0 : innermost().number; }
-  [[nodiscard]] std::uint32_t operation() const noexcept { return scopes_.empty() ? 0 : innermost().operation; }
-  [[nodiscard]] std::uint16_t tag() const noexcept { return scopes_.empty() ? std::uint16_t{0} : innermost().tag; }
-
-  /// Opens a scope; false if the system has no memory, and then nothing changed.
-  [[nodiscard]] bool push(const open_scope& scope) noexcept {
-    if (!scopes_.push_back(scope)) return false;
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      if (by_space_[used_[index]]->push_back({})) continue;
-      while (index-- > 0) by_space_[used_[index]]->pop_back();
-      scopes_.pop_back();
-      return false;
-    }
-    return true;
-  }
-
-  /// Where the scope of that number is, counted from the outermost; `depth()` if it is not open.
-  [[nodiscard]] std::size_t find(std::uint32_t number) const noexcept {
-    // The innermost is the one that ends next, nearly always.
-    for (std::size_t index = scopes_.size(); index-- > 0;) {
-      if (scopes_[index].number == number) return index;
-    }
-    return scopes_.size();
-  }
-
-  /// Closes the scope at `index` and calls `finish(space, usage)` for each space this thread touched, where `usage` counts the
-  /// scopes within that have ended. Those within that are still open go on in the one around it.
-  template <class Finish>
-  void close(std::size_t index, Finish&& finish) noexcept {
-    for (std::uint32_t used = 0; used < used_count_; ++used) {
-      space_scopes& scopes = *by_space_[used_[used]];
-      const std::size_t position = index + 1;  // entry 0 is outside
-      std::int64_t inner_net = 0;
-      std::int64_t inner_max = 0;
-      for (std::size_t inner = scopes.size() - 1; inner > position; --inner) {
-        inner_max = scopes[inner].max_with(inner_max);
-        inner_net += scopes[inner].net();
-      }
-      scope_usage ended = scopes[position];
-      ended.max_net = ended.max_with(inner_max);
-      scope_usage& outer = scopes[position - 1];
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      ended.inner_net += inner_net;
-      scopes.erase(position);
-      finish(used_[used], ended);
-    }
-    scopes_.erase(index);
-  }
-
-  /// Closes the innermost scope and calls `finish` as above.
-  template <class Finish>
-  void close_innermost(Finish&& finish) noexcept {
-    for (std::uint32_t index = 0; index < used_count_; ++index) {
-      space_scopes& scopes = *by_space_[used_[index]];
-      const scope_usage ended = scopes.back();
-      scopes.pop_back();
-      scope_usage& outer = scopes.back();
-      outer.max_net = outer.max_with(ended.max_net);
-      outer.inner_net += ended.net();
-      finish(used_[index], ended);
-    }
-    scopes_.pop_back();
-  }
-
-  /// The usage of the space's open scopes, made when the thread first touches the space; null if there is no memory.
-  [[nodiscard]] space_scopes* in_space(std::uint8_t space) noexcept {
-    if (by_space_[space] != nullptr) [[likely]]
-      return by_space_[space];
-    void* const pages = detail::map_pages(sizeof(space_scopes));
-    if (pages == nullptr) return nullptr;
-    space_scopes* const scopes = new (pages) space_scopes;
-    if (!scopes->resize(scopes_.size() + 1)) {
-      detail::unmap_pages(pages, sizeof(space_scopes));
-      return nullptr;
-    }
-    by_space_[space] = scopes;
-    used_[used_count_++] = space;
-    return scopes;
-  }
-
-  /// Calls `visit(space, scopes)` for each space this thread touched.
-  template <class Visitor>
-  void for_each_space(Visitor&& visit) const {
-    for (std::uint32_t index = 0; index < used_count_; ++index) visit(used_[index], *by_space_[used_[index]]);
-  }
-
-  /// Bytes taken from the system, without the object itself.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = scopes_.bytes();
-    for_each_space([&](std::uint8_t, const space_scopes& scopes) { total += sizeof(space_scopes) + scopes.bytes(); });
-    return total;
-  }
-
- private:
-  detail::page_array<open_scope> scopes_;
-  std::uint32_t used_count_ = 0;
-  std::uint8_t used_[max_spaces] = {};
-  space_scopes* by_space_[max_spaces] = {};
-};
-
-}  // namespace memprof
-
 #include <cstddef>
 #include <cstdint>
 
 namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
 
 /// The thread whose events a ring holds, and its open operations.
 struct followed_thread {
@@ -5417,19 +7682,23 @@ struct followed_thread {
 /// The rules by which events open and close operations, whoever folds them.
 ///
 /// Operations have numbers, because they may end after the one around them, and on another thread than they began on, as those of
-/// coroutines do. `finish(operation, space, usage)` is called for each space that a thread had touched when one of its operations
-/// closes.
+/// coroutines do. `finish(thread, scope, space, usage)` is called for each space that a thread had touched when one of its
+/// operations closes.
 class operation_follower {
  public:
+  /// With a tree of at most so many operations.
+  explicit operation_follower(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
+
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
   /// Operations whose begin or end is missing.
   [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
   /// Operations that began where so many were open already that they are not followed.
   [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
 
-  /// Applies a `scope_begin`. False if it must be rejected: it has no number, or the system no memory.
+  /// Applies a `scope_begin` at `stamp`. False if it must be rejected: it has no number, or the system no memory.
   template <class Finish>
-  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, Finish&& finish) noexcept {
+  [[nodiscard, gnu::always_inline]] bool begin(followed_thread& on, const event& begun, const std::uint64_t& stamp,
+                                               Finish&& finish) noexcept {
     const auto number = static_cast<std::uint32_t>(begun.address);
     const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
     if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
@@ -5444,7 +7713,7 @@ class operation_follower {
     const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
     const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
     operations_.count_invocation(operation);
-    return on.scopes.push({operation, begun.label, number, tag});
+    return on.scopes.push({operation, begun.label, number, tag, stamp});
   }
 
   /// Applies a `scope_end`. `thread_of(number)` is where the thread of that number is followed, or null.
@@ -5478,6 +7747,8 @@ class operation_follower {
   [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes(); }
 
  private:
+  friend struct detail::frame_parts;
+
   /// Closes the scopes within the one of number `outer`, the thread's innermost: their ends were dropped.
   template <class Finish>
   [[gnu::cold, gnu::noinline]] void close_lost(followed_thread& on, std::uint32_t outer, Finish&& finish) noexcept {
@@ -5487,16 +7758,17 @@ class operation_follower {
 
   template <class Finish>
   [[gnu::always_inline]] void close_innermost(followed_thread& on, Finish&& finish) noexcept {
-    const std::uint32_t operation = on.scopes.operation();
-    operations_.count_finished(operation);
-    on.scopes.close_innermost([&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+    operations_.count_finished(on.scopes.operation());
+    on.scopes.close_innermost(
+        [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
   }
 
   template <class Finish>
   [[gnu::noinline]] void close(followed_thread& on, std::size_t index, Finish&& finish) noexcept {
-    const std::uint32_t operation = on.scopes[index].operation;
-    operations_.count_finished(operation);
-    on.scopes.close(index, [&](std::uint8_t space, const scope_usage& usage) { finish(operation, space, usage); });
+    operations_.count_finished(on.scopes[index].operation);
+    on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
+      finish(on.thread, scope, space, usage);
+    });
   }
 
   operation_tree operations_;
@@ -5649,7 +7921,7 @@ inline void deallocate_on_stream(thread_state& run, const event& told, std::uint
   if (told.bytes > greatest || told.address > greatest) return false;
   space_ledger& space = *run.space;
   space.out_of_memory().add({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live(),
-                             space.reserved().current(), stamp, space.segments().size(), run.scopes.operation()});
+                             space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
   return true;
 }
 
@@ -5692,6 +7964,13 @@ class event_on_cores {
       case event_kind::deallocate_circular_buffers: return cores_.is_valid();
       default: return false;
     }
+  }
+
+  /// What applying a possible event costs; `space` may be null: it is not there yet.
+  [[nodiscard]] std::uint64_t steps(const space_ledger* space) const noexcept {
+    if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
+    if (space == nullptr) return 0;
+    return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
   }
 
   /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
@@ -5738,78 +8017,34 @@ class event_on_cores {
 
 }  // namespace memprof
 
-// ---- <memprof/trace/clock_readings.hpp>
-#include <algorithm>
-#include <cstddef>
+// ---- <memprof/ledger/range_deallocation.hpp>
 #include <cstdint>
 
 namespace memprof {
 
-/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
-///
-/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
-/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
-/// on they stay twice as far apart.
-class clock_readings {
- public:
-  static constexpr std::size_t max_kept = 4096;
+/// Whether a `deallocate_range` frees the block at `address`.
+[[nodiscard]] inline bool is_in_range(const event& told, std::uint64_t address) noexcept {
+  return told.tag != 0 || (address >= told.address && address - told.address < told.bytes);
+}
 
-  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
-  /// after the last one, or not after the begin, is left out.
-  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
-    const std::size_t count = kept_.size();
-    if (ns < 0) return;
-    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
-    // The last one stands for the present, until the one before is far enough away for it to stay.
-    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
-      kept_[count - 1] = {stamp, ns};
-      return;
-    }
-    if (count == max_kept) thin_out();
-    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
+/// Applies a `deallocate_range` to the space to which the thread has been turned: an arena that gives back all its blocks at
+/// once. Costs a pass over the live blocks of the space. False, and nothing changed, if the system has no memory for the
+/// addresses.
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  detail::page_array<std::uint64_t> addresses;
+  bool has_memory = true;
+  space.blocks().for_each([&](const block& live) {
+    if (is_in_range(told, live.address)) has_memory = has_memory && addresses.push_back(live.address);
+  });
+  if (!has_memory) return false;
+  for (const std::uint64_t address : addresses) {
+    space.cores().deallocate(address);
+    run.take_away(space.find(address));
   }
-
-  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
-  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    constexpr wide most = INT64_MAX;
-    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
-    const reading first = kept_[0];
-    if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1)
-      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
-    const std::size_t after =
-        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
-    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
-    const reading& left = kept_[right - 1];
-    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
-    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
-    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
-    return static_cast<std::int64_t>(std::min<wide>(ns, most));
-  }
-
-  /// Whether there is any.
-  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
-  /// Nanoseconds after the capture began of the last one.
-  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
-
- private:
-  __extension__ using wide = __int128;
-
-  struct reading {
-    std::uint64_t stamp;
-    std::int64_t ns;
-  };
-  void thin_out() noexcept {
-    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
-    (void)kept_.resize(kept_.size() / 2);
-    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
-  }
-
-  detail::page_array<reading> kept_;
-  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
-};
+  space.mark_event(stamp);
+  return true;
+}
 
 }  // namespace memprof
 
@@ -5819,30 +8054,30 @@ class clock_readings {
 
 namespace memprof {
 
+namespace detail {
+template <class State, class Ledger>
+class ledger_frame;
+}
+
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
-/// file. Memory is bounded by live blocks, operations, segments and threads, never by the number of events. Not synchronised.
-/// It survives any input: what is impossible or unusual is counted.
+/// file. Memory is bounded by live blocks, threads, and the numbers in `ledger_options`, never by the number of events, segments
+/// or names. Not synchronised. It survives any input: what is impossible or unusual is counted.
 class ledger {
  public:
   static constexpr std::uint32_t max_spaces = any_space;
 
-  /// One finished segment; its end is the next one's begin.
-  struct segment_mark {
-    label name;
-    std::uint64_t begin_stamp;
-    std::uint64_t end_stamp;
-  };
-
   explicit ledger(const ledger_options& options = {}, std::uint64_t begin_stamp = 0) noexcept
-      : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
+      : options_(options),
+        begin_stamp_(begin_stamp),
+        stamp_(begin_stamp),
+        segment_begin_(begin_stamp),
+        operations_(options.operations),
+        history_(options.kept_segments, options.segment_names) {}
   ledger(const ledger&) = delete;
   ledger& operator=(const ledger&) = delete;
-  ~ledger() {
-    for (space_ledger* space : spaces_) destroy(space);
-    for (thread_state* thread : threads_) destroy(thread);
-  }
+  ~ledger() { forget(); }
 
   /// Gives a memory space, or each core of it, a capacity in bytes; 0: none. The first allocation that exceeds it is kept with
   /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
@@ -5852,6 +8087,29 @@ class ledger {
     if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
     limits_[space] = {capacity, is_per_core};
     return true;
+  }
+
+  /// Bounds the time that events take which cost more than a step: the ends of segments and of operations on other threads,
+  /// blocks on many cores, reservations among many. Those beyond `steps` in all, and 512 for each event, are rejected.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Whether any were.
+  [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
+
+  /// Forgets all but the options and limits.
+  void forget() noexcept {
+    for (space_ledger*& space : spaces_) {
+      destroy(space);
+      space = nullptr;
+    }
+    for (thread_state* thread : threads_) destroy(thread);
+    threads_.clear();
+    history_.~segment_history();
+    new (&history_) segment_history{options_.kept_segments, options_.segment_names};
+    operations_ = operation_follower{options_.operations};
+    clock_ = clock_readings{};
+    stamp_ = segment_begin_ = 0;
+    events_ = events_of_frame_ = rejected_events_ = dropped_events_ = reentrant_events_ = missing_events_ = other_names_ = 0;
+    are_more_missing_ = has_ended_ = is_behind_ = false;
   }
 
   /// Applies events [first, last) of one thread at a time, which `ring` stands for, in order. Constant time an event but for
@@ -5895,17 +8153,25 @@ class ledger {
     }
   }
 
-  /// Ends the segment at `stamp`. Costs a pass over the operations of each space; live blocks are not looked at.
+  /// Ends the segment at `stamp`. Costs a pass over the operations of each space and the segments that are kept; live blocks are
+  /// not looked at.
   void end_segment(label name, std::uint64_t stamp) noexcept {
     if (stamp > stamp_) stamp_ = stamp;
-    if (!segments_.push_back({name, segment_begin_, stamp_})) {
+    if (name == memprof::other_names) ++other_names_;
+    if (!take_work(work_of_segment_end()) || !history_.add(name, segment_begin_, stamp_)) {
       ++rejected_events_;
       return;
     }
     segment_begin_ = stamp_;
     for (space_ledger* space : spaces_) {
-      if (space != nullptr && !space->end_segment(stamp_)) ++rejected_events_;
+      if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
+    history_.drop_surplus();
+    if (!history_.is_sparse()) return;
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr) space->compact(history_);
+    }
+    history_.compact_marks();
   }
 
   /// Counts the peaks of the operations that are open, which otherwise wait for their end. Idempotent.
@@ -5917,16 +8183,18 @@ class ledger {
         std::int64_t inner_max = 0;
         for (std::size_t depth = open.depth(); depth > 0; --depth) {
           inner_max = scopes[depth].max_with(inner_max);
-          note_peak(spaces_[space]->operation(open[depth - 1].operation), inner_max, scopes[depth].self_max);
+          spaces_[space]->operation(open[depth - 1].operation).note_peak(inner_max, scopes[depth].self_max);
         }
       });
     }
   }
 
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
-  [[nodiscard]] const detail::page_array<segment_mark>& segments() const noexcept { return segments_; }
+  /// The finished segments.
+  [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
   [[nodiscard]] std::uint64_t last_stamp() const noexcept { return stamp_; }
@@ -5934,6 +8202,8 @@ class ledger {
   [[nodiscard]] std::uint64_t rejected_events() const noexcept { return rejected_events_; }
   [[nodiscard]] std::uint64_t unbalanced_scopes() const noexcept { return operations_.unbalanced(); }
   [[nodiscard]] std::uint64_t too_deep_scopes() const noexcept { return operations_.too_deep(); }
+  /// Events with a name for which the process had no room.
+  [[nodiscard]] std::uint64_t other_names() const noexcept { return other_names_; }
   /// Events that never came, by cause: dropped ones, those of signal handlers that interrupted the profiler, and those that the
   /// trace lacks.
   [[nodiscard]] std::uint64_t dropped_events() const noexcept { return dropped_events_; }
@@ -5941,8 +8211,14 @@ class ledger {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_events_; }
   /// Whether there are others, of which nobody knows how many.
   [[nodiscard]] bool are_more_missing() const noexcept { return are_more_missing_; }
+  /// Whether events are missing since the last key frame: the next one knows better. Also before the first event.
+  [[nodiscard]] bool is_behind() const noexcept { return is_behind_ || events_ == 0; }
   /// What turns stamps into time.
   [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  /// The thread whose events a ring holds, and its open operations; null if there were no events.
+  [[nodiscard]] const followed_thread* thread(std::size_t ring) const noexcept {
+    return ring < threads_.size() ? threads_[ring] : nullptr;
+  }
   /// Whether the capture's last event has come.
   [[nodiscard]] bool has_ended() const noexcept { return has_ended_; }
   [[nodiscard]] const ledger_options& options() const noexcept { return options_; }
@@ -5950,13 +8226,17 @@ class ledger {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     std::size_t total =
-        sizeof(ledger) + operations_.bytes() + segments_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
+        sizeof(ledger) + operations_.bytes() + history_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
   }
 
  private:
+  template <class State, class Ledger>
+  friend class detail::ledger_frame;
+
+  static constexpr std::uint64_t unlimited_work = ~std::uint64_t{0};
   /// Far enough for a cache miss to be over when its event comes; near enough that a short run profits.
   static constexpr std::ptrdiff_t prefetch_distance = 8;
 
@@ -5964,10 +8244,10 @@ class ledger {
   struct finish_operation {
     ledger& owner;
 
-    void operator()(std::uint32_t operation, std::uint8_t space, const scope_usage& usage) const noexcept {
-      operation_stats& stats = owner.spaces_[space]->operation(operation);
-      if (stats.finished++ == 0 || usage.net() > stats.max_delta) stats.max_delta = usage.net();
-      note_peak(stats, usage.max_net, usage.self_max);
+    void operator()(std::uint32_t thread, const open_scope& scope, std::uint8_t space, const scope_usage& usage) const noexcept {
+      owner.spaces_[space]
+          ->operation(scope.operation)
+          .finish({scope.begin_stamp, owner.stamp_, usage.net(), usage.max_net, thread}, usage.self_max);
     }
   };
 
@@ -6003,6 +8283,7 @@ class ledger {
   [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
     switch (told.kind) {
       case event_kind::annotate:
+        if (told.label == memprof::other_names) ++other_names_;
         if (told.tag > category_names.size()) {
           ++rejected_events_;
         } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
@@ -6021,13 +8302,19 @@ class ledger {
   }
 
   [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
+    if (told.kind == event_kind::deallocate_range) {
+      if (enter(run, told.space) && !deallocate_range(run, told, stamp_)) ++rejected_events_;
+      return;
+    }
     if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
-      if (enter(run, told.space) && !apply_of_allocator(run, told, stamp_)) ++rejected_events_;
+      if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
+        ++rejected_events_;
+      }
       return;
     }
     const event_on_cores change{told};
-    if (!change.is_possible()) {
+    if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
       ++rejected_events_;
     } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
@@ -6047,6 +8334,7 @@ class ledger {
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
         if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        is_behind_ = true;
         break;
       default: ++rejected_events_; break;
     }
@@ -6054,7 +8342,9 @@ class ledger {
 
   [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
     run.space_id = thread_state::no_space;
-    if (!operations_.begin(run, told, finish_operation{*this})) ++rejected_events_;
+    if (told.label == memprof::other_names) [[unlikely]]
+      ++other_names_;
+    if (!operations_.begin(run, told, stamp_, finish_operation{*this})) ++rejected_events_;
   }
 
   [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
@@ -6064,6 +8354,7 @@ class ledger {
 
   /// The thread of that number, which will look anew at the space that it has turned to.
   [[nodiscard]] thread_state* turn_thread_of_number(std::uint32_t number) noexcept {
+    if (!take_work(8 * threads_.size())) return nullptr;  // each a page of its own
     for (thread_state* thread : threads_) {
       if (thread == nullptr || thread->thread != number) continue;
       thread->space_id = thread_state::no_space;
@@ -6072,9 +8363,22 @@ class ledger {
     return nullptr;
   }
 
-  static void note_peak(operation_stats& stats, std::int64_t peak, std::int64_t self_peak) noexcept {
-    if (peak > stats.peak) stats.peak = peak;
-    if (self_peak > stats.self_peak) stats.self_peak = self_peak;
+  [[nodiscard]] bool take_work(std::uint64_t steps) noexcept {
+    constexpr std::uint64_t for_each_event = 512;
+    if (work_limit_ == unlimited_work) return true;
+    if (work_done_ + steps > work_limit_ + for_each_event * (events_ - events_of_frame_)) {
+      is_overworked_ = true;
+      return false;
+    }
+    work_done_ += steps;
+    return true;
+  }
+  [[nodiscard]] std::uint64_t work_of_segment_end() const noexcept {
+    std::uint64_t steps = 0;
+    for (const space_ledger* space : spaces_) {
+      if (space != nullptr) steps += space->operation_count() + space->cores().grid_size();
+    }
+    return steps;
   }
 
   [[nodiscard]] thread_state* find_thread(std::uint32_t ring) noexcept {
@@ -6097,7 +8401,7 @@ class ledger {
   }
 
   [[nodiscard]] space_ledger* make_space(std::uint8_t id) noexcept {
-    space_ledger* const space = make<space_ledger>(options_, segments_.size(), segment_begin_);
+    space_ledger* const space = make<space_ledger>(options_, history_.count(), history_.marks().size(), segment_begin_);
     if (space == nullptr) return nullptr;
     if (!space->is_usable()) {
       destroy(space);
@@ -6121,6 +8425,7 @@ class ledger {
   }
 
   ledger_options options_;
+  std::uint64_t begin_stamp_;
   std::uint64_t stamp_;
   std::uint64_t segment_begin_;
   std::uint64_t events_ = 0;
@@ -6128,712 +8433,156 @@ class ledger {
   std::uint64_t dropped_events_ = 0;
   std::uint64_t reentrant_events_ = 0;
   std::uint64_t missing_events_ = 0;
+  std::uint64_t other_names_ = 0;
+  std::uint64_t work_limit_ = unlimited_work;
+  std::uint64_t work_done_ = 0;
+  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those that only a key frame told of
+  bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
+  bool is_behind_ = false;
   clock_readings clock_;
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;
-  detail::page_array<segment_mark> segments_;
+  segment_history history_;
   detail::page_array<thread_state*> threads_;  ///< by ring
   detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };
 
 }  // namespace memprof
 
-// ---- <memprof/profile/core_peaks.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <vector>
+#include <type_traits>
 
 /// @file
-/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
-
-namespace memprof::detail {
-
-/// "3-4": column, then row.
-template <class Coordinate>
-[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
-  return std::to_string(x).append(1, '-').append(std::to_string(y));
-}
-
-/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
-template <class Range>
-[[nodiscard]] std::string core_range_text(const Range& cores) {
-  std::string text{'['};
-  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
-}
-
-template <class Maxima>
-[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
-  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
-  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
-  return result;
-}
-
-/// The rows of all rectangles, the greatest total first.
-template <class Cores>
-[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
-  struct row {
-    std::uint32_t packed;
-    core_maxima greatest;
-  };
-  std::vector<row> rows(cores.ranges().size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    const std::uint32_t packed = cores.ranges()[index];
-    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
-  }
-  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
-    const core_usage& of_left = left.greatest.peak;
-    const core_usage& of_right = right.greatest.peak;
-    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
-  });
-  std::vector<core_range_peaks> result(rows.size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
-  }
-  return result;
-}
-
-/// What one space held on each core; `first_segment` is that of the space, `segment_count` the profile's. Costs a pass over the
-/// cores of each rectangle.
-template <class Cores>
-[[nodiscard]] core_profile build_cores(const Cores& cores, std::size_t first_segment, std::size_t segment_count) {
-  core_profile result;
-  if (!cores.is_used()) return result;
-  result.peaks = to_core_peaks(cores.overall(any_core));
-  result.segments = std::vector<core_peaks>(segment_count);
-  for (std::size_t index = first_segment; index < segment_count; ++index) {
-    const std::size_t own_index = index - first_segment;
-    const bool is_open = own_index >= cores.segments().size();
-    result.segments[index] = to_core_peaks(is_open ? cores.open_segment() : cores.segments()[own_index]);
-  }
-  result.ranges = build_core_ranges(cores);
-  return result;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/profile/device_events.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace memprof::detail {
-
-/// The names of a row, as `stream_pool` joined them.
-inline void name_stream(stream_usage& row, std::string_view text) {
-  std::size_t end = 0;
-  while (end < text.size() && text[end] != name_separator) ++end;
-  row.stream = text.substr(0, end);
-  if (end < text.size()) row.pool = text.substr(end + 1);
-}
-
-[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
-  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved};
-}
-
-/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
-template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
-  const std::size_t count = told.rows().size();
-  std::vector<std::size_t> order(count);
-  for (std::size_t index = 0; index < count; ++index) order[index] = index;
-  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
-    const stream_record& a = told.rows()[left];
-    const stream_record& b = told.rows()[right];
-    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
-    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
-  });
-  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
-  for (std::size_t row = 0; row < count; ++row) {
-    rows[row] = to_stream_usage(told.rows()[order[row]]);
-    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
-  }
-  if (told.has_further()) {
-    rows[count] = to_stream_usage(told.further());
-    rows[count].stream = "(beyond the first " + std::to_string(Streams::max_rows) + " streams and pools)";
-  }
-  return rows;
-}
-
-/// What failed in a space; `first_segment` is that of the space, `segment_count` the profile's.
-template <class Failed>
-[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
-                                                                     const std::vector<std::string>& paths,
-                                                                     std::size_t first_segment, std::size_t segment_count) {
-  std::vector<out_of_memory_failure> rows(failed.kept().size());
-  for (std::size_t index = 0; index < rows.size(); ++index) {
-    const out_of_memory_record& record = failed.kept()[index];
-    const std::size_t segment = first_segment + record.segment;
-    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
-    if (record.operation != 0) rows[index].operation = paths[record.operation];
-    // Events behind the last segment of a finished profile are in none.
-    if (segment < segment_count) rows[index].segment = static_cast<std::int64_t>(segment);
-  }
-  return rows;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/profile/first_shortfall.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
-
-/// @file
-/// What a space's first overrun was in words of the profile, and what would have prevented it. Templates, like all that builds
-/// profiles, so that only units that read one pay for compiling them.
-
-namespace memprof::detail {
-
-/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
-/// first.
-template <class Owners>
-[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
-  std::size_t first = 0;
-  std::size_t count = 0;
-  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
-    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
-    first = row;
-    count = 1;
-  }
-  if (count == 0) {
-    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
-    if (missing > 0) return {};
-  }
-  Owners rows(count);
-  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
-  return rows;
-}
-
-/// The first overrun of a space that had one. `held` was live beside it; `segment_count` is that of the profile.
-template <class Space>
-[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
-                                                       const std::vector<std::string>& paths, live_set held,
-                                                       std::size_t segment_count) {
-  const capacity_overrun& overrun = space.first_overrun();
-  const std::size_t segment = space.first_segment() + overrun.segment;
-  capacity_shortfall result;
-  result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
-  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
-  if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
-  result.category = static_cast<category>(overrun.asked.category());
-  // Events behind the last segment of a finished profile are in none.
-  if (segment < segment_count) result.segment = static_cast<std::int64_t>(segment);
-  result.time_ns = time.to_ns(overrun.stamp);
-  result.free = space.capacity() - held.bytes;
-  result.shortfall = result.requested - result.free;
-  result.holders_known = overrun.has_holders;
-  result.remedy = least_to_free(held.by_operation, result.shortfall);
-  result.held = std::move(held);
-  return result;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/profile/live_sets.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace memprof::detail {
-
-/// Puts together, for each segment of one space, what was live at its peak.
-///
-/// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
-/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
-/// birth.
-///
-/// A template, like all that builds profiles, so that only units that read one pay for compiling it.
-template <class Space>
-class live_set_builder {
- public:
-  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
-      : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
-    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
-    for (std::size_t index = 0; index < space.segments().size(); ++index)
-      peak_ordinals_[index] = space.segments()[index].peak_ordinal;
-    space.blocks().for_each([&](const block& live) {
-      const std::size_t first =
-          partition_point(peak_ordinals_.size(), [&](std::size_t index) { return peak_ordinals_[index] < live.born(); });
-      still_live_.offer(first, peak_ordinals_.size(), live);
-    });
-  }
-
-  /// The live set at the peak of finished segment `index` (within `space.segments()`).
-  [[nodiscard]] live_set at_finished(std::size_t index) const {
-    const segment_record& record = space_.segments()[index];
-    live_set set = totals_of(record);
-    set.by_operation = named(space_.owners(record), record.owner_count);
-    set.remaining_bytes = record.remaining_bytes;
-    set.remaining_operations = record.remaining_operations;
-    set.largest_blocks = largest([&](top_blocks_view best) {
-      space_.largest_of_finished().collect(index, best);
-      still_live_.collect(index, best);
-    });
-    return set;
-  }
-
-  /// The live set at the peak of the segment that is still open, with all its owners.
-  [[nodiscard]] live_set at_open() const {
-    live_set set = totals_of(space_.open_segment());
-    detail::page_array<owner_at_peak> owners;
-    if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
-    set.by_operation = named(owners.data(), owners.size());
-    set.largest_blocks = largest([&](top_blocks_view best) {
-      space_.offer_freed_since_peak(best);
-      still_live_.collect(peak_ordinals_.size() - 1, best);
-    });
-    return set;
-  }
-
-  /// What was live when the capacity was first exceeded, without the block that was asked for.
-  [[nodiscard]] live_set at_first_overrun() const {
-    const capacity_overrun& overrun = space_.first_overrun();
-    live_set set = totals_of(overrun.moment);
-    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
-    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
-    set.largest_blocks = largest([&](top_blocks_view best) {
-      for (const block& held : overrun.largest) best.offer(held);
-    });
-    return set;
-  }
-
-  /// Replaces the kept owners of the overall peak's segment by all of them.
-  [[nodiscard]] live_set with_all_owners(live_set set) const {
-    set.remaining_bytes = set.remaining_operations = 0;
-    set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
-    return set;
-  }
-
- private:
-  [[nodiscard]] static live_set totals_of(const segment_record& record) {
-    live_set set;
-    set.bytes = record.live_at_peak;
-    set.blocks = record.blocks_at_peak;
-    set.by_category = categories_of(record);
-    return set;
-  }
-
-  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
-    std::size_t order[category_names.size()];
-    std::size_t count = 0;
-    for (std::size_t index = 0; index < category_names.size(); ++index) {
-      if (record.categories[index].blocks != 0) order[count++] = index;
-    }
-    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
-      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
-      return more != 0 ? more > 0 : left < right;
-    });
-    std::vector<owned_bytes> rows(count);
-    for (std::size_t row = 0; row < count; ++row) {
-      const category_at_peak& held = record.categories[order[row]];
-      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
-    }
-    return rows;
-  }
-
-  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
-    std::vector<owned_bytes> rows(count);
-    for (std::size_t row = 0; row < count; ++row)
-      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
-    return rows;
-  }
-
-  /// The largest of the blocks that `offer` offers.
-  template <class Offer>
-  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
-    std::vector<block> room(space_.options().largest_blocks);
-    std::uint32_t count = 0;
-    offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
-    sort_rows(room.data(), count, is_larger);
-    std::vector<live_block> result(count);
-    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
-    return result;
-  }
-
-  [[nodiscard]] live_block described(const block& live) const {
-    live_block result;
-    result.address = live.address;
-    result.bytes = static_cast<std::int64_t>(live.bytes);
-    result.operation = paths_[live.operation()];
-    result.category = static_cast<memprof::category>(live.category());
-    std::string_view annotation = labels_.text(live.annotation());
-    const auto next_field = [&] {
-      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
-      const std::string_view field = annotation.substr(0, end);
-      annotation.remove_prefix(std::min(end + 1, annotation.size()));
-      return std::string{field};
-    };
-    result.name = next_field();
-    result.shape = next_field();
-    result.dtype = next_field();
-    result.requires_grad = requires_grad_from_string(next_field());
-    return result;
-  }
-
-  const Space& space_;
-  const std::vector<std::string>& paths_;
-  name_view labels_;
-  std::vector<std::uint64_t> peak_ordinals_;
-  top_blocks_of_segments still_live_;
-};
-
-}  // namespace memprof::detail
-
-// ---- <memprof/profile/operation_path.hpp>
-#include <string>
-#include <string_view>
+/// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
 
 namespace memprof {
-
-/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
-///
-/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
-/// for no operation.
-inline void append_operation(std::string& path, std::string_view name) {
-  if (!path.empty()) path += '/';
-  if (name.empty()) path += "\\-";
-  for (const char character : name) {
-    if (character == '/' || character == '\\') path += '\\';
-    path += character;
-  }
-}
-
-}  // namespace memprof
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <vector>
-
-namespace memprof {
-
-/// What a ledger's ids mean, and whether more events may come.
-struct ledger_names {
-  name_view labels;
-  const label* space_names;  ///< by id of memory space
-  const clock_readings& time;
-  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
-};
-
-/// The name in a profile of the segment that has not ended yet.
-inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
-
 namespace detail {
 
-template <class Tree>
-[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
-  std::vector<std::string> paths(tree.size());
-  for (std::size_t node = 1; node < tree.size(); ++node) {
-    paths[node] = paths[tree[node].parent];
-    append_operation(paths[node], labels.text(tree[node].name));
-  }
-  return paths;
-}
+/// The ledger's sections of a frame, for writing and reading.
+template <class State, class Ledger>
+class ledger_frame {
+ public:
+  ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
 
-/// Sums up a space's self values along the tree; entry 0 is "no operation".
-template <class Tree, class Space>
-[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name) {
-  std::vector<operation_usage> all(tree.size());
-  for (std::size_t node = tree.size(); node-- > 0;) {
-    operation_usage& usage = all[node];
-    usage.space = space_name;
-    if (node < space.operation_count()) {
-      const operation_stats& stats = space.operation(node);
-      usage.self_allocated = stats.allocated;
-      usage.self_freed = stats.freed;
-      usage.allocated += stats.allocated;
-      usage.freed += stats.freed;
-      usage.allocation_count = stats.allocation_count;
-      usage.deallocation_count = stats.deallocation_count;
-      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
-      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
-      usage.peak = stats.peak;
-      usage.self_peak = stats.self_peak;
-      usage.live = stats.owned.live;
-    }
-    usage.self_delta = usage.self_allocated - usage.self_freed;
-    usage.total_delta = usage.allocated - usage.freed;
-    if (node == 0) break;
-    all[tree[node].parent].allocated += usage.allocated;
-    all[tree[node].parent].freed += usage.freed;
-  }
-  return all;
-}
-
-/// Which operations allocated or freed in a space, themselves or within.
-template <class Tree, class Space>
-[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
-  std::vector<char> is_active(tree.size());
-  for (std::size_t node = tree.size(); --node > 0;) {
-    if (node < space.operation_count()) {
-      const operation_stats& stats = space.operation(node);
-      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
-    }
-    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
-  }
-  return is_active;
-}
-
-template <class Ledger>
-[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
-                                                              const std::vector<std::string>& paths) {
-  const operation_tree& tree = events.operations();
-  std::vector<operation_profile> operations(tree.size() - 1);
-  for (std::size_t node = 1; node < tree.size(); ++node) {
-    operation_profile& operation = operations[node - 1];
-    operation.path = paths[node];
-    operation.name = names.labels.text(tree[node].name);
-    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
-    operation.invocations = tree[node].invocations;
-  }
-  // Rows are counted before they are filled, here and below: vectors that grow cost every user of the header compile time.
-  std::vector<std::size_t> rows(tree.size());
-  const auto for_each_space = [&](auto&& visit) {
-    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
-      if (events.space(id) == nullptr) continue;
-      const std::vector<char> is_active = active_operations(tree, *events.space(id));
-      for (std::size_t node = 1; node < tree.size(); ++node) {
-        if (is_active[node] != 0) visit(id, node);
+  void transfer() noexcept {
+    std::uint32_t revision = frame_revision;
+    state_.number(revision);
+    state_.require(revision == frame_revision);
+    state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
+    state_.section(frame_section::ledger, [this] { capture(); });
+    if constexpr (State::reads) {
+      while (state_.next_section() == frame_section::space) space(0);
+    } else {
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        if (events_.spaces_[id] != nullptr) space(static_cast<std::uint8_t>(id));
       }
     }
-  };
-  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
-  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
-  std::size_t filled_space = ledger::max_spaces;
-  std::vector<operation_usage> usage;
-  for (std::size_t& row : rows) row = 0;
-  for_each_space([&](std::size_t id, std::size_t node) {
-    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]));
-    filled_space = id;
-    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
-  });
-  return operations;
-}
-
-[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
-
-template <class Timeline>
-[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
-  memory_timeline result;
-  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
-  const auto& finished = line.finished();
-  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
-  for (std::size_t index = 0; index < finished.size(); ++index) {
-    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
-  }
-  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
-  return result;
-}
-
-/// What a space's allocator held; `first_segment` is that of the space, `segment_count` the profile's.
-template <class Reserved>
-[[nodiscard]] reserved_profile build_reserved(const Reserved& held, std::size_t first_segment, std::size_t segment_count) {
-  reserved_profile result;
-  if (!held.is_used()) return result;
-  result.peak = held.peak();
-  result.current = held.current();
-  result.segments = std::vector<reserved_usage>(segment_count);
-  for (std::size_t index = first_segment; index < segment_count; ++index) {
-    const std::size_t own_index = index - first_segment;
-    const reserved_record record = own_index < held.segments().size() ? held.segments()[own_index] : held.open_segment();
-    result.segments[index] = {record.peak, record.current};
-  }
-  result.unmatched_releases = to_event_tally(held.unmatched_releases);
-  result.replaced_reservations = to_event_tally(held.replaced_reservations);
-  return result;
-}
-
-/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
-template <class Blocks>
-[[nodiscard]] event_tally overlapping(const Blocks& live) {
-  struct range {
-    std::uint64_t begin;
-    std::uint64_t end;
-  };
-  std::vector<range> ranges(live.size());
-  std::size_t count = 0;
-  live.for_each([&](const block& held) {
-    const bool is_on_cores = held.address >> 48 != 0;
-    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
-  });
-  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
-    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
-  });
-  tally found;
-  std::uint64_t reached = 0;
-  for (std::size_t index = 0; index < count; ++index) {
-    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
-    reached = std::max(reached, ranges[index].end);
-  }
-  return to_event_tally(found);
-}
-
-/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
-template <class Space>
-class space_builder {
- public:
-  space_builder(const Space& space, const ledger_names& names, const std::vector<std::string>& paths)
-      : space_(space), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
-
-  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments) {
-    result_.name = name;
-    result_.segments = std::vector<segment_usage>(segments.size());
-    for (std::size_t index = 0; index < segments.size(); ++index)
-      fill_segment(result_.segments[index], segments[index].name, index);
-    result_.cumulative_current = space_.live();
-    result_.allocations = space_.allocated();
-    result_.deallocations = result_.allocations - result_.cumulative_current;
-    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
-    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
-    add_overall_peak();
-    result_.capacity = space_.capacity();
-    result_.capacity_is_per_core = space_.capacity_is_per_core();
-    if (space_.first_overrun().has_happened()) {
-      result_.first_shortfall =
-          build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), segments.size());
+    state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
+    state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
+    if constexpr (State::reads) {
+      state_.require(state_.is_at_end());
+      events_.events_of_frame_ = events_.events_;
     }
-    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
-    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
-                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
-                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
-                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
-    result_.cores = build_cores(space_.cores(), space_.first_segment(), segments.size());
-    result_.reserved = build_reserved(space_.reserved(), space_.first_segment(), segments.size());
-    result_.streams = build_streams(space_.streams(), names_.labels);
-    result_.out_of_memory =
-        build_out_of_memory(space_.out_of_memory(), names_.time, paths_, space_.first_segment(), segments.size());
-    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
-    return std::move(result_);
   }
 
  private:
-  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
-    usage.segment = name;
-    if (index >= space_.first_segment()) {
-      const std::size_t own_index = index - space_.first_segment();
-      const bool is_open = own_index >= space_.segments().size();
-      const segment_record record = is_open ? space_.open_segment() : space_.segments()[own_index];
-      fill(usage, record);
-      usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(own_index);
+  [[nodiscard]] std::size_t operation_count() const noexcept { return events_.operations().size(); }
+
+  void capture() noexcept {
+    state_.numbers(events_.stamp_, events_.segment_begin_, events_.dropped_events_, events_.reentrant_events_,
+                   events_.missing_events_, events_.other_names_, events_.are_more_missing_, events_.has_ended_);
+    state_.amounts(events_.events_, events_.rejected_events_);
+    frame_parts::faults(state_, events_.operations_);
+    frame_parts::clock(state_, events_.clock_);
+    frame_parts::history(state_, events_.history_);
+    state_.require(events_.segment_begin_ <= events_.stamp_);
+  }
+
+  void space(std::uint8_t id) noexcept {
+    state_.section(frame_section::space, [&] {
+      state_.number(id);
+      if constexpr (State::reads) {
+        state_.require(id < ledger::max_spaces && events_.spaces_[id] == nullptr);
+        if (state_.has_failed() || events_.make_space(id) == nullptr) return state_.require(false);
+      }
+      frame_parts::space(state_, *events_.spaces_[id], operation_count(), events_.history_);
+    });
+    state_.section(frame_section::blocks, [&] {
+      std::uint8_t same = id;
+      state_.number(same);
+      state_.require(same == id);
+      if (!state_.has_failed()) frame_parts::blocks(state_, *events_.spaces_[id]);
+    });
+  }
+
+  /// Calls `part(ring, thread)` for each thread.
+  template <class Part>
+  void threads(Part&& part) noexcept {
+    std::size_t count = 0;
+    for (const thread_state* thread : events_.threads_) count += thread == nullptr ? 0 : 1;
+    if constexpr (State::reads) {
+      state_.number(count);
+      for (; count != 0 && !state_.has_failed(); --count) {
+        std::uint32_t ring = 0;
+        state_.number(ring);
+        thread_state* const thread = state_.has_failed() ? nullptr : events_.find_thread(ring);
+        state_.require(thread != nullptr);
+        if (!state_.has_failed()) (this->*part)(*thread);
+      }
+    } else {
+      state_.number(count);
+      for (std::uint32_t ring = 0; ring < events_.threads_.size(); ++ring) {
+        if (events_.threads_[ring] == nullptr) continue;
+        state_.number(ring);
+        (this->*part)(*events_.threads_[ring]);
+      }
     }
-    if (usage.live_at_peak.bytes > result_.cumulative_peak) {
-      result_.cumulative_peak = usage.live_at_peak.bytes;
-      result_.peak_segment = static_cast<std::int64_t>(index);
-    }
-    usage.cumulative_peak = result_.cumulative_peak;
   }
 
-  void fill(segment_usage& usage, const segment_record& record) const {
-    usage.segment_peak = record.live_at_peak - record.live_at_start;
-    usage.segment_change = record.live_at_end - record.live_at_start;
-    usage.allocations = record.allocated;
-    usage.deallocations = record.allocated - usage.segment_change;
-    usage.cumulative_current = record.live_at_end;
-    usage.allocation_count = record.allocation_count;
-    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
-    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
-    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
+  using thread_part = std::conditional_t<State::reads, thread_state, const thread_state>;
+
+  void open_operations(thread_part& thread) noexcept {
+    state_.numbers(thread.thread, thread.unfollowed_scopes);
+    state_.require(thread.thread <= block::max_thread);
+    frame_parts::open_operations(state_, thread.scopes, operation_count());
+  }
+  void usages(thread_part& thread) noexcept {
+    frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
   }
 
-  void add_overall_peak() {
-    if (result_.peak_segment < 0) return;
-    const auto index = static_cast<std::size_t>(result_.peak_segment);
-    const segment_usage& usage = result_.segments[index];
-    result_.peak_time_ns = usage.peak_time_ns;
-    result_.peak_operation = usage.peak_operation;
-    const bool is_finished = index - space_.first_segment() < space_.segments().size();
-    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
-  }
-
-  const Space& space_;
-  const ledger_names& names_;
-  const std::vector<std::string>& paths_;
-  live_set_builder<Space> live_sets_;
-  space_profile result_;
+  State& state_;
+  Ledger& events_;
 };
 
 }  // namespace detail
 
-/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
-///
-/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-template <class Ledger>
-[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
-  events.settle_open_scopes();
-  profile result;
-  result.library_version = version_string;
-  result.complete = names.is_complete;
-  const auto& marks = events.segments();
-  result.segments = std::vector<segment>(marks.size() + (names.is_complete ? 0 : 1));
-  for (std::size_t index = 0; index < marks.size(); ++index) {
-    result.segments[index] = {std::string{names.labels.text(marks[index].name)}, names.time.to_ns(marks[index].begin_stamp),
-                              names.time.to_ns(marks[index].end_stamp)};
-  }
-  if (!names.is_complete) {
-    result.segments[marks.size()] = {std::string{open_segment_name}, names.time.to_ns(events.segment_begin()),
-                                     names.time.to_ns(events.last_stamp())};
-  }
-  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
-  result.operations = detail::build_operations(events, names, paths);
-  std::size_t space_count = 0;
-  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1 : 0;
-  result.spaces = std::vector<space_profile>(space_count);
-  for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
-    const space_ledger* const space = events.space(id);
-    if (space == nullptr) continue;
-    const std::string_view name = names.labels.text(names.space_names[id]);
-    result.spaces[index++] = detail::space_builder{*space, names, paths}.build(name, result.segments);
-    if (space->untracked_allocations.count != 0) result.exact = false;
-  }
-  result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
-  result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
-  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
-  // A trace from a file may claim any number.
-  const auto count = [](std::uint64_t events_of_kind) {
-    return static_cast<std::int64_t>(std::min<std::uint64_t>(events_of_kind, INT64_MAX));
-  };
-  result.anomalies.dropped_events = count(events.dropped_events());
-  result.anomalies.reentrant_events = count(events.reentrant_events());
-  result.anomalies.missing_events = count(events.missing_events());
-  if ((events.rejected_events() | events.dropped_events() | events.reentrant_events() | events.missing_events()) != 0 ||
-      events.are_more_missing()) {
-    result.exact = false;
-  }
-  return result;
+/// Writes what a ledger knows as the bytes of a key frame. False if the system has no memory for it. Linear in the live blocks,
+/// operations and segments.
+[[nodiscard]] inline bool write_key_frame(const ledger& events, detail::page_array<unsigned char>& bytes) noexcept {
+  detail::frame_writer out{bytes};
+  detail::ledger_frame{out, events}.transfer();
+  return out.finish();
 }
 
-/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
-///
-/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
-template <class Fold>
-[[nodiscard]] profile build_profile_of(Fold& fold) {
-  auto& events = fold.events();
-  profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
-  const capture_info info = fold.info();
-  result.library_version = info.library_version;
-  result.mode = info.mode;
-  result.device = info.device;
-  result.begin_unix_ns = info.begin_unix_ns;
-  result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
-  result.process = info.process;
-  result.facts = fold.facts();
-  return result;
+/// Lets a ledger know what another one did when it wrote the frame, and nothing else; its options and limits must be those of
+/// that one. False, and the ledger is as one that has seen nothing, if the frame is damaged or the system has no memory for it. A
+/// frame of another revision, as a newer memprof writes, is left alone.
+[[nodiscard]] inline bool read_key_frame(ledger& events, const unsigned char* bytes, std::size_t size) noexcept {
+  std::uint32_t revision = 0;
+  detail::frame_reader{bytes, size}.number(revision);
+  if (revision > detail::frame_revision) return true;
+  events.forget();
+  detail::frame_reader in{bytes, size};
+  detail::ledger_frame{in, events}.transfer();
+  if (in.has_failed()) events.forget();
+  return !in.has_failed();
 }
 
 }  // namespace memprof
 
-// ---- <memprof/profile/trace_fold.hpp>
 // ---- <memprof/trace/definitions.hpp>
 // ---- <memprof/trace/coding.hpp>
 #include <cstddef>
@@ -6868,6 +8617,8 @@ enum class control : std::uint8_t {
   space = 2,  ///< id, label of its name, capacity in bytes, 1 if that is of each core
   header = 3,
   facts = 4,
+  key_frame = 5,   ///< a part of what is known at this moment: `key_frame_part`
+  position = 6,    ///< a ring, and how many of its events come before this record or are missing
   ring = 7,        ///< the events that follow are of this ring: a varint
   first_ring = 8,  ///< 8 to 15: they are of the ring at this place among the recent ones
 };
@@ -6925,7 +8676,7 @@ class coding_state {
   void restart() noexcept { std::memset(static_cast<void*>(this), 0, sizeof *this); }
 
   [[nodiscard]] static std::size_t slot_of(std::uint64_t address) noexcept {
-    return static_cast<std::size_t>(address * 0x9E3779B97F4A7C15U >> 52);
+    return std::size_t{address * 0x9E3779B97F4A7C15U >> 52};
   }
 
   /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
@@ -6989,65 +8740,6 @@ inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&
 
 }  // namespace memprof::detail
 
-// ---- <memprof/trace/varint.hpp>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::detail {
-
-/// Bytes that the longest varint of 64 bits takes.
-inline constexpr int max_varint_bytes = 10;
-
-/// Values below it are written without a branch on their length.
-inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
-
-/// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
-/// write up to `max_varint_bytes`, whatever the value.
-[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
-  if (value < max_short_varint) [[likely]] {
-    // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
-    const auto low = static_cast<std::uint32_t>(value);
-    const int extra = (31 - __builtin_clz(low | 1)) / 7;
-    std::uint32_t spread = (low & 0x7F) | (low & 0x3F80) << 1 | (low & 0x1FC000) << 2 | (low & 0xFE00000) << 3;
-    spread |= 0x00808080U & ((1U << 8 * extra) - 1);
-    std::memcpy(out, &spread, sizeof spread);
-    return out + extra + 1;
-  }
-  while (value >= 0x80) {
-    *out++ = static_cast<unsigned char>(value | 0x80);
-    value >>= 7;
-  }
-  *out++ = static_cast<unsigned char>(value);
-  return out;
-}
-
-/// Reads what `put_varint` wrote; null if it does not end before `end` or has more than 64 bits.
-[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
-                                                     std::uint64_t& value) noexcept {
-  if (in != end && *in < 0x80) [[likely]] {
-    value = *in;
-    return in + 1;
-  }
-  value = 0;
-  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
-    const std::uint64_t bits = *in++;
-    if (shift == 63 && bits > 1) return nullptr;
-    value |= (bits & 0x7F) << shift;
-    if (bits < 0x80) return in;
-  }
-  return nullptr;
-}
-
-/// Small differences of either sign as small numbers.
-[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
-  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
-[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
-}  // namespace memprof::detail
-
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -7072,7 +8764,16 @@ struct space_definition {
   bool operator==(const space_definition&) const = default;
 };
 
-/// Whoever takes a trace record by record, in order.
+/// Some bytes of a key frame: what is live at that moment of the trace, and what the ledger of the capture knew then. Whoever has
+/// seen all events before needs none; whoever begins there, or behind a gap, goes on from it as if it had.
+struct key_frame_part {
+  std::uint64_t index = 0;  ///< among the parts of the frame, from 0
+  bool is_last = false;
+  std::string_view bytes;
+};
+
+/// Whoever takes a trace record by record, in order. One that has also `bool key_frame(key_frame_part)` takes key frames, and
+/// returns whether they are sound.
 template <class T>
 concept trace_visitor = requires(T visitor, const capture_info& info, std::string_view text, fact_table facts,
                                  const event* events) {
@@ -7171,6 +8872,9 @@ void for_each_info_field(Info& info, Visitor&& visit) {
   visit(12, info.process.rank);
   visit(13, info.process.world_size);
   visit(14, info.process.local_rank);
+  visit(15, info.kept_segments);
+  visit(16, info.segment_names);
+  visit(17, info.operations);
 }
 
 /// A field's tag, then its value as text: the digits of a number's varint, or the characters.
@@ -7255,6 +8959,7 @@ void for_each_part(const fact_table& table, Visitor&& visit) {
   first = in.number();
   // Numbers of columns and rows are bounded by the bytes that are there, so that a lie costs no memory.
   const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
   for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
     table.columns.emplace_back(in.text());
   }
@@ -7274,7 +8979,7 @@ inline void merge_facts(std::vector<fact_table>& tables, fact_table&& part, bool
   std::size_t index = 0;
   while (index < tables.size() && tables[index].name != part.name) ++index;
   if (index == tables.size()) {
-    tables.push_back(std::move(part));
+    if (index < max_fact_tables) tables.push_back(std::move(part));
   } else if (is_first || tables[index].columns != part.columns) {
     tables[index] = std::move(part);
   } else {
@@ -7318,6 +9023,15 @@ template <class Visitor>
       visitor.facts(std::move(table), first == 0);
       return true;
     }
+    case control::key_frame: {
+      key_frame_part part;
+      part.index = in.number();
+      part.is_last = in.number() != 0;
+      part.bytes = payload.substr(payload.size() - in.left());
+      if (in.has_failed()) return false;
+      if constexpr (requires { visitor.key_frame(part); }) return visitor.key_frame(part);
+      return true;
+    }
     default: return true;
   }
 }
@@ -7336,6 +9050,20 @@ class small_payload {
   std::size_t size_ = 0;
 };
 
+/// Calls `visit(head, bytes)` for the records of a key frame: the two parts of the payload of each.
+template <class Visitor>
+void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& visit) noexcept {
+  constexpr std::size_t most = std::size_t{64} * 1024;
+  std::size_t begin = 0;
+  for (std::uint64_t index = 0; begin < frame.size(); ++index) {
+    const std::size_t size = frame.size() - begin < most ? frame.size() - begin : most;
+    const bool is_last = begin + size == frame.size();
+    const small_payload head = small_payload{}.number(index).number(is_last ? 1 : 0);
+    visit(head.view(), std::string_view{reinterpret_cast<const char*>(frame.data() + begin), size});
+    begin += size;
+  }
+}
+
 [[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
   small_payload out;
   out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
@@ -7344,6 +9072,46 @@ class small_payload {
 
 }  // namespace detail
 }  // namespace memprof
+
+// ---- <memprof/trace/key_frame_collector.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::detail {
+
+/// Puts the parts of a key frame together.
+class key_frame_collector {
+ public:
+  /// Adds a part; true if the frame is whole now. A part without those before it is of no use, and nothing is lost by waiting for
+  /// the next frame.
+  [[nodiscard]] bool add(const key_frame_part& part) noexcept {
+    if (part.index == 0) {
+      bytes_.clear();
+      next_ = 0;
+    }
+    const std::size_t filled = bytes_.size();
+    if (part.index != next_ || !bytes_.resize(filled + part.bytes.size())) return false;
+    if (!part.bytes.empty()) std::memcpy(bytes_.data() + filled, part.bytes.data(), part.bytes.size());
+    ++next_;
+    return part.is_last;
+  }
+
+  [[nodiscard]] const unsigned char* data() const noexcept { return bytes_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return bytes_.size(); }
+  void clear() noexcept {
+    bytes_ = {};
+    next_ = none;
+  }
+
+ private:
+  static constexpr std::uint64_t none = ~std::uint64_t{0};
+
+  page_array<unsigned char> bytes_;
+  std::uint64_t next_ = none;
+};
+
+}  // namespace memprof::detail
 
 #include <cstddef>
 #include <cstdint>
@@ -7368,6 +9136,11 @@ class trace_fold {
   trace_fold(const trace_fold&) = delete;
   trace_fold& operator=(const trace_fold&) = delete;
 
+  /// As `ledger::limit_work`. Before the first record.
+  void limit_work(std::uint64_t steps) noexcept { work_limit_ = steps; }
+  /// Keeps so many segments in full, whatever the capture did; 0: as many as it did. Before the first record.
+  void keep_segments(std::uint32_t count) noexcept { kept_segments_ = count; }
+
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
   void info(const capture_info& info) {
@@ -7390,6 +9163,17 @@ class trace_fold {
     if (!events_) begin({});
     events_->apply(first, last, ring);
   }
+  /// Goes on from a key frame if events are missing before it.
+  bool key_frame(const key_frame_part& part) noexcept {
+    if (!events().is_behind()) return true;
+    if (!frame_.add(part)) return true;
+    const bool is_sound = read_key_frame(events(), frame_.data(), frame_.size());
+    frame_.clear();
+    if (is_sound) return true;
+    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+    events().apply(&gap, &gap + 1, no_ring_id);
+    return false;
+  }
 
   // --- what a profile asks ------------------------------------------------------------------------------------------
 
@@ -7407,6 +9191,12 @@ class trace_fold {
     return *events_;
   }
 
+  /// Writes a key frame of the trace up to now; all its names must be known to whoever reads it. False if the system has no
+  /// memory for it.
+  [[nodiscard]] bool write_key_frame(detail::page_array<unsigned char>& bytes) noexcept {
+    return memprof::write_key_frame(events(), bytes);
+  }
+
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return sizeof(trace_fold) + (events_ ? events_->bytes() - sizeof(ledger) : 0) + own_names_.bytes() + info_.bytes();
@@ -7414,7 +9204,11 @@ class trace_fold {
 
  private:
   void begin(const capture_info& info) noexcept {
-    events_.emplace(ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment}, info.begin_stamp);
+    events_.emplace(
+        ledger_options{info.timeline_points, info.largest_blocks, info.owners_per_segment,
+                       kept_segments_ == 0 ? info.kept_segments : kept_segments_, info.segment_names, info.operations},
+        info.begin_stamp);
+    if (work_limit_) events_->limit_work(*work_limit_);
   }
 
   const label_table* borrowed_names_ = nullptr;
@@ -7422,226 +9216,15 @@ class trace_fold {
   detail::page_array<char> info_;  ///< encoded: while a capture is active it holds nothing that `operator new` gave
   label space_names_[any_space + 1] = {};
   std::vector<fact_table> facts_;
+  std::optional<std::uint64_t> work_limit_;
+  std::uint32_t kept_segments_ = 0;
   std::optional<ledger> events_;
+  detail::key_frame_collector frame_;
 };
 static_assert(trace_visitor<trace_fold>);
 
 }  // namespace memprof
 
-// ---- <memprof/record/duplicate_registries.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstring>
-
-#if defined(__linux__)
-#include <dlfcn.h>
-#include <link.h>
-#endif
-
-/// @file
-/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
-/// their own (record/registry.hpp says how that comes about).
-
-namespace memprof::detail {
-
-/// Paths of files, each with its terminating zero, in pages that no hook sees.
-using module_paths = page_array<char>;
-
-[[nodiscard]] inline bool append_path(module_paths& paths, const char* path) noexcept {
-  const std::size_t before = paths.size();
-  const std::size_t length = std::strlen(path) + 1;
-  if (!paths.resize(before + length)) return false;
-  std::memcpy(paths.data() + before, path, length);
-  return true;
-}
-
-#if defined(__linux__)
-
-/// Asks for the path of the loaded object of that number.
-struct module_query {
-  std::uint32_t number;
-  char path[4096];
-};
-
-/// Copies the path of the module that `query` asks for; false if there are not so many.
-[[nodiscard]] inline bool find_module(module_query& query) noexcept {
-  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
-    auto& wanted = *static_cast<module_query*>(asked);
-    if (wanted.number-- != 0) return 0;
-    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
-    return 1;
-  };
-  return ::dl_iterate_phdr(visit, &query) != 0;
-}
-
-/// Whether a loaded library records in a registry of its own.
-[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
-  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
-  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-  if (handle == nullptr) return false;
-  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
-  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
-  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
-                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
-  ::dlclose(handle);
-  return is_in_use;
-}
-
-/// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
-/// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
-[[nodiscard]] inline module_paths find_other_registries() noexcept {
-  module_paths paths;
-  module_query query{};
-  for (std::uint32_t number = 0;; ++number) {
-    query.number = number;
-    if (!find_module(query)) return paths;
-    const bool is_executable = query.path[0] == '\0';
-    if (is_executable || !has_other_registry(query.path)) continue;
-    if (!append_path(paths, query.path)) return paths;
-  }
-}
-
-#else
-
-[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
-
-#endif
-
-/// Says on stderr whose events are missing.
-inline void warn_about_other_registries(const module_paths& paths) noexcept {
-  for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
-    std::fprintf(stderr,
-                 "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
-                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
-                 paths.data() + begin);
-  }
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/record/kept_backends.hpp>
-#include <utility>
-
-namespace memprof::detail {
-
-/// What a capture does with its backends, of whatever types they are.
-struct backend_calls {
-  void (*detach)(void* backends) noexcept;
-  void (*report_facts)(void* backends);
-  void (*destroy)(void* backends) noexcept;
-};
-
-/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
-/// under the registry's lock: backends may call us.
-class kept_backends {
- public:
-  kept_backends() noexcept = default;
-  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
-  kept_backends(kept_backends&& other) noexcept
-      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
-  kept_backends& operator=(kept_backends&& other) noexcept {
-    std::swap(backends_, other.backends_);
-    std::swap(calls_, other.calls_);
-    std::swap(is_attached_, other.is_attached_);
-    return *this;
-  }
-  ~kept_backends() {
-    if (backends_ == nullptr) return;
-    const nested_allocation hidden;
-    if (is_attached_) calls_->detach(backends_);
-    calls_->destroy(backends_);
-  }
-
-  [[nodiscard]] void* get() const noexcept { return backends_; }
-  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
-  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
-  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
-  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
-
- private:
-  void* backends_ = nullptr;
-  const backend_calls* calls_ = nullptr;
-  bool is_attached_ = true;
-};
-
-}  // namespace memprof::detail
-
-// ---- <memprof/record/this_process.hpp>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-
-#include <unistd.h>
-
-namespace memprof::detail {
-
-/// The number that an environment variable holds; -1 if it is not set or holds none.
-[[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
-  const char* const text = std::getenv(name);
-  if (text == nullptr || *text < '0' || *text > '9') return -1;
-  char* end = nullptr;
-  errno = 0;
-  const long long number = std::strtoll(text, &end, 10);
-  return *end == '\0' && errno == 0 ? number : -1;
-}
-
-/// How a launcher tells its processes which they are.
-struct launcher_variables {
-  const char* rank;
-  const char* world_size;
-  const char* local_rank;
-};
-
-/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
-inline constexpr launcher_variables launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-};
-
-/// The arguments of this process with spaces between, at most some 4 KB of them.
-[[nodiscard]] inline std::string command_line() {
-  std::string text;
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
-  if (file == nullptr) return text;
-  text.resize(4096);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  for (char& character : text) {
-    if (character == '\0') character = ' ';
-  }
-  return text;
-}
-
-/// What is known of this process.
-[[nodiscard]] inline process_info describe_process() {
-  process_info found;
-  found.id = process_id();
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) == 0) found.host = host;
-  found.command_line = command_line();
-  for (const launcher_variables& launcher : launchers) {
-    const std::int64_t rank = number_in_environment(launcher.rank);
-    const std::int64_t world_size = number_in_environment(launcher.world_size);
-    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
-    found.rank = rank;
-    found.world_size = world_size;
-    found.local_rank = number_in_environment(launcher.local_rank);
-    break;
-  }
-  return found;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/trace/trace.hpp>
 // ---- <memprof/trace/decoder.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -7731,7 +9314,7 @@ class trace_decoder {
     }
     if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
     visitor.definition(static_cast<control>(first),
-                       std::string_view{reinterpret_cast<const char*>(in), static_cast<std::size_t>(value)});
+                       std::string_view{reinterpret_cast<const char*>(in), std::size_t{value}});
     return in + value;
   }
 
@@ -7839,6 +9422,7 @@ class trace_decoder {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/trace/trace.hpp>
 // ---- <memprof/trace/encoder.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -8027,6 +9611,37 @@ class trace_encoder {
 
 namespace memprof {
 
+class trace;
+
+namespace detail {
+
+/// The beginning of a trace of which the oldest events are dropped: what is known of them, and all that is no event.
+class trace_head {
+ public:
+  trace_head() = default;
+  trace_head(const trace_head&) = delete;
+  trace_head& operator=(const trace_head&) = delete;
+
+  virtual void info(const capture_info& info) = 0;
+  virtual void name(label id, std::string_view text) noexcept = 0;
+  virtual void space(const space_definition& space) noexcept = 0;
+  virtual void facts(fact_table&& table) = 0;
+  /// Takes the oldest chunk of events, and returns how many those were.
+  virtual std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept = 0;
+  /// Events that are dropped.
+  [[nodiscard]] virtual std::uint64_t dropped() const noexcept = 0;
+  /// Writes what comes before the first chunk that is kept.
+  virtual void write(trace& beginning) = 0;
+  /// Bytes taken from the system.
+  [[nodiscard]] virtual std::size_t bytes() const noexcept = 0;
+  virtual void destroy() noexcept = 0;
+
+ protected:
+  ~trace_head() = default;
+};
+
+}  // namespace detail
+
 /// Everything that happened in a capture, in the order in which its ledger saw it, and all that it takes to understand it: names,
 /// memory spaces, threads, the process, clock readings, facts. It can be folded again and again, by another ledger or a model of
 /// an allocator, and written to a file.
@@ -8043,8 +9658,17 @@ class trace {
     return *this;
   }
   ~trace() {
-    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes);
+    for (const chunk& each : chunks_) detail::unmap_pages(each.bytes, chunk_bytes_);
     detail::unmap_pages(encoder_, sizeof(detail::trace_encoder));
+    if (head_ != nullptr) head_->destroy();
+  }
+
+  /// Keeps the newest events within `max_bytes` instead, in chunks of `chunk_bytes`; the oldest chunk goes to `head`, which is
+  /// destroyed with the trace. Before the first record.
+  void keep_newest(std::size_t max_bytes, std::size_t chunk_bytes, detail::trace_head* head) noexcept {
+    max_bytes_ = max_bytes;
+    chunk_bytes_ = chunk_bytes;
+    head_ = head;
   }
 
   // --- writing ------------------------------------------------------------------------------------------------------
@@ -8061,16 +9685,31 @@ class trace {
       first = done;
     }
   }
-  void info(const capture_info& info) { define(detail::control::header, detail::encode_info(info)); }
+  void info(const capture_info& info) {
+    if (head_ != nullptr) return head_->info(info);
+    define(detail::control::header, detail::encode_info(info));
+  }
   /// Names come before the first event that uses them, and their ids are 1, 2, 3, ...
   void name(label id, std::string_view text) noexcept {
+    if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
   }
-  void space(const space_definition& space) noexcept { define(detail::control::space, detail::encode_space(space).view()); }
+  void space(const space_definition& space) noexcept {
+    if (head_ != nullptr) return head_->space(space);
+    define(detail::control::space, detail::encode_space(space).view());
+  }
   /// Replaces the table of that name.
   void facts(const fact_table& table) {
+    if (head_ != nullptr) return head_->facts(fitted(table));
     detail::for_each_part(fitted(table), [&](std::string_view payload) { define(detail::control::facts, payload); });
+  }
+
+  /// What `write_key_frame` made of a ledger that has seen just the events up to here.
+  void key_frame(const detail::page_array<unsigned char>& frame) noexcept {
+    if (head_ != nullptr) return;  // it makes its own
+    detail::for_each_key_frame_part(
+        frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
   }
 
   // --- reading ------------------------------------------------------------------------------------------------------
@@ -8083,6 +9722,11 @@ class trace {
       void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
       void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
     };
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.visit(visitor);
+    }
     adapter adapted{visitor};
     void* const pages = detail::map_pages(sizeof(detail::trace_decoder));
     if (pages == nullptr) detail::raise("trace: the system has no memory to decode it");
@@ -8099,11 +9743,16 @@ class trace {
 
   /// Events that are kept.
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-  [[nodiscard]] bool empty() const noexcept { return chunks_.empty(); }
+  [[nodiscard]] bool empty() const noexcept { return chunks_.empty() && head_ == nullptr; }
   /// Events that came after those that are kept.
   [[nodiscard]] std::uint64_t left_out() const noexcept { return left_out_; }
+  /// Events that came before those that are kept (`capture_options::trace_limit`). A profile of the trace counts them all the
+  /// same.
+  [[nodiscard]] std::uint64_t dropped() const noexcept { return head_ == nullptr ? 0 : head_->dropped(); }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return chunks_.size() * chunk_bytes + chunks_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return chunks_.size() * chunk_bytes_ + chunks_.bytes() + (head_ == nullptr ? 0 : head_->bytes());
+  }
   /// Bytes that records take.
   [[nodiscard]] std::size_t encoded_bytes() const noexcept {
     std::size_t total = 0;
@@ -8114,12 +9763,15 @@ class trace {
   /// Calls `visit(bytes, size)` for each of the pieces of the encoding that can be read alone (docs/trace_format.md).
   template <class Visitor>
   void for_each_chunk(Visitor&& visit) const {
+    if (head_ != nullptr) {
+      trace beginning;
+      head_->write(beginning);
+      beginning.for_each_chunk(visit);
+    }
     for (const chunk& each : chunks_) visit(each.bytes, each.used);
   }
 
  private:
-  static constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
-
   struct chunk {
     unsigned char* bytes;
     std::size_t used;
@@ -8135,12 +9787,12 @@ class trace {
   };
 
   [[nodiscard]] bool has_room(std::size_t bytes) const noexcept {
-    return !chunks_.empty() && chunk_bytes - chunks_[chunks_.size() - 1].used >= bytes;
+    return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
   }
 
   [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
     chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
     const event* const done = encoder_->encode(first, last, ring, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
     return done;
@@ -8149,32 +9801,44 @@ class trace {
   void define(detail::control kind, std::string_view payload, std::string_view more = {}) noexcept {
     if (left_out_ != 0) return;
     const std::size_t size = payload.size() + more.size();
-    if (detail::trace_encoder::control_bytes(size) > chunk_bytes) return;  // no record is as long
+    if (detail::trace_encoder::control_bytes(size) > chunk_bytes_) return;  // no record is as long
     if (!has_room(detail::trace_encoder::control_bytes(size)) && !begin_chunk()) {
       ++left_out_;
       return;
     }
     chunk& open = chunks_.back();
-    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes};
+    detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
     detail::trace_encoder::put_control(kind, payload, more, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
   }
 
   [[nodiscard]] bool begin_chunk() noexcept {
-    if (left_out_ != 0 || (chunks_.size() + 1) * chunk_bytes > max_bytes_) return false;
+    if (left_out_ != 0) return false;
     if (encoder_ == nullptr) {
       void* const pages = detail::map_pages(sizeof(detail::trace_encoder));
       if (pages == nullptr) return false;
       encoder_ = new (pages) detail::trace_encoder;
     }
-    void* const pages = detail::map_pages(chunk_bytes);
-    if (pages == nullptr) return false;
-    if (!chunks_.push_back({static_cast<unsigned char*>(pages), 0})) {
-      detail::unmap_pages(pages, chunk_bytes);
-      return false;
-    }
+    if (!add_chunk() && !recycle_oldest()) return false;
     encoder_->restart();
     return true;
+  }
+
+  [[nodiscard]] bool add_chunk() noexcept {
+    if ((chunks_.size() + 1) * chunk_bytes_ > max_bytes_) return false;
+    void* const pages = detail::map_pages(chunk_bytes_);
+    if (pages == nullptr) return false;
+    if (chunks_.push_back({static_cast<unsigned char*>(pages), 0})) return true;
+    detail::unmap_pages(pages, chunk_bytes_);
+    return false;
+  }
+
+  [[nodiscard]] bool recycle_oldest() noexcept {
+    if (head_ == nullptr || chunks_.empty()) return false;
+    const chunk oldest = chunks_[0];
+    size_ -= head_->drop(oldest.bytes, oldest.used);
+    chunks_.erase(0);
+    return chunks_.push_back({oldest.bytes, 0});
   }
 
   void swap(trace& other) noexcept {
@@ -8183,6 +9847,8 @@ class trace {
     std::swap(left_out_, other.left_out_);
     std::swap(chunks_, other.chunks_);
     std::swap(encoder_, other.encoder_);
+    std::swap(chunk_bytes_, other.chunk_bytes_);
+    std::swap(head_, other.head_);
   }
 
   std::size_t max_bytes_ = std::numeric_limits<std::size_t>::max();
@@ -8190,9 +9856,2092 @@ class trace {
   std::uint64_t left_out_ = 0;
   detail::page_array<chunk> chunks_;
   detail::trace_encoder* encoder_ = nullptr;
+  std::size_t chunk_bytes_ = std::size_t{256} * 1024;
+  detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
 };
 
 }  // namespace memprof
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
+/// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
+class folded_head final : public trace_head {
+ public:
+  /// Null if the system has no memory for it. In pages of its own: `operator new` is what may be watched.
+  [[nodiscard]] static folded_head* make() noexcept {
+    void* const pages = map_pages(sizeof(folded_head));
+    return pages == nullptr ? nullptr : new (pages) folded_head;
+  }
+
+  void info(const capture_info& info) override { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept override {
+    fold_.name(id, text);
+    names_ = std::max(names_, id);
+  }
+  void space(const space_definition& space) noexcept override {
+    fold_.space(space);
+    spaces_[space.id] = space;
+    is_space_[space.id] = true;
+  }
+  /// Encoded, in pages: whoever destroys the trace need not hide it from the hooks.
+  void facts(fact_table&& table) override {
+    facts_.facts(table);
+    if (facts_.encoded_bytes() > 2 * newest_facts_bytes_ + std::size_t{256} * 1024) forget_old_facts();
+  }
+
+  std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
+    const std::uint64_t before = dropped_;
+    events_only each{*this};
+    decoder_.restart();
+    (void)decoder_.decode(bytes, bytes + size, each);
+    return dropped_ - before;
+  }
+  [[nodiscard]] std::uint64_t dropped() const noexcept override { return dropped_; }
+
+  void write(trace& beginning) override {
+    beginning.info(fold_.info());
+    for (label id = 1; id <= names_; ++id) beginning.name(id, fold_.names().text(id));
+    for (std::size_t id = 0; id < any_space; ++id) {
+      if (is_space_[id]) beginning.space(spaces_[id]);
+    }
+    facts_collector found;
+    facts_.visit(found);
+    for (const fact_table& table : found.tables) beginning.facts(table);
+    if (dropped_ == 0) return;
+    const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
+    beginning.events(&gap, &gap + 1, no_ring_id);
+    page_array<unsigned char> frame;
+    if (fold_.write_key_frame(frame)) beginning.key_frame(frame);  // else the gap says that events are missing
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept override {
+    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.bytes();
+  }
+  void destroy() noexcept override {
+    this->~folded_head();
+    unmap_pages(this, sizeof(folded_head));
+  }
+
+ private:
+  struct events_only {
+    folded_head& owner;
+    void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+      owner.fold_.events(first, last, ring);
+      owner.dropped_ += static_cast<std::uint64_t>(last - first);
+    }
+    void definition(control, std::string_view) noexcept {}  // none goes into a chunk
+  };
+
+  struct facts_collector {
+    std::vector<fact_table> tables;
+    void info(const capture_info&) {}
+    void name(label, std::string_view) {}
+    void space(const space_definition&) {}
+    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
+    void events(const event*, const event*, std::uint32_t) {}
+  };
+
+  /// Tables come again whenever a profile is asked for.
+  void forget_old_facts() {
+    facts_collector found;
+    facts_.visit(found);
+    trace newest;
+    for (const fact_table& table : found.tables) newest.facts(table);
+    facts_ = std::move(newest);
+    newest_facts_bytes_ = facts_.encoded_bytes();
+  }
+
+  folded_head() = default;
+  ~folded_head() = default;
+
+  trace_fold fold_;
+  trace_decoder decoder_;
+  std::uint64_t dropped_ = 0;
+  label names_ = 0;
+  trace facts_;
+  std::size_t newest_facts_bytes_ = 0;
+  space_definition spaces_[any_space] = {};
+  bool is_space_[any_space] = {};
+};
+
+/// Lets a trace keep the newest events within `bytes`: at least 64 KiB. False if the system has no memory for it.
+[[nodiscard]] inline bool limit_trace(trace& target, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t smallest = 4096;
+  constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
+  folded_head* const head = folded_head::make();
+  if (head == nullptr) return false;
+  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
+  return true;
+}
+
+/// The least that `capture_options::trace_limit` may be.
+inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/capture_state.hpp>
+// ---- <memprof/profile/build.hpp>
+// ---- <memprof/profile/core_peaks.hpp>
+// ---- <memprof/profile/segment_rows.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The part of `profile/build.hpp` about which segments there are. Templates for the reason that is told there.
+
+namespace memprof {
+
+/// The name in a profile of the segment that has not ended yet.
+inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
+
+/// The name in a profile of segments whose names are too many.
+inline constexpr std::string_view other_segments_name = "other segments";
+
+namespace detail {
+
+[[nodiscard]] inline value_summary to_value_summary(const running_summary& of) {
+  return {of.first,
+          of.last,
+          of.least,
+          of.greatest,
+          of.sum(),
+          static_cast<std::int64_t>(of.least_segment),
+          static_cast<std::int64_t>(of.greatest_segment)};
+}
+
+/// The summary of one value alone.
+[[nodiscard]] inline value_summary summary_of(std::int64_t value, std::int64_t number) {
+  return {value, value, value, value, value, number, number};
+}
+
+/// The segments of a profile: where the ledger has those that are kept, and perhaps one that is still open.
+template <class History>
+class segment_rows {
+ public:
+  segment_rows(const History& history, bool has_open) : history_(history), has_open_(has_open) {
+    positions_ = std::vector<std::size_t>(history.kept());
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < history.marks().size(); ++position) {
+      if (!history.marks()[position].is_dropped) positions_[kept++] = position;
+    }
+  }
+
+  [[nodiscard]] const History& history() const { return history_; }
+  [[nodiscard]] bool has_open() const { return has_open_; }
+  /// How many the profile has, and how many of them have ended.
+  [[nodiscard]] std::size_t size() const { return positions_.size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::size_t finished() const { return positions_.size(); }
+  [[nodiscard]] std::size_t position(std::size_t index) const { return positions_[index]; }
+  /// How many names there are; the last is that of the open segment, if there is one.
+  [[nodiscard]] std::size_t names() const { return history_.rows().size() + (has_open_ ? 1 : 0); }
+  [[nodiscard]] std::int64_t open_number() const { return static_cast<std::int64_t>(history_.count()); }
+
+  /// The number, or -1 for what came behind the last segment of a finished profile: that is in none.
+  [[nodiscard]] std::int64_t number_of(std::uint64_t segment) const {
+    return segment < history_.count() || has_open_ ? static_cast<std::int64_t>(segment) : -1;
+  }
+  /// Where the profile has the segment of that number; -1 if it does not.
+  [[nodiscard]] std::int64_t index_of(std::uint64_t number) const {
+    for (std::size_t index = 0; index < positions_.size(); ++index) {
+      if (history_.marks()[positions_[index]].number == number) return static_cast<std::int64_t>(index);
+    }
+    return has_open_ && number == history_.count() ? static_cast<std::int64_t>(positions_.size()) : -1;
+  }
+
+ private:
+  const History& history_;
+  bool has_open_;
+  std::vector<std::size_t> positions_;
+};
+
+[[nodiscard]] inline std::string segment_name(label name, name_view labels) {
+  return std::string{name == other_names ? other_segments_name : labels.text(name)};
+}
+
+/// `open_end` is the stamp until which the open segment has come.
+template <class Rows>
+[[nodiscard]] std::vector<segment> build_segments(const Rows& rows, name_view labels, const clock_readings& time,
+                                                  std::uint64_t open_begin, std::uint64_t open_end) {
+  const auto& history = rows.history();
+  std::vector<segment> result(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const segment_mark& mark = history.marks()[rows.position(index)];
+    result[index] = {segment_name(mark.name, labels), time.to_ns(mark.begin_stamp), time.to_ns(mark.end_stamp),
+                     static_cast<std::int64_t>(mark.number), static_cast<std::int64_t>(mark.step)};
+  }
+  if (rows.has_open()) {
+    result[rows.finished()] = {std::string{open_segment_name}, time.to_ns(open_begin), time.to_ns(open_end), rows.open_number(),
+                               static_cast<std::int64_t>(history.step())};
+  }
+  return result;
+}
+
+/// `begin` is the capture's first stamp; `segments` are those that are kept.
+template <class Rows>
+[[nodiscard]] std::vector<named_segments> build_names(const Rows& rows, name_view labels, const clock_readings& time,
+                                                      std::uint64_t begin, const std::vector<segment>& segments) {
+  const auto& history = rows.history();
+  const auto duration = [&](std::int64_t ticks) {
+    return time.to_ns(begin + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin);
+  };
+  std::vector<named_segments> result(rows.names());
+  for (std::size_t row = 0; row < history.rows().size(); ++row) {
+    const named_segment_row& known = history.rows()[row];
+    value_summary took = to_value_summary(known.duration);
+    for (std::int64_t* const value : {&took.first, &took.last, &took.least, &took.greatest, &took.sum}) *value = duration(*value);
+    result[row] = {segment_name(known.name, labels),
+                   known.stands_for_others,
+                   static_cast<std::int64_t>(known.count),
+                   0,
+                   static_cast<std::int64_t>(known.first_number),
+                   static_cast<std::int64_t>(known.last_number),
+                   took};
+  }
+  for (std::size_t index = 0; index < rows.finished(); ++index) ++result[history.marks()[rows.position(index)].row].kept;
+  if (rows.has_open()) {
+    const segment& open = segments.back();
+    result.back() = {open.name, false, 1, 1, open.number, open.number, summary_of(open.end_ns - open.begin_ns, open.number)};
+  }
+  return result;
+}
+
+/// Calls `fill(row, summaries)` for each name with its `Count` summaries; `open` has the numbers of the open segment.
+template <class Rows, class ByName, std::size_t Count, class Fill>
+void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std::int64_t, Count>& open, Fill&& fill) {
+  std::array<value_summary, Count> values;
+  for (std::size_t row = 0; row < rows.history().rows().size(); ++row) {
+    const auto sums = by_name.of(rows.history(), row);
+    for (std::size_t index = 0; index < Count; ++index) values[index] = to_value_summary(sums[index]);
+    fill(row, values);
+  }
+  if (!rows.has_open()) return;
+  for (std::size_t index = 0; index < Count; ++index) values[index] = summary_of(open[index], rows.open_number());
+  fill(rows.names() - 1, values);
+}
+
+}  // namespace detail
+
+}  // namespace memprof
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
+
+namespace memprof::detail {
+
+/// "3-4": column, then row.
+template <class Coordinate>
+[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
+  return std::to_string(x).append(1, '-').append(std::to_string(y));
+}
+
+/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
+template <class Range>
+[[nodiscard]] std::string core_range_text(const Range& cores) {
+  std::string text{'['};
+  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
+}
+
+template <class Maxima>
+[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
+  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
+  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
+  return result;
+}
+
+/// The rows of all rectangles, the greatest total first.
+template <class Cores>
+[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
+  struct row {
+    std::uint32_t packed;
+    core_maxima greatest;
+  };
+  std::vector<row> rows(cores.ranges().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const std::uint32_t packed = cores.ranges()[index];
+    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
+  }
+  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
+    const core_usage& of_left = left.greatest.peak;
+    const core_usage& of_right = right.greatest.peak;
+    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
+  });
+  std::vector<core_range_peaks> result(rows.size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
+  }
+  return result;
+}
+
+/// What one space held on each core. Costs a pass over the cores of each rectangle.
+template <class Cores, class Rows>
+[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const std::vector<named_segments>& names) {
+  core_profile result;
+  if (!cores.is_used()) return result;
+  result.peaks = to_core_peaks(cores.overall(any_core));
+  const auto open = cores.open_segment();
+  result.segments = std::vector<core_peaks>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
+  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
+  for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
+                [&](std::size_t row, const auto& values) {
+                  result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};
+                });
+  result.ranges = build_core_ranges(cores);
+  return result;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/device_events.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The names of a row, as `stream_pool` joined them.
+inline void name_stream(stream_usage& row, std::string_view text) {
+  std::size_t end = 0;
+  while (end < text.size() && text[end] != name_separator) ++end;
+  row.stream = text.substr(0, end);
+  if (end < text.size()) row.pool = text.substr(end + 1);
+}
+
+[[nodiscard]] inline stream_usage to_stream_usage(const stream_record& record) {
+  return {{}, {}, record.peak_live, record.live, record.allocation_count, record.peak_reserved, record.reserved, false};
+}
+
+/// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
+template <class Streams>
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
+  const std::size_t count = told.rows().size();
+  std::vector<std::size_t> order(count);
+  for (std::size_t index = 0; index < count; ++index) order[index] = index;
+  sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
+    const stream_record& a = told.rows()[left];
+    const stream_record& b = told.rows()[right];
+    if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
+    return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
+  });
+  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
+  for (std::size_t row = 0; row < count; ++row) {
+    rows[row] = to_stream_usage(told.rows()[order[row]]);
+    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
+  }
+  if (told.has_further()) {
+    rows[count] = to_stream_usage(told.further());
+    rows[count].stream = "other streams";
+    rows[count].stands_for_others = true;
+  }
+  return rows;
+}
+
+/// What failed in a space.
+template <class Failed, class Rows>
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                                     const std::vector<std::string>& paths,
+                                                                     const Rows& segments) {
+  std::vector<out_of_memory_failure> rows(failed.kept().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const out_of_memory_record& record = failed.kept()[index];
+    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
+    if (record.operation != 0) rows[index].operation = paths[record.operation];
+    rows[index].segment = segments.index_of(record.segment);
+    rows[index].segment_number = segments.number_of(record.segment);
+  }
+  return rows;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/first_shortfall.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What a space's first overrun was in words of the profile, and what would have prevented it. Templates, like all that builds
+/// profiles, so that only units that read one pay for compiling them.
+
+namespace memprof::detail {
+
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// first.
+template <class Owners>
+[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
+    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
+    first = row;
+    count = 1;
+  }
+  if (count == 0) {
+    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
+    if (missing > 0) return {};
+  }
+  Owners rows(count);
+  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
+  return rows;
+}
+
+/// The first overrun of a space that had one. `held` was live beside it.
+template <class Space, class Rows>
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
+                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
+  const capacity_overrun& overrun = space.first_overrun();
+  capacity_shortfall result;
+  result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
+  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
+  if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
+  result.category = static_cast<category>(overrun.asked.category());
+  result.segment = rows.index_of(overrun.segment);
+  result.time_ns = time.to_ns(overrun.stamp);
+  result.free = space.capacity() - held.bytes;
+  result.shortfall = result.requested - result.free;
+  result.holders_known = overrun.has_holders;
+  result.remedy = least_to_free(held.by_operation, result.shortfall);
+  result.held = std::move(held);
+  return result;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/live_sets.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::detail {
+
+/// Puts together, for each segment of one space, what was live at its peak.
+///
+/// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
+/// in one pass over the live blocks: a block was live at the peaks of all segments from the first whose peak came after its
+/// birth.
+///
+/// A template, like all that builds profiles, so that only units that read one pay for compiling it.
+template <class Space>
+class live_set_builder {
+ public:
+  live_set_builder(const Space& space, const std::vector<std::string>& operation_paths, name_view labels)
+      : space_(space), paths_(operation_paths), labels_(labels), still_live_(space.options().largest_blocks) {
+    peak_ordinals_ = std::vector<std::uint64_t>(space.segments().size() + 1, space.open_segment().peak_ordinal);
+    for (std::size_t index = 0; index < space.segments().size(); ++index)
+      peak_ordinals_[index] = space.segments()[index].peak_ordinal;
+    space.blocks().for_each([&](const block& live) {
+      const std::size_t first =
+          partition_point(peak_ordinals_.size(), [&](std::size_t index) { return peak_ordinals_[index] < live.born(); });
+      still_live_.offer(first, peak_ordinals_.size(), live);
+    });
+  }
+
+  /// The live set at the peak of finished segment `index` (within `space.segments()`).
+  [[nodiscard]] live_set at_finished(std::size_t index) const {
+    const segment_record& record = space_.segments()[index];
+    live_set set = totals_of(record);
+    set.by_operation = named(space_.owners(record), record.owner_count);
+    set.remaining_bytes = record.remaining_bytes;
+    set.remaining_operations = record.remaining_operations;
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.largest_of_finished().collect(index, best);
+      still_live_.collect(index, best);
+    });
+    return set;
+  }
+
+  /// The live set at the peak of the segment that is still open, with all its owners.
+  [[nodiscard]] live_set at_open() const {
+    live_set set = totals_of(space_.open_segment());
+    detail::page_array<owner_at_peak> owners;
+    if (!space_.collect_owners(owners)) set.remaining_bytes = set.bytes;
+    set.by_operation = named(owners.data(), owners.size());
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      space_.offer_freed_since_peak(best);
+      still_live_.collect(peak_ordinals_.size() - 1, best);
+    });
+    return set;
+  }
+
+  /// What was live when the capacity was first exceeded, without the block that was asked for.
+  [[nodiscard]] live_set at_first_overrun() const {
+    const capacity_overrun& overrun = space_.first_overrun();
+    live_set set = totals_of(overrun.moment);
+    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
+    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
+    set.largest_blocks = largest([&](top_blocks_view best) {
+      for (const block& held : overrun.largest) best.offer(held);
+    });
+    return set;
+  }
+
+  /// Replaces the kept owners of the overall peak's segment by all of them.
+  [[nodiscard]] live_set with_all_owners(live_set set) const {
+    set.remaining_bytes = set.remaining_operations = 0;
+    set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
+    return set;
+  }
+
+ private:
+  [[nodiscard]] static live_set totals_of(const segment_record& record) {
+    live_set set;
+    set.bytes = record.live_at_peak;
+    set.blocks = record.blocks_at_peak;
+    set.by_category = categories_of(record);
+    return set;
+  }
+
+  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
+    std::size_t order[category_names.size()];
+    std::size_t count = 0;
+    for (std::size_t index = 0; index < category_names.size(); ++index) {
+      if (record.categories[index].blocks != 0) order[count++] = index;
+    }
+    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
+      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
+      return more != 0 ? more > 0 : left < right;
+    });
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row) {
+      const category_at_peak& held = record.categories[order[row]];
+      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+    }
+    return rows;
+  }
+
+  [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
+    std::vector<owned_bytes> rows(count);
+    for (std::size_t row = 0; row < count; ++row)
+      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
+    return rows;
+  }
+
+  /// The largest of the blocks that `offer` offers.
+  template <class Offer>
+  [[nodiscard]] std::vector<live_block> largest(Offer&& offer) const {
+    std::vector<block> room(space_.options().largest_blocks);
+    std::uint32_t count = 0;
+    offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
+    sort_rows(room.data(), count, is_larger);
+    std::vector<live_block> result(count);
+    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
+    return result;
+  }
+
+  [[nodiscard]] live_block described(const block& live) const {
+    live_block result;
+    result.address = live.address;
+    result.bytes = static_cast<std::int64_t>(live.bytes);
+    result.operation = paths_[live.operation()];
+    result.category = static_cast<memprof::category>(live.category());
+    std::string_view annotation = labels_.text(live.annotation());
+    const auto next_field = [&] {
+      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
+      const std::string_view field = annotation.substr(0, end);
+      annotation.remove_prefix(std::min(end + 1, annotation.size()));
+      return std::string{field};
+    };
+    result.name = next_field();
+    result.shape = next_field();
+    result.dtype = next_field();
+    result.requires_grad = requires_grad_from_string(next_field());
+    return result;
+  }
+
+  const Space& space_;
+  const std::vector<std::string>& paths_;
+  name_view labels_;
+  std::vector<std::uint64_t> peak_ordinals_;
+  top_blocks_of_segments still_live_;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/profile/operation_path.hpp>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
+///
+/// A path names one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name is `\-`; the empty path stands
+/// for no operation, and `\other` at its end for all operations beyond the last that has a row of its own.
+inline void append_operation(std::string& path, std::string_view name) {
+  if (!path.empty()) path += '/';
+  if (name.empty()) path += "\\-";
+  for (const char character : name) {
+    if (character == '/' || character == '\\') path += '\\';
+    path += character;
+  }
+}
+
+/// Appends what no name can be.
+inline void append_other_operations(std::string& path) {
+  if (!path.empty()) path += '/';
+  path += "\\other";
+}
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace memprof {
+
+/// What a ledger's ids mean, and whether more events may come.
+struct ledger_names {
+  name_view labels;
+  const label* space_names;  ///< by id of memory space
+  const clock_readings& time;
+  bool is_complete = true;  ///< false adds the segment that is still open, under the name `open_segment_name`
+};
+
+/// The name in a profile of operations of which there are too many.
+inline constexpr std::string_view other_operations_name = "other operations";
+
+/// The same of memory spaces.
+inline constexpr std::string_view other_spaces_name = "other spaces";
+
+namespace detail {
+
+template <class Tree>
+[[nodiscard]] std::vector<std::string> operation_paths(const Tree& tree, name_view labels) {
+  std::vector<std::string> paths(tree.size());
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    paths[node] = paths[tree[node].parent];
+    if (tree[node].name == other_names) {
+      append_other_operations(paths[node]);
+    } else {
+      append_operation(paths[node], labels.text(tree[node].name));
+    }
+  }
+  return paths;
+}
+
+[[nodiscard]] inline operation_invocation to_invocation(const invocation_record& run, const clock_readings& time) {
+  return {run.thread, time.to_ns(run.begin_stamp), time.to_ns(run.end_stamp), run.delta, run.peak};
+}
+
+/// Sums up a space's self values along the tree; entry 0 is "no operation".
+template <class Tree, class Space>
+[[nodiscard]] std::vector<operation_usage> usage_of_space(const Tree& tree, const Space& space, std::string_view space_name,
+                                                          const clock_readings& time) {
+  std::vector<operation_usage> all(tree.size());
+  for (std::size_t node = tree.size(); node-- > 0;) {
+    operation_usage& usage = all[node];
+    usage.space = space_name;
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      usage.self_allocated = stats.allocated;
+      usage.self_freed = stats.freed;
+      usage.allocated += stats.allocated;
+      usage.freed += stats.freed;
+      usage.allocation_count = stats.allocation_count;
+      usage.deallocation_count = stats.deallocation_count;
+      // Invocations that ended before their thread first used the space are not in `stats`; they changed nothing in it.
+      usage.max_delta = stats.finished < tree[node].finished ? std::max(stats.max_delta, std::int64_t{0}) : stats.max_delta;
+      usage.peak = stats.peak;
+      usage.self_peak = stats.self_peak;
+      usage.live = stats.owned.live;
+      if (stats.changing != 0) {
+        usage.first_invocation = to_invocation(stats.first, time);
+        usage.last_invocation = to_invocation(stats.last, time);
+        usage.largest_invocation = to_invocation(stats.largest, time);
+      }
+    }
+    usage.self_delta = usage.self_allocated - usage.self_freed;
+    usage.total_delta = usage.allocated - usage.freed;
+    if (node == 0) break;
+    all[tree[node].parent].allocated += usage.allocated;
+    all[tree[node].parent].freed += usage.freed;
+  }
+  return all;
+}
+
+/// Which operations allocated or freed in a space, themselves or within.
+template <class Tree, class Space>
+[[nodiscard]] std::vector<char> active_operations(const Tree& tree, const Space& space) {
+  std::vector<char> is_active(tree.size());
+  for (std::size_t node = tree.size(); --node > 0;) {
+    if (node < space.operation_count()) {
+      const operation_stats& stats = space.operation(node);
+      if (stats.allocation_count != 0 || stats.deallocation_count != 0) is_active[node] = 1;
+    }
+    if (is_active[node] != 0) is_active[tree[node].parent] = 1;
+  }
+  return is_active;
+}
+
+template <class Ledger>
+[[nodiscard]] std::vector<operation_profile> build_operations(const Ledger& events, const ledger_names& names,
+                                                              const std::vector<std::string>& paths) {
+  const operation_tree& tree = events.operations();
+  std::vector<operation_profile> operations(tree.size() - 1);
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    operation_profile& operation = operations[node - 1];
+    operation.path = paths[node];
+    operation.stands_for_others = tree[node].name == other_names;
+    operation.name = operation.stands_for_others ? other_operations_name : names.labels.text(tree[node].name);
+    operation.parent = static_cast<std::int64_t>(tree[node].parent) - 1;
+    operation.invocations = tree[node].invocations;
+  }
+  // Rows are counted before they are filled, here and below: vectors that grow cost every user of the header compile time.
+  std::vector<std::size_t> rows(tree.size());
+  const auto for_each_space = [&](auto&& visit) {
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      const std::vector<char> is_active = active_operations(tree, *events.space(id));
+      for (std::size_t node = 1; node < tree.size(); ++node) {
+        if (is_active[node] != 0) visit(id, node);
+      }
+    }
+  };
+  for_each_space([&](std::size_t, std::size_t node) { ++rows[node]; });
+  for (std::size_t node = 1; node < tree.size(); ++node) operations[node - 1].usage = std::vector<operation_usage>(rows[node]);
+  std::size_t filled_space = ledger::max_spaces;
+  std::vector<operation_usage> usage;
+  for (std::size_t& row : rows) row = 0;
+  for_each_space([&](std::size_t id, std::size_t node) {
+    if (id != filled_space) usage = usage_of_space(tree, *events.space(id), names.labels.text(names.space_names[id]), names.time);
+    filled_space = id;
+    operations[node - 1].usage[rows[node]++] = std::move(usage[node]);
+  });
+  return operations;
+}
+
+[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
+
+template <class Timeline>
+[[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
+  memory_timeline result;
+  result.events_per_point = static_cast<std::int64_t>(line.events_per_point());
+  const auto& finished = line.finished();
+  result.points = std::vector<timeline_point>(finished.size() + (line.has_open() ? 1 : 0));
+  for (std::size_t index = 0; index < finished.size(); ++index) {
+    result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
+  }
+  if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
+  return result;
+}
+
+/// What a space's allocator held.
+template <class Reserved, class Rows>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
+  reserved_profile result;
+  if (!held.is_used()) return result;
+  result.peak = held.peak();
+  result.current = held.current();
+  const reserved_record open = held.open_segment();
+  result.segments = std::vector<reserved_usage>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= held.segments().size()) continue;
+    result.segments[index] = {held.segments()[position].peak, held.segments()[position].current};
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name = std::vector<named_reserved_usage>(rows.names());
+  for_each_name(rows, held.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
+  result.unmatched_releases = to_event_tally(held.unmatched_releases);
+  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  return result;
+}
+
+/// The live blocks that begin within another one. Blocks on cores lie beside each other and are left out.
+template <class Blocks>
+[[nodiscard]] event_tally overlapping(const Blocks& live) {
+  struct range {
+    std::uint64_t begin;
+    std::uint64_t end;
+  };
+  std::vector<range> ranges(live.size());
+  std::size_t count = 0;
+  live.for_each([&](const block& held) {
+    const bool is_on_cores = held.address >> 48 != 0;
+    if (held.bytes != 0 && !is_on_cores) ranges[count++] = {held.address, held.address + held.bytes};  // both below 2^63
+  });
+  sort_rows(ranges.data(), count, [](const range& left, const range& right) {
+    return left.begin != right.begin ? left.begin < right.begin : left.end < right.end;
+  });
+  tally found;
+  std::uint64_t reached = 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (ranges[index].begin < reached) found.add(std::min(reached, ranges[index].end) - ranges[index].begin);
+    reached = std::max(reached, ranges[index].end);
+  }
+  return to_event_tally(found);
+}
+
+/// Fills one space from its ledger: every segment of the profile, then the totals, then the overall peak.
+template <class Space, class Rows>
+class space_builder {
+ public:
+  space_builder(const Space& space, const Rows& rows, const ledger_names& names, const std::vector<std::string>& paths)
+      : space_(space), rows_(rows), names_(names), paths_(paths), live_sets_(space, paths, names.labels) {}
+
+  [[nodiscard]] space_profile build(std::string_view name, const std::vector<segment>& segments,
+                                    const std::vector<named_segments>& segment_names) {
+    result_.name = name;
+    result_.stands_for_others = name == other_spaces_name;
+    result_.segments = std::vector<segment_usage>(segments.size());
+    for (std::size_t index = 0; index < segments.size(); ++index)
+      fill_segment(result_.segments[index], segments[index].name, index);
+    add_names(segment_names);
+    result_.cumulative_current = space_.live();
+    result_.allocations = space_.allocated();
+    result_.deallocations = result_.allocations - result_.cumulative_current;
+    result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
+    result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
+    add_overall_peak();
+    result_.capacity = space_.capacity();
+    result_.capacity_is_per_core = space_.capacity_is_per_core();
+    if (space_.first_overrun().has_happened()) {
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), rows_);
+    }
+    result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
+    result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
+                         to_event_tally(space_.mismatched_sizes),    to_event_tally(space_.cross_thread_frees),
+                         to_event_tally(space_.unknown_annotations), to_event_tally(space_.untracked_allocations),
+                         to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
+    result_.cores = build_cores(space_.cores(), rows_, segment_names);
+    result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
+    result_.streams = build_streams(space_.streams(), names_.labels);
+    result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
+    result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
+    return std::move(result_);
+  }
+
+ private:
+  void fill_segment(segment_usage& usage, const std::string& name, std::size_t index) {
+    usage.segment = name;
+    const bool is_open = index == rows_.finished();
+    if (!is_open && rows_.position(index) >= space_.segments().size()) return;  // there was no memory for it
+    const segment_record record = is_open ? space_.open_segment() : space_.segments()[rows_.position(index)];
+    fill(usage, record);
+    usage.live_at_peak = is_open ? live_sets_.at_open() : live_sets_.at_finished(rows_.position(index));
+    usage.cumulative_peak = is_open ? std::max(space_.overall_peak(), record.live_at_peak) : record.cumulative_peak;
+    result_.cumulative_peak = usage.cumulative_peak;
+  }
+
+  /// What all segments of each name did.
+  void add_names(const std::vector<named_segments>& names) {
+    const segment_record open = space_.open_segment();
+    const std::int64_t change = open.live_at_end - open.live_at_start;
+    const std::array numbers{open.live_at_peak - open.live_at_start,
+                             open.live_at_peak,
+                             open.allocated,
+                             open.allocated - change,
+                             change,
+                             open.live_at_end,
+                             open.allocation_count,
+                             open.allocation_count - (open.blocks_at_end - open.blocks_at_start)};
+    result_.segments_by_name = std::vector<named_segments_usage>(names.size());
+    for_each_name(rows_, space_.by_name(), numbers, [&](std::size_t row, const auto& of) {
+      const bool is_open = row == rows_.history().rows().size();
+      const fitted_line line = is_open ? fitted_line{0, 1} : space_.growth(rows_.history(), row);
+      result_.segments_by_name[row] = {names[row].name, of[0], of[1], of[2], of[3],
+                                       of[4],           of[5], of[6], of[7], {line.slope, line.r_squared}};
+    });
+  }
+
+  void fill(segment_usage& usage, const segment_record& record) const {
+    usage.segment_peak = record.live_at_peak - record.live_at_start;
+    usage.segment_change = record.live_at_end - record.live_at_start;
+    usage.allocations = record.allocated;
+    usage.deallocations = record.allocated - usage.segment_change;
+    usage.cumulative_current = record.live_at_end;
+    usage.allocation_count = record.allocation_count;
+    usage.deallocation_count = record.allocation_count - (record.blocks_at_end - record.blocks_at_start);
+    usage.peak_time_ns = names_.time.to_ns(record.peak_stamp);
+    if (record.peak_operation != 0) usage.peak_operation = paths_[record.peak_operation];
+  }
+
+  void add_overall_peak() {
+    if (result_.cumulative_peak == 0) return;
+    const bool is_finished = result_.cumulative_peak == space_.overall_peak();
+    result_.peak_segment = rows_.index_of(is_finished ? space_.overall_segment() : rows_.history().count());
+    if (result_.peak_segment < 0) return;
+    const segment_usage& usage = result_.segments[static_cast<std::size_t>(result_.peak_segment)];
+    result_.peak_time_ns = usage.peak_time_ns;
+    result_.peak_operation = usage.peak_operation;
+    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
+  }
+
+  const Space& space_;
+  const Rows& rows_;
+  const ledger_names& names_;
+  const std::vector<std::string>& paths_;
+  live_set_builder<Space> live_sets_;
+  space_profile result_;
+};
+
+}  // namespace detail
+
+/// The profile of what a ledger saw. What it cannot know (wall clock, run mode, process, cost, facts) is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+template <class Ledger>
+[[nodiscard]] profile build_profile(Ledger& events, const ledger_names& names) {
+  events.settle_open_scopes();
+  profile result;
+  result.library_version = version_string;
+  result.complete = names.is_complete;
+  const detail::segment_rows rows{events.segments(), !names.is_complete};
+  result.segments = detail::build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
+  result.segments_by_name = detail::build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
+  result.segment_count = static_cast<std::int64_t>(events.segments().count()) + (names.is_complete ? 0 : 1);
+  result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
+  const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
+  result.operations = detail::build_operations(events, names, paths);
+  std::size_t space_count = 0;
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
+  result.spaces = std::vector<space_profile>(space_count);
+  for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const label name = names.space_names[id];
+    result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
+        name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
+    if (space->untracked_allocations.count != 0) result.exact = false;
+  }
+  result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
+  result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
+  result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
+  for (const named_segments& row : result.segments_by_name) {
+    if (row.stands_for_others) result.anomalies.other_segments = row.count;
+  }
+  for (const operation_profile& operation : result.operations) {
+    if (operation.stands_for_others) result.anomalies.other_operations += operation.invocations;
+  }
+  result.anomalies.other_names = static_cast<std::int64_t>(events.other_names());
+  // A trace from a file may claim any number.
+  const auto count = [](std::uint64_t events_of_kind) {
+    return static_cast<std::int64_t>(std::min<std::uint64_t>(events_of_kind, INT64_MAX));
+  };
+  result.anomalies.dropped_events = count(events.dropped_events());
+  result.anomalies.reentrant_events = count(events.reentrant_events());
+  result.anomalies.missing_events = count(events.missing_events());
+  if ((events.rejected_events() | events.dropped_events() | events.reentrant_events() | events.missing_events()) != 0 ||
+      events.are_more_missing()) {
+    result.exact = false;
+  }
+  return result;
+}
+
+/// The profile of a trace as far as it has come. What only the capture knows, what recording cost, is left at its default.
+///
+/// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
+template <class Fold>
+[[nodiscard]] profile build_profile_of(Fold& fold) {
+  auto& events = fold.events();
+  profile result = build_profile(events, {fold.names(), fold.space_names(), events.clock(), events.has_ended()});
+  const capture_info info = fold.info();
+  result.library_version = info.library_version;
+  result.mode = info.mode;
+  result.device = info.device;
+  result.begin_unix_ns = info.begin_unix_ns;
+  result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
+  result.process = info.process;
+  result.facts = fold.facts();
+  return result;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/record/duplicate_registries.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#include <link.h>
+#endif
+
+/// @file
+/// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
+/// their own (record/registry.hpp says how that comes about).
+
+namespace memprof::detail {
+
+/// Paths of files, each with its terminating zero, in pages that no hook sees.
+using module_paths = page_array<char>;
+
+[[nodiscard]] inline bool append_path(module_paths& paths, const char* path) noexcept {
+  const std::size_t before = paths.size();
+  const std::size_t length = std::strlen(path) + 1;
+  if (!paths.resize(before + length)) return false;
+  std::memcpy(paths.data() + before, path, length);
+  return true;
+}
+
+#if defined(__linux__)
+
+/// Asks for the path of the loaded object of that number.
+struct module_query {
+  std::uint32_t number;
+  char path[4096];
+};
+
+/// Copies the path of the module that `query` asks for; false if there are not so many.
+[[nodiscard]] inline bool find_module(module_query& query) noexcept {
+  const auto visit = [](dl_phdr_info* module, std::size_t, void* asked) {
+    auto& wanted = *static_cast<module_query*>(asked);
+    if (wanted.number-- != 0) return 0;
+    std::strncpy(wanted.path, module->dlpi_name == nullptr ? "" : module->dlpi_name, sizeof wanted.path - 1);
+    return 1;
+  };
+  return ::dl_iterate_phdr(visit, &query) != 0;
+}
+
+/// Whether a loaded library records in a registry of its own.
+[[nodiscard]] inline bool has_other_registry(const char* path) noexcept {
+  // Not inside `find_module`: the loader's lock is held there. The library is loaded, so this only looks it up.
+  void* const handle = ::dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
+  if (handle == nullptr) return false;
+  const auto* const found = static_cast<const registry*>(::dlsym(handle, "_ZN7memprof5abi_116process_registryE"));
+  // Every library brings a registry, and those that are bound to another leave their own untouched: without a name in it.
+  const bool is_in_use = found != nullptr && found != &abi_1::process_registry &&
+                         found->layout_version == registry::current_layout_version && found->labels != nullptr;
+  ::dlclose(handle);
+  return is_in_use;
+}
+
+/// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
+/// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
+[[nodiscard]] inline module_paths find_other_registries() noexcept {
+  module_paths paths;
+  module_query query{};
+  for (std::uint32_t number = 0;; ++number) {
+    query.number = number;
+    if (!find_module(query)) return paths;
+    const bool is_executable = query.path[0] == '\0';
+    if (is_executable || !has_other_registry(query.path)) continue;
+    if (!append_path(paths, query.path)) return paths;
+  }
+}
+
+#else
+
+[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
+
+#endif
+
+/// Says on stderr whose events are missing.
+inline void warn_about_other_registries(const module_paths& paths) noexcept {
+  for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
+    std::fprintf(stderr,
+                 "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
+                 "-rdynamic (CMake: ENABLE_EXPORTS ON)\n",
+                 paths.data() + begin);
+  }
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/kept_backends.hpp>
+#include <utility>
+
+namespace memprof::detail {
+
+/// What a capture does with its backends, of whatever types they are.
+struct backend_calls {
+  void (*detach)(void* backends) noexcept;
+  void (*report_facts)(void* backends);
+  void (*destroy)(void* backends) noexcept;
+};
+
+/// Owns the backends of a capture, which outlive it for as long as its profile can be read. None of its functions is to be called
+/// under the registry's lock: backends may call us.
+class kept_backends {
+ public:
+  kept_backends() noexcept = default;
+  kept_backends(void* backends, const backend_calls* calls) noexcept : backends_(backends), calls_(calls) {}
+  kept_backends(kept_backends&& other) noexcept
+      : backends_(std::exchange(other.backends_, nullptr)), calls_(other.calls_), is_attached_(other.is_attached_) {}
+  kept_backends& operator=(kept_backends&& other) noexcept {
+    std::swap(backends_, other.backends_);
+    std::swap(calls_, other.calls_);
+    std::swap(is_attached_, other.is_attached_);
+    return *this;
+  }
+  ~kept_backends() {
+    if (backends_ == nullptr) return;
+    const nested_allocation hidden;
+    if (is_attached_) calls_->detach(backends_);
+    calls_->destroy(backends_);
+  }
+
+  [[nodiscard]] void* get() const noexcept { return backends_; }
+  [[nodiscard]] const backend_calls* calls() const noexcept { return backends_ == nullptr ? nullptr : calls_; }
+  [[nodiscard]] bool is_attached() const noexcept { return backends_ != nullptr && is_attached_; }
+  /// Says that they are off, and whether they were on: of two threads that end the capture only one detaches them.
+  [[nodiscard]] bool take_attached() noexcept { return backends_ != nullptr && std::exchange(is_attached_, false); }
+
+ private:
+  void* backends_ = nullptr;
+  const backend_calls* calls_ = nullptr;
+  bool is_attached_ = true;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/live_trace.hpp>
+// ---- <memprof/record/live_pages.hpp>
+#include <algorithm>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/vfs.h>
+#endif
+
+/// @file
+/// The pages of a trace file into which its capture stores directly.
+
+namespace memprof::detail {
+
+/// Where the parts of a trace file's live area lie. All are multiples of a page.
+struct live_layout {
+  /// A second of three million events, or 40 ms of the most that one thread can record: the thread that writes them may get no
+  /// processor for so long.
+  static constexpr std::uint32_t buffers = 32;
+  static constexpr std::uint32_t buffer_bytes = std::uint32_t{256} << 10;
+  static constexpr std::size_t bytes_of_places = std::size_t{64} << 20;  ///< at most, unless so few places would fit:
+  static constexpr std::size_t fewest_places = 16;
+  static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
+  static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
+  /// The area begins directly behind the file's header, in the same page.
+  static constexpr std::uint32_t area = trace_file_header::size;
+
+  explicit live_layout(std::uint32_t ring_capacity) noexcept {
+    const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+    const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
+    first_buffer = rounded(area + live_area_header::buffer_states + buffers * live_buffer_state::size);
+    first_place = first_buffer + buffers * rounded(buffer_bytes);
+    place_bytes = rounded(ring_slots::bytes_for(ring_capacity));
+    const std::size_t fitting = std::min(fewest_places, most_bytes_of_places / place_bytes);
+    const std::size_t wanted = std::max(fitting, bytes_of_places / place_bytes);
+    places = static_cast<std::uint32_t>(std::min<std::size_t>(wanted, live_area_header::max_places));
+    spare_places = std::min(places, static_cast<std::uint32_t>(1 + spare_bytes / place_bytes));
+  }
+
+  [[nodiscard]] std::size_t place(std::uint32_t index) const noexcept { return first_place + index * place_bytes; }
+  /// Where the first chunk comes if all places are mapped.
+  [[nodiscard]] std::size_t end() const noexcept { return place(places); }
+
+  std::size_t first_buffer;
+  std::size_t first_place;
+  std::size_t place_bytes;
+  std::uint32_t places;
+  std::uint32_t spare_places;  ///< so many have blocks reserved before a thread asks
+};
+
+/// Whether the file's system keeps the blocks that were reserved for it where they are, so that a store into a mapped page of it
+/// never lacks one: a store that does ends the program (SIGBUS). Those that write a block to a new place each time cannot promise
+/// it, nor can those of a network or in user space.
+[[nodiscard]] inline bool keeps_reserved_blocks([[maybe_unused]] int file) noexcept {
+#if defined(__linux__)
+  struct statfs system {};
+  if (::fstatfs(file, &system) != 0) return false;
+  constexpr unsigned long ext = 0xEF53, xfs = 0x58465342, tmpfs = 0x01021994, overlay = 0x794C7630;
+  const auto kind = static_cast<unsigned long>(system.f_type) & 0xFFFF'FFFFU;
+  return kind == ext || kind == xfs || kind == tmpfs || kind == overlay;
+#else
+  return false;
+#endif
+}
+
+/// Reserves blocks for that part of a file, which grows if it ends earlier. 0, or why not: EOPNOTSUPP where the system cannot.
+[[nodiscard]] inline int reserve_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
+                                        [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__linux__)
+  // Not posix_fallocate: where the file system has no such call it writes zeros, which may lie over what others stored meanwhile.
+  for (;;) {
+    if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
+    if (errno != EINTR) return errno;
+  }
+#else
+  return EOPNOTSUPP;
+#endif
+}
+
+/// Whether the process may make a file of so many bytes. Otherwise the attempt would raise SIGXFSZ.
+[[nodiscard]] inline bool may_be_as_long(std::size_t bytes) noexcept {
+  struct rlimit limit {};
+  return ::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= bytes;
+}
+
+/// Gives the blocks of that part of a file back, if its system can: it reads as zeros.
+inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t offset,
+                        [[maybe_unused]] std::size_t bytes) noexcept {
+#if defined(__linux__)
+  (void)::fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<::off_t>(offset), static_cast<::off_t>(bytes));
+#endif
+}
+
+/// Writes all of the bytes there. 0, or why not.
+[[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
+  const auto* next = static_cast<const unsigned char*>(bytes);
+  while (size != 0) {
+    const ::ssize_t written = ::pwrite(file, next, size, static_cast<::off_t>(offset));
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    next += written;
+    offset += static_cast<std::uint64_t>(written);
+    size -= static_cast<std::size_t>(written);
+  }
+  return 0;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/open_trace_file.hpp>
+// ---- <memprof/detail/file_lock.hpp>
+#include <cerrno>
+#include <cstdio>
+
+#include <fcntl.h>
+
+/// @file
+/// A lock on a whole file that its holder has until it closes the file or ends, however it ends, and that others can ask for
+/// without taking it: Linux's locks of open file descriptions. Elsewhere nobody ever holds one.
+
+namespace memprof::detail {
+
+/// Takes the lock for writing; false if somebody else has it. File systems without locks grant it.
+[[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
+#if defined(F_OFD_SETLK)
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_SETLK, &whole) == 0 || (errno != EAGAIN && errno != EACCES);
+#else
+  return true;
+#endif
+}
+
+/// Whether somebody else holds it.
+[[nodiscard]] inline bool is_file_locked([[maybe_unused]] int file) noexcept {
+#if defined(F_OFD_GETLK)
+  struct flock whole {};
+  whole.l_type = F_WRLCK;
+  whole.l_whence = SEEK_SET;
+  return ::fcntl(file, F_OFD_GETLK, &whole) == 0 && whole.l_type != F_UNLCK;
+#else
+  return false;
+#endif
+}
+
+}  // namespace memprof::detail
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// @file
+/// Under which name a capture's trace file is made, and what becomes of a file that has the name already.
+
+namespace memprof::detail {
+
+/// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher said it), `%h` by its host, and `%%` by
+/// `%`.
+[[nodiscard]] inline std::string expand_trace_path(std::string_view pattern, const process_info& process) {
+  std::string path;
+  for (std::size_t position = 0; position < pattern.size(); ++position) {
+    const char next = position + 1 < pattern.size() ? pattern[position + 1] : '\0';
+    const bool is_known = pattern[position] == '%' && (next == 'p' || next == 'r' || next == 'h' || next == '%');
+    if (!is_known) {
+      path += pattern[position];
+      continue;
+    }
+    ++position;
+    if (next == 'p') path += std::to_string(process.id);
+    if (next == 'r') path += std::to_string(process.rank < 0 ? 0 : process.rank);
+    if (next == 'h') path += process.host;
+    if (next == '%') path += '%';
+  }
+  return path;
+}
+
+/// A trace file that was just made, or why there is none.
+struct opened_trace_file {
+  int file = -1;
+  bool is_new = false;  ///< its name was nobody's, not even an empty file's
+  std::string problem;  ///< a part of a sentence; empty: there is a file
+};
+
+/// What has a name that a trace file is to get.
+enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, something_else };
+
+[[nodiscard]] inline name_taken_by look_at(const std::string& path) {
+  // Without waiting for the other end of a pipe.
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0) {
+    struct stat link {};
+    return errno == ENOENT && ::lstat(path.c_str(), &link) != 0 ? name_taken_by::nothing : name_taken_by::something_else;
+  }
+  name_taken_by found = name_taken_by::something_else;
+  struct stat status {};
+  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+    std::array<char, trace_magic.size()> begin{};
+    const ::ssize_t got = ::read(file, begin.data(), begin.size());
+    if (got == 0) found = name_taken_by::empty_file;
+    if (got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic) {
+      found = is_file_locked(file) ? name_taken_by::trace_being_written : name_taken_by::finished_trace;
+    }
+  }
+  ::close(file);
+  return found;
+}
+
+/// Makes the file of that name, which nobody else had. A trace that has the name becomes `path`.old in place of the trace that
+/// had that one; whatever else has it stays as it is, and there is no file.
+[[nodiscard]] inline opened_trace_file open_trace_file(const std::string& path) {
+  const auto system_says = [](int error) { return std::error_code(error, std::generic_category()).message(); };
+  constexpr int attempts = 3;  // others may make and take away files of that name meanwhile
+  for (int attempt = 0; attempt < attempts; ++attempt) {
+    const int made = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (made >= 0) {
+      if (lock_file(made)) return {made, true, {}};
+      ::close(made);
+      return {-1, false, "another capture writes it"};
+    }
+    if (errno != EEXIST) return {-1, false, system_says(errno)};
+    switch (look_at(path)) {
+      case name_taken_by::nothing: continue;
+      case name_taken_by::empty_file: {
+        const int empty = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        if (empty < 0) return {-1, false, system_says(errno)};
+        struct stat status {};
+        if (lock_file(empty) && ::fstat(empty, &status) == 0 && status.st_size == 0) return {empty, false, {}};
+        ::close(empty);
+        continue;
+      }
+      case name_taken_by::trace_being_written: return {-1, false, "another capture writes it"};
+      case name_taken_by::something_else:
+        return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
+      case name_taken_by::finished_trace: break;
+    }
+    const std::string old = path + ".old";
+    const name_taken_by of_old = look_at(old);
+    if (of_old == name_taken_by::trace_being_written || of_old == name_taken_by::something_else) {
+      return {-1, false, "it is an earlier trace, which cannot become '" + old + "' because that is no trace; move one of them"};
+    }
+    if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};
+  }
+  return {-1, false, "others keep making files of this name"};
+}
+
+}  // namespace memprof::detail
+
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <pthread.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#endif
+
+namespace memprof::detail {
+
+/// The trace of a capture on its way into a file.
+///
+/// Who drains the rings encodes their events into one of a few buffers, which lie in the file's own pages where that is possible:
+/// what is committed there outlives the process. A thread of its own appends full buffers to the file. When all are full the
+/// trace gets a gap, or waits; when writing fails it ends. Neither throws, and the capture goes on.
+///
+/// Used under the registry's lock, but for `finish` and what the thread does.
+class live_trace {
+ public:
+  live_trace() = default;
+  live_trace(const live_trace&) = delete;
+  live_trace& operator=(const live_trace&) = delete;
+
+  /// Makes the file of a name like `capture_options::trace_file`, for capture `capture`. If there can be none, a line on stderr
+  /// and `problem` say why.
+  [[gnu::noinline]] void open(const std::string& pattern, const capture_options& options, const process_info& process,
+                              std::uint32_t capture) {
+    waits_ = options.on_slow_disk == slow_disk::wait;
+    const std::string path = expand_trace_path(pattern, process);
+    std::snprintf(path_, sizeof path_, "%s", path.c_str());
+    const opened_trace_file opened = open_trace_file(path);
+    std::string reason = opened.problem;
+    file_ = opened.file;
+    if (reason.empty()) reason = start(options.ring_capacity, capture);
+    if (reason.empty()) return;
+    std::snprintf(problem_, sizeof problem_, "%s", reason.c_str());
+    say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
+    release(opened.is_new);
+    state_ = state::none;
+  }
+
+  /// The places for rings in its pages; null if it has none.
+  [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &places_ : nullptr; }
+  /// Whether it asks for what happens: also if it can no longer write it, to count it.
+  [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
+
+  // --- what comes in ------------------------------------------------------------------------------------------------
+
+  /// Out of line, so that folding costs no more where there is no file.
+  [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+    while (state_ == state::recording) {
+      encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
+      first = encoder_->encode(first, last, ring, out);
+      used_ = static_cast<std::uint32_t>(out.next - buffer(open_));
+      if (first == last) return;
+      next_chunk();
+    }
+    missing_ += static_cast<std::uint64_t>(last - first);
+  }
+  void info(const capture_info& info) { define(control::header, encode_info(info)); }
+  void name(label id, std::string_view text) noexcept {
+    if (define(control::name, small_payload{}.number(id).view(), text)) last_name_ = id;
+  }
+  void space(const space_definition& space) noexcept {
+    if (define(control::space, encode_space(space).view())) spaces_ = std::uint32_t{space.id} + 1;
+  }
+  void facts(const fact_table& table) {
+    if (!takes_events()) return;
+    for_each_part(fitted(table), [&](std::string_view payload) {
+      if (!define(control::facts, payload)) lacks_facts_ = true;
+    });
+  }
+  /// After a gap: so many events of the ring come before what follows, whether they are in the trace or not.
+  void position(std::uint32_t ring, std::uint64_t events) noexcept {
+    define(control::position, small_payload{}.number(ring).number(events).view());
+  }
+
+  /// After a gap: what is known where it ends. Left out if it would fill more than half of the buffers that are free.
+  void key_frame(const page_array<unsigned char>& frame) noexcept {
+    if (frame.size() > free_buffers() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    for_each_key_frame_part(frame,
+                            [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
+  }
+
+  /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
+  [[gnu::noinline]] void commit() noexcept {
+    if (state_ != state::recording || used_ == committed_) return;
+    checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
+    committed_ = used_;
+    // Release: the bytes come before what says that they are valid.
+    const std::uint64_t number = std::uint64_t{next_number()} + 1;
+    states_[open_].commit.store(live_buffer_state::commit_of(used_, checksum_, number), std::memory_order_release);
+  }
+
+  /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
+  /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
+  [[nodiscard]] bool resume() noexcept {
+    if (!takes_events()) return false;
+    if (error_.load(std::memory_order_acquire) != 0) state_ = state::stopped;
+    if (state_ != state::gapped) return false;
+    // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
+    return free_buffers() >= live_layout::buffers / 2 && end_gap();
+  }
+  /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
+  [[nodiscard]] bool wait_and_resume() noexcept {
+    if (state_ != state::gapped || !wait_for_buffers(live_layout::buffers / 2)) return false;
+    return end_gap();
+  }
+  [[nodiscard]] label last_name() const noexcept { return last_name_; }
+  [[nodiscard]] std::uint32_t spaces() const noexcept { return spaces_; }
+  /// Whether facts came while there was a gap, once: they have to come again.
+  [[nodiscard]] bool take_lacks_facts() noexcept { return std::exchange(lacks_facts_, false); }
+
+  /// Where nothing is mapped, lets the open chunk be written although it is not full. Called once a second.
+  void flush_unmapped() noexcept {
+    if (!is_mapped_ && state_ == state::recording && used_ != 0) next_chunk();
+  }
+
+  // --- the end ------------------------------------------------------------------------------------------------------
+
+  /// Takes nothing more, and parts the rings from the file. What is left is to `finish`.
+  [[gnu::noinline]] void close(event_ring* rings) noexcept {
+    if (state_ == state::recording && used_ != 0) close_chunk();
+    if (has_thread_) state_ = state::closed;
+    if (is_mapped_) keeps_area_ = !places_.detach_all(rings);
+    is_closing_.store(true, std::memory_order_release);
+    wake();
+  }
+
+  /// Waits until the disk has everything, and completes the file. Without the registry's lock. False if that was done before, or
+  /// there is no file; otherwise `settle` comes next.
+  bool finish() noexcept {
+    if (!has_thread_) return false;
+    (void)::pthread_join(thread_, nullptr);
+    has_thread_ = false;
+    int error = error_.load(std::memory_order_acquire);
+    if (error == 0) {
+      error = complete();
+      if (error != 0) fail(error);
+    }
+    if (error != 0) {
+      trace_file_header header = live_header();
+      header.state = trace_file_state::stopped;
+      header.error = static_cast<std::uint32_t>(error);
+      header.chunks = written_;
+      header.bytes = end_;
+      (void)write_header(header);
+    }
+    return true;
+  }
+
+  /// Lets go of the file.
+  void settle() noexcept {
+    struct stat status {};
+    if (::fstat(file_, &status) == 0 && status.st_nlink == 0) {
+      std::snprintf(problem_, sizeof problem_, "it was deleted while it was written");
+      say("memprof: trace file '%s': %s\n", problem_);
+    }
+    release(false);
+  }
+
+  // --- what it says of itself ---------------------------------------------------------------------------------------
+
+  [[nodiscard]] int file() const noexcept { return file_; }
+  [[nodiscard]] std::string_view path() const noexcept { return path_; }
+  /// Why it is incomplete, or may become so; empty: nothing is known against it.
+  [[nodiscard]] std::string problem() const {
+    if (problem_[0] != '\0') return problem_;
+    if (const int error = error_.load(std::memory_order_acquire)) return std::string{"writing it failed: "} + text_of(error);
+    if (missing_ != 0) return "its disk was too slow";
+    if (!is_unmapped_) return {};
+    return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
+  }
+  [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
+  /// Bytes of memory that are not the file's.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return encoder_ == nullptr ? 0 : sizeof(trace_encoder) + (is_mapped_ ? 0 : private_bytes_);
+  }
+
+ private:
+  enum class state : std::uint8_t {
+    none,       ///< there is no file
+    recording,  ///< a buffer is open
+    gapped,     ///< all are full
+    stopped,    ///< writing failed
+    closed,
+  };
+  /// `live_buffer_state` in the file's pages.
+  struct buffer_state {
+    std::atomic<std::uint64_t> number;
+    std::atomic<std::uint64_t> commit;
+  };
+  static_assert(sizeof(buffer_state) == live_buffer_state::size);
+  struct full_chunk {
+    std::uint32_t buffer;
+    std::uint32_t bytes;
+    std::uint32_t checksum;
+  };
+
+  // --- making the file ----------------------------------------------------------------------------------------------
+
+  /// Empty, or why there can be no trace in the file.
+  [[nodiscard]] std::string start(std::uint32_t ring_capacity, std::uint32_t capture) {
+    const live_layout layout{ring_capacity};
+    if (keeps_reserved_blocks(file_) && may_be_as_long(layout.end())) {
+      if (const int error = map(layout); error != 0) return text_of(error);
+    }
+    is_unmapped_ = !is_mapped_;
+    if (is_unmapped_) {
+      private_bytes_ = layout.first_place;
+      pages_ = static_cast<unsigned char*>(map_pages(private_bytes_));
+    }
+    void* const encoder_pages = map_pages(sizeof(trace_encoder));
+    if (pages_ == nullptr || encoder_pages == nullptr) return "the system has no memory for it";
+    encoder_ = new (encoder_pages) trace_encoder;
+    buffers_ = pages_ + layout.first_buffer;
+    states_ = reinterpret_cast<buffer_state*>(pages_ + live_layout::area + live_area_header::buffer_states);
+    first_chunk_ = is_mapped_ ? layout.end() : trace_file_header::size;
+    end_ = first_chunk_;
+    if (is_mapped_) describe_area(layout, ring_capacity, capture);
+    if (const int error = write_header(live_header()); error != 0) return text_of(error);
+    state_ = state::recording;
+    open_chunk();
+    if (!start_thread()) return "the system lets it have no thread";
+    return {};
+  }
+
+  /// Maps the file, if it can be. 0, or why there can be no file at all.
+  [[nodiscard]] int map(const live_layout& layout) noexcept {
+#if defined(__linux__)
+    const int error = reserve_blocks(file_, 0, layout.place(layout.spare_places));
+    if (error == EOPNOTSUPP || error == ENOSYS) return 0;
+    if (error != 0) return error;
+    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+    if (pages == MAP_FAILED) return 0;
+    is_mapped_ = true;
+    pages_ = static_cast<unsigned char*>(pages);
+#else
+    (void)layout;
+#endif
+    return 0;
+  }
+
+  void describe_area(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture) noexcept {
+    places_.mapping = pages_;
+    places_.mapping_bytes = layout.end();
+    places_.first = pages_ + layout.first_place;
+    places_.place_bytes = layout.place_bytes;
+    places_.capacity = ring_capacity;
+    places_.count = layout.places;
+    places_.capture = capture;
+    places_.spare = layout.spare_places;
+    places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
+    places_.wake_word = &wake_word_;
+    unsigned char* const area = pages_ + live_layout::area;
+    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
+    places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
+    live_area_header header;
+    header.buffers = live_layout::buffers;
+    header.buffer_bytes = live_layout::buffer_bytes;
+    header.places = layout.places;
+    header.place_bytes = static_cast<std::uint32_t>(layout.place_bytes);
+    header.first_buffer = layout.first_buffer;
+    header.first_place = layout.first_place;
+    const auto encoded = header.encode();
+    std::memcpy(area, encoded.data(), encoded.size());
+  }
+
+  [[nodiscard]] trace_file_header live_header() const noexcept {
+    trace_file_header header;
+    header.first_chunk = static_cast<std::uint32_t>(first_chunk_);
+    header.chunks = trace_file_header::unknown;
+    header.bytes = trace_file_header::unknown;
+    header.state = trace_file_state::live;
+    header.live_area = is_mapped_ ? live_layout::area : 0;
+    return header;
+  }
+  [[nodiscard]] int write_header(const trace_file_header& header) const noexcept {
+    const auto encoded = header.encode();
+    return write_at(file_, encoded.data(), encoded.size(), 0);
+  }
+
+  [[nodiscard]] bool start_thread() noexcept {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_thread_ = ::pthread_create(&thread_, nullptr, run, this) == 0;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return has_thread_;
+  }
+
+  // --- the open chunk -----------------------------------------------------------------------------------------------
+
+  [[nodiscard]] unsigned char* buffer(std::uint32_t index) const noexcept {
+    return buffers_ + std::size_t{index} * live_layout::buffer_bytes;
+  }
+  /// The number of the open chunk.
+  [[nodiscard]] std::uint32_t next_number() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+  bool define(control kind, std::string_view payload, std::string_view more = {}) noexcept {
+    const std::size_t size = trace_encoder::control_bytes(payload.size() + more.size());
+    if (state_ != state::recording || size > live_layout::buffer_bytes) return false;
+    if (live_layout::buffer_bytes - used_ < size) next_chunk();
+    if (state_ != state::recording) return false;
+    encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
+    trace_encoder::put_control(kind, payload, more, out);
+    used_ = static_cast<std::uint32_t>(out.next - buffer(open_));
+    return true;
+  }
+
+  void next_chunk() noexcept {
+    close_chunk();
+    open_chunk();
+  }
+
+  /// Hands the open chunk to the thread.
+  [[gnu::noinline]] void close_chunk() noexcept {
+    commit();
+    const std::uint32_t number = next_number();
+    queue_[number % live_layout::buffers] = {open_, used_, checksum_};
+    closed_.store(number + 1, std::memory_order_release);  // pairs with the thread's acquire load
+    wake();
+  }
+
+  /// Opens a chunk in a free buffer; without one it waits, or a gap begins.
+  [[gnu::noinline]] void open_chunk() noexcept {
+    if (error_.load(std::memory_order_acquire) != 0) {
+      state_ = state::stopped;
+      return;
+    }
+    std::uint32_t index = free_buffer();
+    if (index == live_layout::buffers && waits_ && wait_for_buffers(1)) index = free_buffer();
+    if (index == live_layout::buffers) {
+      state_ = error_.load(std::memory_order_acquire) != 0 ? state::stopped : state::gapped;
+      if (state_ == state::gapped && missing_ == 0) {
+        say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
+            "its disk is too slow, so events are left out");
+      }
+      missing_at_gap_ = missing_;
+      return;
+    }
+    open_ = index;
+    used_ = committed_ = 0;
+    checksum_ = 0;
+    in_use_[index].store(true, std::memory_order_relaxed);
+    // In this order: whenever the process ends, number and commit are those of one chunk, or nothing is committed.
+    states_[index].commit.store(0, std::memory_order_release);
+    states_[index].number.store(std::uint64_t{next_number()} + 1, std::memory_order_release);
+    encoder_->restart();
+  }
+
+  /// The first, so that a disk that is fast enough sees few of the pages change.
+  [[nodiscard]] std::uint32_t free_buffer() const noexcept {
+    std::uint32_t index = 0;
+    // Acquire pairs with the thread's release: it has read what was there.
+    while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
+    return index;
+  }
+
+  [[nodiscard]] std::uint32_t free_buffers() const noexcept {
+    std::uint32_t free = 0;
+    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0U : 1U;
+    return free;
+  }
+
+  /// False if writing failed meanwhile.
+  [[nodiscard]] bool wait_for_buffers(std::uint32_t count) const noexcept {
+    for (;;) {
+      const std::uint32_t seen = progress_.load(std::memory_order_acquire);
+      if (error_.load(std::memory_order_acquire) != 0) return false;
+      if (free_buffers() >= count) return true;
+      progress_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  [[nodiscard]] bool end_gap() noexcept {
+    state_ = state::recording;
+    open_chunk();
+    if (state_ != state::recording) return false;
+    const std::uint64_t left_out = missing_ - missing_at_gap_;
+    const event gap{0, 0, left_out == 0 ? 1 : left_out, 0, event_kind::gap, any_space, 0};
+    events(&gap, &gap + 1, no_ring_id);
+    return true;
+  }
+
+  // --- the thread ---------------------------------------------------------------------------------------------------
+
+  void wake() noexcept {
+    wake_word_.fetch_add(1, std::memory_order_release);
+    wake_word_.notify_one();
+  }
+
+  static void* run(void* self) {
+    const activity_guard hidden{activity::internal};
+#if defined(__linux__)
+    ::prctl(PR_SET_NAME, "memprof trace", 0, 0, 0);
+#endif
+    static_cast<live_trace*>(self)->write_chunks();
+    return nullptr;
+  }
+
+  void write_chunks() noexcept {
+    for (;;) {
+      const std::uint32_t seen = wake_word_.load(std::memory_order_acquire);
+      if (is_mapped_) reserve_places();
+      const bool is_last = is_closing_.load(std::memory_order_acquire);
+      while (written_ != closed_.load(std::memory_order_acquire)) {
+        const int error = write_chunk(queue_[written_ % live_layout::buffers]);
+        if (error == 0) continue;
+        (void)::ftruncate(file_, static_cast<::off_t>(end_));  // so that no part of a chunk is at its end
+        fail(error);
+        return;
+      }
+      if (is_last) return;
+      wake_word_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  [[nodiscard]] int write_chunk(const full_chunk& full) noexcept {
+    chunk_header header;
+    header.bytes = full.bytes;
+    header.number = written_;
+    header.checksum = full.checksum;
+    const auto encoded = header.encode();
+    int error = write_at(file_, encoded.data(), encoded.size(), end_);
+    if (error == 0) error = write_at(file_, buffer(full.buffer), full.bytes, end_ + encoded.size());
+    if (error != 0) return error;
+    end_ += encoded.size() + full.bytes;
+    ++written_;
+    in_use_[full.buffer].store(false, std::memory_order_release);
+    progress_.fetch_add(1, std::memory_order_release);
+    progress_.notify_all();
+    return 0;
+  }
+
+  void reserve_places() noexcept {
+    const std::uint32_t ready = places_.reserved.load(std::memory_order_relaxed);
+    if (!places_.is_short.exchange(false, std::memory_order_relaxed) || ready == places_.count) return;
+    const std::uint32_t wanted = places_.spare < places_.count - ready ? ready + places_.spare : places_.count;
+    const std::size_t offset = static_cast<std::size_t>(places_.first - places_.mapping) + ready * places_.place_bytes;
+    // Without room for them further rings have no place: nothing else is lost by that.
+    if (reserve_blocks(file_, offset, (wanted - ready) * places_.place_bytes) == 0)
+      places_.reserved.store(wanted, std::memory_order_release);
+  }
+
+  void fail(int error) noexcept {
+    int none = 0;
+    if (error_.compare_exchange_strong(none, error, std::memory_order_acq_rel)) {
+      say("memprof: trace file '%s' ends here: %s; the capture goes on without it\n", text_of(error));
+    }
+    progress_.fetch_add(1, std::memory_order_release);
+    progress_.notify_all();
+  }
+
+  // --- completing the file ------------------------------------------------------------------------------------------
+
+  /// Makes the file what `write_trace` would have written. 0, or why not.
+  [[nodiscard]] int complete() noexcept {
+    trace_file_header header;
+    header.chunks = written_;
+    header.bytes = end_;
+    header.first_chunk = static_cast<std::uint32_t>(first_chunk_);
+    // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
+    if (const int error = write_header(header); error != 0) return error;
+    if (!is_mapped_ || keeps_area_) return 0;
+    const std::uint64_t bytes = end_ - first_chunk_;
+    if (trace_file_header::size + bytes > first_chunk_) {
+      drop_blocks(file_, trace_file_header::size, first_chunk_ - trace_file_header::size);
+      return 0;
+    }
+    if (!move_chunks(bytes)) return 0;
+    header.first_chunk = trace_file_header::size;
+    header.bytes = trace_file_header::size + bytes;
+    if (const int error = write_header(header); error != 0) return error;
+    (void)::ftruncate(file_, static_cast<::off_t>(header.bytes));
+    return 0;
+  }
+
+  /// Copies so many bytes of chunks to where the live area was. False if they could not be.
+  [[nodiscard]] bool move_chunks(std::uint64_t bytes) noexcept {
+    constexpr std::size_t at_once = std::size_t{64} << 10;
+    void* const pages = map_pages(at_once);
+    if (pages == nullptr) return false;
+    bool is_moved = true;
+    for (std::uint64_t done = 0; is_moved && done < bytes;) {
+      const std::size_t wanted = bytes - done < at_once ? static_cast<std::size_t>(bytes - done) : at_once;
+      const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(first_chunk_ + done));
+      if (got < 0 && errno == EINTR) continue;
+      is_moved = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), trace_file_header::size + done) == 0;
+      if (is_moved) done += static_cast<std::uint64_t>(got);
+    }
+    unmap_pages(pages, at_once);
+    return is_moved;
+  }
+
+  /// Gives back everything but what the profile asks for, and the file itself if it is not to stay.
+  void release(bool removes_file) noexcept {
+    if (is_mapped_) {
+      places_.unmap();
+    } else {
+      unmap_pages(pages_, private_bytes_);
+    }
+    unmap_pages(encoder_, sizeof(trace_encoder));
+    is_mapped_ = false;
+    pages_ = nullptr;
+    encoder_ = nullptr;
+    private_bytes_ = 0;
+    if (file_ < 0) return;
+    if (removes_file) (void)::unlink(path_);
+    ::close(file_);
+    file_ = -1;
+  }
+
+  // --- saying what happened -----------------------------------------------------------------------------------------
+
+  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
+
+  /// In one piece, and without the lock of stderr, which a thread may hold that waits for us.
+  [[gnu::cold, gnu::noinline]] void say(const char* format, const char* what) const noexcept {
+    char line[sizeof path_ + 512];
+    const int size = std::snprintf(line, sizeof line, format, path_, what);
+    if (size <= 0) return;
+    const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
+    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+  }
+
+  state state_ = state::none;
+  bool waits_ = false;
+  bool is_mapped_ = false;
+  bool is_unmapped_ = false;  ///< nor was it ever
+  bool keeps_area_ = false;   ///< a ring could not be parted from the file
+  bool has_thread_ = false;
+  int file_ = -1;
+  unsigned char* pages_ = nullptr;
+  std::size_t private_bytes_ = 0;
+  unsigned char* buffers_ = nullptr;
+  buffer_state* states_ = nullptr;
+  trace_encoder* encoder_ = nullptr;
+  ring_places places_;
+  std::uint64_t first_chunk_ = 0;
+
+  std::uint32_t open_ = 0;  ///< the open chunk's buffer
+  std::uint32_t used_ = 0;
+  std::uint32_t committed_ = 0;
+  std::uint32_t checksum_ = 0;  ///< of what is committed
+  label last_name_ = 0;
+  std::uint32_t spaces_ = 0;
+  bool lacks_facts_ = false;
+  std::uint64_t missing_ = 0;  ///< events
+  std::uint64_t missing_at_gap_ = 0;
+
+  ::pthread_t thread_{};
+  full_chunk queue_[live_layout::buffers] = {};
+  std::atomic<bool> in_use_[live_layout::buffers] = {};
+  std::atomic<std::uint32_t> closed_{0};     ///< chunks that were handed to the thread
+  std::atomic<std::uint32_t> wake_word_{0};  ///< counts up when the thread has something to do
+  std::atomic<std::uint32_t> progress_{0};   ///< counts up when it has done something
+  std::atomic<bool> is_closing_{false};
+  std::atomic<int> error_{0};
+  std::uint32_t written_ = 0;  ///< chunks in the file; the thread's, then that of `finish`
+  std::uint64_t end_ = 0;      ///< of the last of them; likewise
+
+  char path_[4096] = {};
+  char problem_[512] = {};
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/this_process.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// The number that an environment variable holds; -1 if it is not set or holds none.
+[[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  char* end = nullptr;
+  errno = 0;
+  const long long number = std::strtoll(text, &end, 10);
+  return *end == '\0' && errno == 0 ? number : -1;
+}
+
+/// How a launcher tells its processes which they are.
+struct launcher_variables {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+};
+
+/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
+inline constexpr launcher_variables launchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+};
+
+/// The arguments of this process with spaces between, at most some 4 KB of them.
+[[nodiscard]] inline std::string command_line() {
+  std::string text;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
+  if (file == nullptr) return text;
+  text.resize(4096);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  for (char& character : text) {
+    if (character == '\0') character = ' ';
+  }
+  return text;
+}
+
+/// What is known of this process.
+[[nodiscard]] inline process_info describe_process() {
+  process_info found;
+  found.id = process_id();
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) found.host = host;
+  found.command_line = command_line();
+  for (const launcher_variables& launcher : launchers) {
+    const std::int64_t rank = number_in_environment(launcher.rank);
+    const std::int64_t world_size = number_in_environment(launcher.world_size);
+    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
+    found.rank = rank;
+    found.world_size = world_size;
+    found.local_rank = number_in_environment(launcher.local_rank);
+    break;
+  }
+  return found;
+}
+
+}  // namespace memprof::detail
 
 #include <cstddef>
 #include <cstdint>
@@ -8222,6 +11971,9 @@ struct capture_state {
   bool has_ended = false;
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept
+  live_trace file;
+  std::uint64_t told_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
+  std::uint32_t told_problem = 0;
   kept_backends backends;
   trace_fold fold;
 
@@ -8231,24 +11983,35 @@ struct capture_state {
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
     fold.events(first, last, ring_id);
     if (kept != nullptr) kept->events(first, last, ring_id);
+    if (file.takes_events()) file.events(first, last, ring_id);
   }
   void info(const capture_info& info) {
     fold.info(info);
     if (kept != nullptr) kept->info(info);
+    file.info(info);
   }
   void name(label id, std::string_view text) noexcept {
     if (kept != nullptr) kept->name(id, text);
+    file.name(id, text);
+    file.commit();
   }
   void space(const space_definition& space) noexcept {
     fold.space(space);
     if (kept != nullptr) kept->space(space);
+    file.space(space);
+    file.commit();
   }
   void facts(const fact_table& table) {
     fold.facts(fitted(table), true);
     reachable_facts = fold.facts().data();
     if (kept != nullptr) kept->facts(table);
+    file.facts(table);
+    file.commit();
   }
-  void put(const event& own) noexcept { apply(&own, &own + 1, no_ring_id); }
+  void put(const event& own) noexcept {
+    apply(&own, &own + 1, no_ring_id);
+    file.commit();
+  }
 };
 
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
@@ -8283,6 +12046,31 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   state.facts(to_table(modules));
 }
 
+/// Adds what the trace file lacks, if that has changed. Under the lock.
+[[gnu::cold, gnu::noinline]] inline void put_incomplete_file(capture_state& state) {
+  const std::uint64_t missing = state.file.missing_events();
+  const std::string problem = state.file.problem();
+  const std::uint32_t hash = problem.empty() ? 0 : label_table::hash_of(problem);
+  if (state.told_missing_events == missing && state.told_problem == hash) return;
+  state.told_missing_events = missing;
+  state.told_problem = hash;
+  state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
+}
+
+/// Brings the trace file on after a gap: what it needs to be read from here. Under the lock, before a drain.
+[[gnu::cold, gnu::noinline]] inline void continue_file(registry& shared, capture_state& state) noexcept {
+  live_trace& file = state.file;
+  for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
+  for (std::uint32_t id = file.spaces(); id < shared.space_count; ++id)
+    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false});
+  for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+    if (ring->drained != 0) file.position(ring->id, ring->drained);
+  }
+  page_array<unsigned char> frame;
+  if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // else the gap says that events are missing
+  file.commit();
+}
+
 inline constexpr std::uint64_t million = 1'000'000;
 
 /// Bytes that the profiler holds: rings, names and the capture.
@@ -8292,7 +12080,7 @@ inline constexpr std::uint64_t million = 1'000'000;
   return sizeof(registry) + (phantom == nullptr ? 0 : sizeof(phantom_addresses) + phantom->bytes()) +
          (hidden == nullptr ? 0 : sizeof(hidden_blocks) + hidden->bytes()) + shared.ring_bytes +
          shared.drain_heap_capacity * sizeof(event_ring*) + (shared.labels == nullptr ? 0 : shared.labels->bytes()) +
-         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes();
+         (sizeof(capture_state) - sizeof(trace_fold)) + state.fold.bytes() + state.file.bytes();
 }
 
 /// Empties the rings into the active capture: what `registry::drain` points to.
@@ -8300,9 +12088,14 @@ inline void drain_into_capture(registry& shared) noexcept {
   constexpr std::int64_t between_readings_ns = 1'000'000'000;
   capture_state& state = *state_of(shared);
   const std::uint64_t before = shared.stamps.next();
+  if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
+  state.file.commit();
   state.drain_stamps += shared.stamps.next() - before;
-  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) put_clock_reading(shared, state);
+  if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) {
+    put_clock_reading(shared, state);
+    state.file.flush_unmapped();
+  }
   if (state.profiler_bytes_at_million == 0 && state.fold.events().events() >= million) {
     state.profiler_bytes_at_million = profiler_bytes(shared, state);
   }
@@ -8342,11 +12135,15 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.timeline_points = options.timeline_points;
   info.largest_blocks = options.largest_blocks;
   info.owners_per_segment = options.owners_per_segment;
+  info.kept_segments = options.kept_segments;
+  info.segment_names = options.segment_names;
+  info.operations = options.operations;
   info.process = describe_process();
   state.begin_stamp = info.begin_stamp;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
-  for (std::uint32_t id = 0; id < shared.space_count; ++id) {
+  for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
+    if (shared.space_names[id] == 0) continue;
     space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;
@@ -8359,6 +12156,11 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
 
 /// Ends the trace with a last segment. Under the lock, drained.
 inline void end_trace(registry& shared, capture_state& state, std::string_view last_segment) noexcept {
+  if (state.file.wait_and_resume()) continue_file(shared, state);
+  if (state.file.take_lacks_facts()) {
+    for (const fact_table& table : state.fold.facts()) state.file.facts(table);
+  }
+  put_incomplete_file(state);
   const label name = abi_1::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);
@@ -8374,6 +12176,7 @@ template <class State>
   if (!state.has_ended) {
     put_lost_events(shared, state);
     put_clock_reading(shared, state);
+    put_incomplete_file(state);
   }
   profile result = build_profile_of(state.fold);
   const std::uint64_t events = state.fold.events().events();
@@ -8431,6 +12234,7 @@ namespace detail {
 /// Looks on each capture of the process: how memprof's tests see that a trace tells all that its capture knows.
 struct capture_watcher {
   trace* (*trace_for_capture)() noexcept;                            ///< for one that begins and keeps no trace
+  const char* (*file_for_capture)() noexcept;                        ///< for one that writes no trace file; empty: none
   void (*compare)(const trace& kept, const profile& live) noexcept;  ///< hidden from the capture, under the registry's lock
 };
 
@@ -8511,6 +12315,7 @@ inline void install_fault_handler() noexcept {}
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 #endif
 
 /// @file
@@ -8525,6 +12330,8 @@ inline void before_fork() noexcept {
   shared.lock.lock();
   shared.forking_process = process_id();
   shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
+  // So that `make_room` is asked for each event until the handlers are through, and the child's do not go into the parent's file.
+  if (abi_1::this_thread.has_ring()) abi_1::this_thread.ring->limit.store(nullptr, std::memory_order_relaxed);
 }
 
 inline void after_fork_in_parent() noexcept {
@@ -8549,8 +12356,13 @@ inline void after_fork_in_child() noexcept {
   shared.define_space = nullptr;
   shared.add_facts = nullptr;
   shared.capture = nullptr;
+  if (shared.places != nullptr) shared.places->abandon(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
+  if (shared.trace_file >= 0) ::close(shared.trace_file);
+  shared.trace_file = -1;
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
+    ring->limit.store(nullptr, std::memory_order_relaxed);
     ring->doing.store(activity::idle, std::memory_order_relaxed);
     // Only the thread that forked lives on.
     ring->owner.reset();
@@ -8609,6 +12421,7 @@ void start_recording(registry& shared) noexcept {
   if (!process_barrier()) std::atomic_thread_fence(std::memory_order_seq_cst);
   discarded_events nobody;
   drain_rings<Pauses>(shared, nobody);
+  for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) ring->drained = 0;
 }
 
 }  // namespace memprof::detail
@@ -8639,8 +12452,19 @@ inline void check(const capture_options& options) {
   if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
   if (options.largest_blocks > max_largest_blocks)
     refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.kept_segments < 4 || options.kept_segments > segment_history::most_kept) {
+    refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
+  }
+  if (options.segment_names < 1 || options.segment_names > segment_history::most_kept) {
+    refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
+  }
+  if (options.operations < 1) refuse("operations", options.operations, "1 or more (the default is 4096)");
   if (options.trace != nullptr && !options.trace->empty()) {
     raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
+  }
+  if (options.trace_limit != 0 && options.trace_limit < least_trace_limit) {
+    raise("begin_capture: capture_options::trace_limit is " + std::to_string(options.trace_limit) +
+          "; use 65536 bytes or more, or 0 for no limit (the default)");
   }
   for (const device_space& space : options.device.spaces) {
     if (space.capacity >= 0) continue;
@@ -8675,13 +12499,27 @@ inline constinit void* reachable_backends = nullptr;
   return backends;
 }
 
+/// Completes the trace file of the capture that has ended: waits for its disk, without the registry's lock but with that of the
+/// backends, so that nobody begins or forgets a capture meanwhile.
+inline void finish_file(registry& shared) noexcept {
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || !state->file.finish()) return;
+  const internal_guard hidden;
+  const registry_guard lock{shared};
+  state->file.settle();
+  shared.trace_file = -1;
+  put_incomplete_file(*state);
+}
+
 /// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
 /// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
+[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
   const lock_guard serial{shared.backend_lock};
+  finish_file(shared);
   kept_backends of_last_capture;  // destroyed when the lock is free again
   const internal_guard hidden;
   const registry_guard lock{shared};
@@ -8710,9 +12548,21 @@ inline constinit void* reachable_backends = nullptr;
   auto* const state = new (pages) capture_state(options, shared);
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
   shared.capture = state;
-  begin_trace(shared, *state, options, mode);
-  state->record_ns = measure_record_cost(shared);
+  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+    (void)forget_capture(shared);
+    raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
+  }
   if (++shared.capture_count == 0) ++shared.capture_count;
+  const bool is_watched = watcher != nullptr && options.trace_file.empty();
+  const std::string trace_file = is_watched ? watcher->file_for_capture() : options.trace_file;
+  if (!trace_file.empty()) {
+    state->file.open(trace_file, options, describe_process(), shared.capture_count);
+    shared.places = state->file.places();
+    shared.trace_file = state->file.file();
+  }
+  begin_trace(shared, *state, options, mode);
+  put_incomplete_file(*state);
+  state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
   shared.reentrant_events.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
@@ -8782,8 +12632,8 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   found.calls->report_facts(found.backends);
 }
 
-/// Ends capture `number` with a last segment. False if it is not the active one.
-inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+/// Ends capture `number` but for its trace file, which goes on being written.
+inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
@@ -8796,7 +12646,17 @@ inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
   shared.drain(shared);
   put_unrecorded_modules(*state_of(shared), unrecorded);
   end_trace(shared, *state_of(shared), name);
+  state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
   disconnect_capture(shared);
+  return true;
+}
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+[[gnu::noinline]] inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+  if (!close_session(number, name)) return false;
+  const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
   return true;
 }
 
@@ -8805,6 +12665,7 @@ inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
   end_session(active_session(), end_segment_name);
   const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
   kept_backends of_last_capture;  // destroyed when the registry's lock is free again
   const control_guard control;
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
@@ -9110,7 +12971,8 @@ class [[nodiscard]] operation_scope {
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
-  ~operation_scope() {
+  // Inlined always: left to the compiler, that would depend on how much else its unit has.
+  [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
     // A scope that outlives its capture must not close one of the next.
@@ -9158,28 +13020,263 @@ template <fixed_string Name>
 
 }  // namespace memprof
 
-// ---- <memprof/profile/fact/missing_source.hpp>
+// ---- <memprof/analysis/segments_by_name.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What the segments of each name did, however many there were, and the steps that they form: what reports say of long runs.
 
 namespace memprof {
 
-/// What a capture was to watch and could not.
-struct missing_source {
-  std::string source;  ///< for example "CUDA"
-  std::string reason;
+/// All segments of one name, or of one family of names, in one memory space.
+struct segments_of_name {
+  std::string name;
+  bool stands_for_others = false;  ///< the row of all names that came when there were too many
+  std::int64_t count = 0;
+  std::int64_t first_number = 0;  ///< of the first one among all segments, from 0
+  std::int64_t last_number = 0;
+  value_summary segment_peak;
+  value_summary segment_change;
+  value_summary cumulative_current;
+  growth_line growth;  ///< of `cumulative_current`; only for a name, not for a family
 
-  bool operator==(const missing_source&) const = default;
+  bool operator==(const segments_of_name&) const = default;
+};
 
-  static constexpr std::string_view table = "not_captured";
-  template <class Row, class Visitor>
-  static void columns(Row& row, Visitor&& visit) {
-    visit("source", row.source);
-    visit("reason", row.reason);
+namespace detail {
+
+inline void add_value(value_summary& summary, std::int64_t value, bool is_first) noexcept {
+  if (is_first) summary = {value, value, value, value, 0, -1, -1};
+  summary.last = value;
+  summary.least = std::min(summary.least, value);
+  summary.greatest = std::max(summary.greatest, value);
+  summary.sum = add_saturating(summary.sum, value);
+}
+
+/// The sums of a least-squares line. Values are taken as they differ from the first: large numbers that hardly change keep their
+/// digits.
+struct growth_sums {
+  std::int64_t first = 0;
+  double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+
+  void add(std::int64_t step, std::int64_t value) noexcept {
+    if (count == 0) first = value;
+    const auto at = static_cast<double>(step);
+    const auto rise = static_cast<double>(subtract_saturating(value, first));
+    count += 1;
+    x += at;
+    y += rise;
+    xx += at * at;
+    xy += at * rise;
+    yy += rise * rise;
+  }
+
+  [[nodiscard]] growth_line line() const noexcept {
+    const double spread_of_steps = count * xx - x * x;
+    const double spread = count * yy - y * y;
+    const double together = count * xy - x * y;
+    if (spread <= 0) return {0, 1};
+    if (spread_of_steps <= 0) return {0, 0};
+    return {together / spread_of_steps, std::min(1.0, together * together / (spread_of_steps * spread))};
   }
 };
 
+/// The same for profiles that do not say it: in which step each of the profile's segments was.
+[[nodiscard]] std::vector<std::int64_t> steps_from_names(const auto& segments) {
+  std::vector<std::int64_t> steps;
+  steps.reserve(segments.size());
+  std::map<std::string_view, std::int64_t> last_step;
+  std::int64_t step = 0;
+  for (const auto& segment : segments) {
+    const auto [at, is_new] = last_step.try_emplace(segment.name, step);
+    if (!is_new && at->second == step) ++step;
+    at->second = step;
+    steps.push_back(step);
+  }
+  return steps;
+}
+
+inline void add_to_summary(value_summary& into, const value_summary& other, bool is_earlier, bool is_later) noexcept {
+  if (is_earlier) into.first = other.first;
+  if (is_later) into.last = other.last;
+  into.least = std::min(into.least, other.least);
+  into.greatest = std::max(into.greatest, other.greatest);
+  into.sum = add_saturating(into.sum, other.sum);
+}
+
+/// The name with each of its numbers written as '*'.
+[[nodiscard]] inline std::string without_numbers(std::string_view name) {
+  std::string family;
+  for (const char character : name) {
+    const bool is_digit = character >= '0' && character <= '9';
+    if (!is_digit) {
+      family += character;
+    } else if (family.empty() || family.back() != '*') {
+      family += '*';
+    }
+  }
+  return family;
+}
+
+}  // namespace detail
+
+/// Which step each segment was in, and how many steps there were.
+struct segment_steps {
+  std::vector<std::int64_t> of_segment;  ///< for each of `profile::segments`, from 0
+  std::int64_t count = 0;
+};
+
+/// A *step* is one round of repeating names: it ends where a name comes that it has had already.
+[[nodiscard]] segment_steps steps_of(const auto& source) {
+  segment_steps steps;
+  if (source.step_count != 0) {
+    for (const auto& segment : source.segments) steps.of_segment.push_back(segment.step);
+    steps.count = source.step_count;
+    return steps;
+  }
+  steps.of_segment = detail::steps_from_names(source.segments);
+  steps.count = steps.of_segment.empty() ? 0 : steps.of_segment.back() + 1;
+  return steps;
+}
+
+namespace detail {
+
+/// From the rows of the profile, which have all segments, kept or not.
+[[nodiscard]] std::vector<segments_of_name> from_named_segments(const auto& source, const auto& space) {
+  std::vector<segments_of_name> rows;
+  for (std::size_t index = 0; index < source.segments_by_name.size(); ++index) {
+    const auto& name = source.segments_by_name[index];
+    const auto& usage = space.segments_by_name[index];
+    rows.push_back({name.name, name.stands_for_others, name.count, name.first_number, name.last_number, usage.segment_peak,
+                    usage.segment_change, usage.cumulative_current, usage.growth});
+  }
+  return rows;
+}
+
+/// From the segments themselves.
+[[nodiscard]] std::vector<segments_of_name> from_segments(const auto& source, const auto& space) {
+  const std::vector<std::int64_t> steps = steps_from_names(source.segments);
+  std::vector<segments_of_name> rows;
+  std::vector<growth_sums> growth;
+  std::map<std::string_view, std::size_t> row_of;
+  for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
+    const auto& usage = space.segments[index];
+    const auto [at, is_new] = row_of.try_emplace(source.segments[index].name, rows.size());
+    if (is_new) {
+      rows.emplace_back().name = source.segments[index].name;
+      rows.back().first_number = static_cast<std::int64_t>(index);
+      growth.emplace_back();
+    }
+    segments_of_name& row = rows[at->second];
+    add_value(row.segment_peak, usage.segment_peak, is_new);
+    add_value(row.segment_change, usage.segment_change, is_new);
+    add_value(row.cumulative_current, usage.cumulative_current, is_new);
+    growth[at->second].add(steps[index], usage.cumulative_current);
+    row.last_number = static_cast<std::int64_t>(index);
+    ++row.count;
+  }
+  for (std::size_t index = 0; index < rows.size(); ++index) rows[index].growth = growth[index].line();
+  return rows;
+}
+
+}  // namespace detail
+
+/// A row for each name, in the order in which the names first came. `space` must be one of the profile's. Profiles of earlier
+/// versions have no such rows; theirs are made from all their segments.
+[[nodiscard]] std::vector<segments_of_name> segments_by_name(const auto& source, const auto& space) {
+  const bool has_rows = !source.segments_by_name.empty() && source.segments_by_name.size() == space.segments_by_name.size();
+  return has_rows ? detail::from_named_segments(source, space) : detail::from_segments(source, space);
+}
+
+/// How many segments there were, kept or not.
+[[nodiscard]] std::int64_t count_of_segments(const auto& source) {
+  return source.segment_count != 0 ? source.segment_count : static_cast<std::int64_t>(source.segments.size());
+}
+
+/// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
+/// keeps its name.
+[[nodiscard]] inline std::vector<segments_of_name> segments_by_family(const std::vector<segments_of_name>& names) {
+  std::vector<segments_of_name> rows;
+  std::map<std::string, std::size_t> row_of;
+  for (const segments_of_name& name : names) {
+    if (name.stands_for_others) {
+      rows.push_back(name);
+      continue;
+    }
+    std::string family = detail::without_numbers(name.name);
+    const auto [at, is_new] = row_of.try_emplace(family, rows.size());
+    if (is_new) {
+      rows.push_back(name);
+      continue;
+    }
+    segments_of_name& row = rows[at->second];
+    const bool is_earlier = name.first_number < row.first_number;
+    const bool is_later = name.last_number > row.last_number;
+    detail::add_to_summary(row.segment_peak, name.segment_peak, is_earlier, is_later);
+    detail::add_to_summary(row.segment_change, name.segment_change, is_earlier, is_later);
+    detail::add_to_summary(row.cumulative_current, name.cumulative_current, is_earlier, is_later);
+    row.first_number = std::min(row.first_number, name.first_number);
+    row.last_number = std::max(row.last_number, name.last_number);
+    row.count += name.count;
+    row.growth = {};
+    row.name = std::move(family);
+  }
+  return rows;
+}
+
 }  // namespace memprof
+
+// ---- <memprof/report/text/space_kind.hpp>
+namespace memprof::detail {
+
+/// Whether blocks of the space were recorded on cores.
+[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
+
+/// Whether the device has memory of that kind on each of its cores, whether or not anything was there.
+[[nodiscard]] bool has_cores(const auto& space) { return lies_on_cores(space) || space.capacity_is_per_core; }
+
+}  // namespace memprof::detail
+
+// ---- <memprof/detail/utf8.hpp>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// One character of a text: its code point and how many bytes it takes. Bytes that are no UTF-8 come one by one, as `invalid`.
+struct utf8_character {
+  static constexpr char32_t invalid = 0xffffffff;
+
+  char32_t code = invalid;
+  std::size_t size = 1;
+};
+
+/// The character that begins at `index`, by the table of well-formed sequences in the Unicode standard (3.9, table 3-7): no
+/// surrogates, nothing overlong, nothing beyond U+10FFFF.
+[[nodiscard]] constexpr utf8_character utf8_at(std::string_view text, std::size_t index) noexcept {
+  const auto byte = [&](std::size_t offset) { return static_cast<unsigned char>(text[index + offset]); };
+  const unsigned char first = byte(0);
+  if (first < 0x80) return {first, 1};
+  const std::size_t size = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || text.size() - index < size) return {};
+  char32_t code = first & (0x7fu >> size);
+  for (std::size_t offset = 1; offset < size; ++offset) {
+    if ((byte(offset) & 0xc0u) != 0x80) return {};
+    code = code << 6 | (byte(offset) & 0x3fu);
+  }
+  const bool overlong = (size == 3 && code < 0x800) || (size == 4 && code < 0x10000);
+  if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  return {code, size};
+}
+
+}  // namespace memprof::detail
 
 // ---- <memprof/report/text/text_format.hpp>
 #include <array>
@@ -9212,20 +13309,33 @@ namespace memprof::detail {
   return std::to_string(count) + ' ' + std::string{count == 1 ? singular : plural};
 }
 
-/// The text on one line: control characters, which could break the format or the terminal, are written as "\n" or "\x1b".
+/// Whether a terminal takes the character for a command, or shows what comes after it elsewhere: control characters, line and
+/// paragraph separators, and marks that turn the direction of writing.
+[[nodiscard]] constexpr bool is_control(char32_t code) noexcept {
+  return code < 0x20 || (code >= 0x7f && code < 0xa0) || (code >= 0x200e && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code == utf8_character::invalid;
+}
+
+/// The text on one line, as UTF-8: control characters, which could break the format or the terminal, and bytes that are no UTF-8
+/// are written as "\n" or "\x1b".
 [[nodiscard]] inline std::string on_one_line(std::string_view text) {
   constexpr std::string_view digits = "0123456789abcdef";
   std::string result;
-  for (const char character : text) {
-    const auto code = static_cast<unsigned char>(character);
-    if (code >= 0x20 && code != 0x7f) {
-      result += character;
-    } else if (character == '\n') {
+  for (std::size_t index = 0; index < text.size();) {
+    const utf8_character character = utf8_at(text, index);
+    const std::string_view bytes = text.substr(index, character.size);
+    index += character.size;
+    if (!is_control(character.code)) {
+      result += bytes;
+    } else if (character.code == U'\n') {
       result += "\\n";
-    } else if (character == '\t') {
+    } else if (character.code == U'\t') {
       result += "\\t";
     } else {
-      result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      for (const char byte : bytes) {
+        const auto code = static_cast<unsigned char>(byte);
+        result += {'\\', 'x', digits[code >> 4], digits[code & 15]};
+      }
     }
   }
   return result;
@@ -9249,122 +13359,62 @@ namespace memprof::detail {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/report/text/anomaly_lines.hpp>
-#include <string>
+// ---- <memprof/report/text/text_options.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 
-/// @file
-/// The part of the text report that says in words what was unusual; nothing is said of what did not happen.
+namespace memprof {
 
-namespace memprof::detail {
+/// What kind of text a report is.
+enum class text_format : std::uint8_t {
+  summary,  ///< answers for people, in at most `text_options::max_lines` lines
+  tracker,  ///< what tt-train's memory tracker prints, every segment: for scripts that read its logs
+};
 
-void append_line(auto& text, const std::string& line) { text += "  " + line + '\n'; }
+/// What a text report shows. What is asked for beyond the defaults may take more lines than `max_lines`.
+struct text_options {
+  text_format format = text_format::summary;
+  /// The memory space that comes first, and whose lines say "DRAM" in the tracker's format. Empty: of a summary, the space that
+  /// is full, else the one with the greatest peak; of the tracker's format, the space "dram" if there is one, else the first that
+  /// is not "cpu" and not on cores, else "cpu".
+  std::string_view primary_space = {};
+  std::size_t columns = 100;       ///< width of the text, at least 60; names are shortened to fit
+  std::size_t max_lines = 40;      ///< at least 32
+  bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
+  std::size_t owners = 5;          ///< operations named at the peak, and at the end
+  std::size_t largest_blocks = 0;  ///< blocks named at the peak
+  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator tells them
+  std::size_t core_ranges = 0;     ///< rectangles of cores named, for a space whose blocks lie on cores
+  bool all_spaces = false;         ///< the whole answer for every memory space, not for the first one alone
+  bool all_faults = false;         ///< a line for every kind of fault in the numbers
+  bool all_segments = false;       ///< a line for each segment in the order of time, in place of one for each name
+};
 
-[[nodiscard]] std::string in_space(const auto& space) { return " in " + on_one_line(space.name); }
+}  // namespace memprof
 
-/// Why totals and peaks may be too small, one reason a line; empty if there is none.
-[[nodiscard]] std::string losses(const auto& source) {
-  std::string lines;
-  const event_anomalies& on_the_way = source.anomalies;
-  if (on_the_way.dropped_events != 0) {
-    append_line(lines,
-                counted(on_the_way.dropped_events, "event was", "events were") +
-                    " dropped because a ring was full (overflow::drop; a larger ring_capacity drops fewer, overflow::drain "
-                    "none)");
-  }
-  if (on_the_way.reentrant_events != 0) {
-    append_line(lines, counted(on_the_way.reentrant_events, "event was", "events were") +
-                           " lost because a signal handler allocated or freed while another event was recorded");
-  }
-  if (on_the_way.missing_events != 0) {
-    append_line(lines, "at least " + counted(on_the_way.missing_events, "event is", "events are") + " missing in the trace");
-  }
-  if (on_the_way.rejected_events != 0) {
-    append_line(lines, counted(on_the_way.rejected_events, "event was", "events were") +
-                           " rejected: impossible values, or no memory to keep them");
-  }
-  for (const auto& [path] : rows_of<unrecorded_module>(source.facts)) {
-    append_line(lines, "what " + on_one_line(path) +
-                           " allocated is missing: it has a registry of its own; link the executable with -rdynamic (CMake: "
-                           "ENABLE_EXPORTS ON)");
-  }
-  for (const space_profile& space : source.spaces) {
-    const event_tally& untracked = space.anomalies.untracked_allocations;
-    if (untracked.count == 0) continue;
-    append_line(lines, counted(untracked.count, "allocation", "allocations") + in_space(space) + " (" +
-                           megabytes(untracked.bytes) + ") could not be kept because the profiler itself got no memory");
-  }
-  return lines;
-}
-
-/// What else happened that a careful reader wants to know, one thing a line.
-[[nodiscard]] std::string oddities(const auto& source) {
-  std::string lines;
-  for (const space_profile& space : source.spaces) {
-    const auto add = [&](const event_tally& tally, const char* singular, const char* plural, const std::string& rest) {
-      if (tally.count != 0) append_line(lines, counted(tally.count, singular, plural) + in_space(space) + rest);
-    };
-    const auto of = [](const event_tally& tally) { return " (" + megabytes(tally.bytes) + ")"; };
-    const space_anomalies& found = space.anomalies;
-    add(found.unmatched_frees, "free", "frees",
-        " of blocks that the capture never saw allocated" + of(found.unmatched_frees) + ": not counted as deallocations");
-    add(found.replaced_allocations, "allocation", "allocations",
-        " at the address of a live block" + of(found.replaced_allocations) + ": the older block counts as deallocated");
-    add(found.mismatched_sizes, "free", "frees",
-        " that told another size than was allocated" + of(found.mismatched_sizes) + ": the allocated size counts");
-    add(found.cross_thread_frees, "free", "frees",
-        " by another thread than the one that allocated" + of(found.cross_thread_frees) + ": usual in pipelines");
-    add(space.reserved.unmatched_releases, "release", "releases",
-        " of memory that the capture never saw reserved" + of(space.reserved.unmatched_releases));
-    add(space.reserved.replaced_reservations, "reservation", "reservations",
-        " of memory that was reserved already" + of(space.reserved.replaced_reservations) + ": the older one counts as released");
-    add(found.null_allocations, "allocation", "allocations",
-        " at a null address" + of(found.null_allocations) + ": failed, not counted");
-    add(found.overlapping_blocks, "live block", "live blocks",
-        " within another live block" + of(found.overlapping_blocks) + ": counted twice");
-    add(found.unknown_annotations, "annotation", "annotations", " of an address that was not live");
-  }
-  if (source.anomalies.unbalanced_scopes != 0) {
-    append_line(lines, counted(source.anomalies.unbalanced_scopes, "operation", "operations") + " without a begin or an end");
-  }
-  if (source.anomalies.too_deep_scopes != 0) {
-    append_line(lines, counted(source.anomalies.too_deep_scopes, "operation", "operations") +
-                           " within 256 others: counted as part of the 256th");
-  }
-  return lines;
-}
-
-/// Says loudly, before any number is explained, what is missing altogether, and that the numbers are not exact, and why.
-void append_warning(auto& text, const auto& source) {
-  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
-    text += "WARNING: NOT CAPTURED: " + on_one_line(missing.source) + ": " + on_one_line(missing.reason) + '\n';
-  }
-  if (source.exact) return;
-  const std::string reasons = losses(source);
-  text += "WARNING: NOT EXACT, totals may be too small, and live bytes and peaks too small or too large\n";
-  text += reasons.empty() ? "  the profile does not say why\n" : reasons;
-}
-
-void append_oddities(auto& text, const auto& source) {
-  const std::string lines = oddities(source);
-  if (!lines.empty()) text += "Unusual:\n" + lines;
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/core_lines.hpp>
+// ---- <memprof/report/text/segment_lines.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 /// @file
-/// The parts of the text report about memory that each core has of its own: the line of L1 that the tracker of tt-train prints,
-/// and which cores it was.
+/// The text that scripts read: to the letter what the memory tracker of tt-train prints, so that parsers of its logs
+/// (analyze_memory.py, extract_results.py) read ours. MB is 2^20 bytes.
 
 namespace memprof::detail {
 
-/// Whether blocks of the space were told on cores.
-[[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
+/// The space whose lines say "DRAM", or a null pointer if there is none; one that lies on cores has the line of L1.
+[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
+  if (!options.primary_space.empty()) return &source.space(options.primary_space);
+  if (const space_profile* const dram = source.find_space("dram")) return dram;
+  for (const space_profile& space : source.spaces) {
+    if (space.name != "cpu" && !has_cores(space)) return &space;
+  }
+  return source.find_space("cpu");
+}
 
 [[nodiscard]] inline std::string upper_case(std::string text) {
   for (char& character : text) {
@@ -9373,397 +13423,51 @@ namespace memprof::detail {
   return text;
 }
 
-/// The peaks in one segment; zeros if the profile has no such segment.
-[[nodiscard]] core_peaks core_peaks_in(const auto& space, std::size_t segment) {
-  return segment < space.cores.segments.size() ? space.cores.segments[segment] : core_peaks{};
-}
-
-void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
-  text += label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
-          ", Peak Total " + megabytes(peaks.total) + '\n';
-}
-
-/// The busiest core, and the first `most` rectangles of cores in a table.
-void append_core_ranges(auto& text, const auto& cores, std::size_t most) {
-  text += "  On one core at most " + megabytes(cores.peaks.total) + " (" + counted(cores.peaks.total, "byte", "bytes") + ")";
-  if (!cores.peaks.busiest_core.empty()) text += ", first of all on core " + on_one_line(cores.peaks.busiest_core);
-  const std::size_t shown = std::min(most, cores.ranges.size());
-  text += shown == 0 ? "\n" : ":\n         Peak CB      Peak Buffer       Peak Total  Cores\n";
-  for (std::size_t index = 0; index < shown; ++index) {
-    constexpr std::size_t width = 15;
-    const core_range_peaks& row = cores.ranges[index];
-    text += right_aligned(megabytes(row.peaks.circular_buffers), width + 1) +
-            right_aligned(megabytes(row.peaks.buffers), width + 2) + right_aligned(megabytes(row.peaks.total), width + 2) + "  " +
-            on_one_line(row.range) + '\n';
-  }
-  if (shown != 0 && shown < cores.ranges.size()) {
-    text +=
-        "    (" + counted(static_cast<std::int64_t>(cores.ranges.size() - shown), "more rectangle", "more rectangles") + ")\n";
-  }
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/segment_text.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-/// @file
-/// How the text report says when and where something happened.
-
-namespace memprof::detail {
-
-[[nodiscard]] inline std::string operation_text(std::string_view path) {
-  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
-}
-
-[[nodiscard]] inline std::string after_begin(std::int64_t time_ns) {
-  constexpr double ns_per_second = 1e9;
-  return decimal(static_cast<double>(time_ns) / ns_per_second, 3) + " s after the capture began";
-}
-
-/// "in segment FORWARD_PASS (2 of 2), "; empty if the index leads to none.
-[[nodiscard]] std::string segment_text(const auto& source, std::int64_t index) {
-  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return {};
-  return "in segment " + on_one_line(source.segments[static_cast<std::size_t>(index)].name) + " (" + std::to_string(index + 1) +
-         " of " + std::to_string(source.segments.size()) + "), ";
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/text_options.hpp>
-#include <cstddef>
-#include <string_view>
-
-namespace memprof {
-
-/// What a text report shows.
-struct text_options {
-  /// The memory space whose lines say "DRAM", as the logs of tt-train do. Empty: the space "dram" if there is one, else the first
-  /// that is not "cpu", else "cpu".
-  std::string_view primary_space = {};
-  std::size_t max_segments = 0;         ///< lines for the first segments only; 0 is no limit
-  std::size_t owners = 5;               ///< operations named at a peak
-  std::size_t largest_blocks = 5;       ///< blocks named at a peak
-  std::size_t core_ranges = 5;          ///< rectangles of cores named for a space whose blocks lie on cores
-  std::size_t streams = 10;             ///< streams and pools named for a space whose allocator tells them
-  std::size_t out_of_memory = 3;        ///< allocations named for which a device had no memory
-  std::size_t pytorch_operations = 10;  ///< rows of each table about PyTorch's operators
-};
-
-}  // namespace memprof
-
-// ---- <memprof/report/text/device_lines.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <string>
-
-/// @file
-/// The parts of the text report that answer: which stream and pool held the memory, and what did the device have no room for.
-
-namespace memprof::detail {
-
-/// "stream default, private pool 0:1".
-[[nodiscard]] std::string stream_text(const auto& row) {
-  std::string text = row.stream.starts_with('(') ? on_one_line(row.stream) : "stream " + on_one_line(row.stream);
-  if (row.pool == "unknown") return text + ", pool unknown";
-  return row.pool.empty() ? text : text + ", private pool " + on_one_line(row.pool);
-}
-
-/// One stream with the allocator's own pool holds all that is said of the space anyway.
-[[nodiscard]] bool are_worth_a_table(const auto& streams) {
-  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
-}
-
-/// The first streams of the space, which are those with the most reserved bytes.
-void append_streams(auto& text, const auto& space, const text_options& options) {
-  if (!are_worth_a_table(space.streams)) return;
-  constexpr std::size_t width = 15;
-  text += "  By stream and pool:\n   Reserved peak  Reserved now      Live peak       Live now  Allocations\n";
-  const std::size_t shown = std::min(options.streams, space.streams.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const stream_usage& row = space.streams[index];
-    text += right_aligned(megabytes(row.reserved_peak), width + 1) + right_aligned(megabytes(row.reserved_current), width - 1) +
-            right_aligned(megabytes(row.cumulative_peak), width) + right_aligned(megabytes(row.cumulative_current), width) +
-            right_aligned(std::to_string(row.allocation_count), width - 2) + "  " + stream_text(row) + '\n';
-  }
-  if (shown < space.streams.size()) text += "    (" + std::to_string(space.streams.size() - shown) + " more)\n";
-}
-
-/// Each allocation for which the device had no memory, up to the first ones.
-void append_out_of_memory(auto& text, const auto& source, const auto& space, const text_options& options) {
-  const std::size_t shown = std::min(options.out_of_memory, space.out_of_memory.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const out_of_memory_failure& failed = space.out_of_memory[index];
-    text += on_one_line(space.name) + " WAS OUT OF MEMORY: " + megabytes(failed.requested) + " were asked for, " +
-            after_begin(failed.time_ns) + ",\n  " + segment_text(source, failed.segment) + operation_text(failed.operation) +
-            ";\n  " + megabytes(failed.device_free) + " were free on the device, " + megabytes(failed.reserved_bytes) +
-            " reserved by its allocator, " + megabytes(failed.live_bytes) + " of them live\n";
-  }
-  const auto left_out = static_cast<std::int64_t>(space.out_of_memory.size() - shown) + space.further_out_of_memory.count;
-  if (left_out > 0) text += "  and " + counted(left_out, "further time", "further times") + '\n';
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/reserved_lines.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <string>
-
-/// @file
-/// The part of the text report about what an allocator held of the device beyond what the program had allocated of it.
-
-namespace memprof::detail {
-
-/// Nothing if no allocator told.
-void append_reserved(auto& text, const auto& space) {
-  const reserved_profile& held = space.reserved;
-  if (held.peak == 0) return;
-  text += "  Reserved by its allocator: at most " + megabytes(held.peak) + " (" + counted(held.peak, "byte", "bytes") + "), " +
-          megabytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) + " more than was ever live, " +
-          megabytes(held.current) + " at the end\n";
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/peak_lines.hpp>
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
-/// @file
-/// The part of the text report that answers: how much was it, when, and whose.
-
-namespace memprof::detail {
-
-/// One row of a table: bytes, their share of `whole`, and whose they are.
-void append_share(auto& text, std::int64_t bytes, std::int64_t whole, const std::string& what) {
-  constexpr std::size_t bytes_width = 15;
-  constexpr std::size_t share_width = 6;
-  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(whole);
-  text +=
-      right_aligned(megabytes(bytes), bytes_width) + "  " + right_aligned(decimal(share, 1), share_width) + " %  " + what + '\n';
-}
-
-/// The first `most` operations, and all others as one row, so that the rows add up.
-void append_owners(auto& text, const auto& live, std::size_t most) {
-  text += "  Largest owners at that moment:\n";
-  const std::size_t shown = std::min(most, live.by_operation.size());
-  std::int64_t others_bytes = live.remaining_bytes;
-  for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
-    const owned_bytes& row = live.by_operation[index];
-    if (index >= shown) {
-      others_bytes += row.bytes;
-      continue;
-    }
-    const std::string owner = row.owner.empty() ? operation_text({}) : on_one_line(row.owner);
-    append_share(text, row.bytes, live.bytes, owner + " (" + counted(row.blocks, "block", "blocks") + ")");
-  }
-  const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
-  if (others > 0) append_share(text, others_bytes, live.bytes, counted(others, "further operation", "further operations"));
-}
-
-void append_categories(auto& text, const auto& live) {
-  const bool none_set =
-      live.by_category.empty() || (live.by_category.size() == 1 && live.by_category.front().owner == to_string(category::other));
-  if (none_set) return;
-  text += "  By category:\n";
-  for (const owned_bytes& row : live.by_category) {
-    append_share(text, row.bytes, live.bytes, on_one_line(row.owner) + " (" + counted(row.blocks, "block", "blocks") + ")");
-  }
-}
-
-/// What is known of a block: its annotation, or else its address.
-[[nodiscard]] std::string block_text(const auto& block) {
-  std::string text = on_one_line(block.name);
-  for (const std::string* const part : {&block.shape, &block.dtype}) {
-    if (!part->empty()) text += (text.empty() ? "" : " ") + on_one_line(*part);
-  }
-  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
-  if (text.empty()) {
-    std::array<char, 16> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
-    text = "0x" + std::string{digits.data(), written.ptr};
-  }
-  if (block.category != category::other) text += ", " + std::string{to_string(block.category)};
-  return text + ", allocated " + operation_text(block.operation);
-}
-
-void append_blocks(auto& text, const auto& live, std::size_t most) {
-  const std::size_t shown = std::min(most, live.largest_blocks.size());
-  if (shown == 0) return;
-  text += "  Largest blocks:\n";
-  for (std::size_t index = 0; index < shown; ++index) {
-    const live_block& block = live.largest_blocks[index];
-    append_share(text, block.bytes, live.bytes, block_text(block));
-  }
-}
-
-/// When and where the greatest number of bytes was live in one space, and whose they were.
-void append_peak(auto& text, const auto& source, const auto& space, const text_options& options) {
-  text += "Peak of " + on_one_line(space.name) + (lies_on_cores(space) ? " on all cores together: " : ": ") +
-          megabytes(space.cumulative_peak) + " (" + counted(space.cumulative_peak, "byte", "bytes") + ")";
-  if (space.cumulative_peak == 0) {
-    text += ", nothing was live\n";
-    append_reserved(text, space);
-    return append_streams(text, space, options);
-  }
-  text += ", " + after_begin(space.peak_time_ns) + ",\n  " + segment_text(source, space.peak_segment) +
-          operation_text(space.peak_operation) + '\n';
-  append_reserved(text, space);
-  append_streams(text, space, options);
-  append_owners(text, space.live_at_peak, options.owners);
-  append_categories(text, space.live_at_peak);
-  append_blocks(text, space.live_at_peak, options.largest_blocks);
-  if (lies_on_cores(space)) append_core_ranges(text, space.cores, options.core_ranges);
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/capacity_lines.hpp>
-#include <cstdint>
-#include <string>
-
-/// @file
-/// The part of the text report that answers: would it have fitted the device, and if not, what would have helped.
-
-namespace memprof::detail {
-
-/// What would have had to be freed, in one sentence.
-[[nodiscard]] std::string remedy_text(const auto& full) {
-  if (!full.holders_known) return "Who held the rest is not known: the profiler itself got no memory.";
-  if (full.remedy.empty()) return "Freeing all of it would not have been enough: more was asked for than the capacity.";
-  std::int64_t together = 0;
-  for (const owned_bytes& row : full.remedy) together += row.bytes;
-  if (full.remedy.size() == 1) {
-    const owned_bytes& owner = full.remedy.front();
-    return "Freeing what " + (owner.owner.empty() ? operation_text({}) : on_one_line(owner.owner)) + " held, " +
-           megabytes(together) + " in " + counted(owner.blocks, "block", "blocks") + ", would have been enough.";
-  }
-  return "Freeing what the largest " + std::to_string(full.remedy.size()) + " owners held, " + megabytes(together) +
-         " together, would have been enough; no single one held as much.";
-}
-
-/// The first allocation that exceeded the space's capacity, and who held the rest.
-void append_shortfall(auto& text, const auto& source, const auto& space, const text_options& options) {
-  const capacity_shortfall& full = space.first_shortfall;
-  text += on_one_line(space.name) + " would have been full" + (full.core.empty() ? "" : " on core " + on_one_line(full.core)) +
-          ": " + megabytes(full.requested) + " more were asked for, " + after_begin(full.time_ns) + ",\n  " +
-          segment_text(source, full.segment) + operation_text(full.operation);
-  if (full.category != category::other) text += ", for category " + std::string{to_string(full.category)};
-  text += ";\n  " + megabytes(full.free) + " were free of " + megabytes(space.capacity) + ", " + megabytes(full.shortfall) +
-          " too few.\n  " + remedy_text(full) + '\n';
-  if (!full.holders_known) return;
-  append_owners(text, full.held, options.owners);
-  append_categories(text, full.held);
-  append_blocks(text, full.held, options.largest_blocks);
-}
-
-/// What was left of a capacity that was never exceeded.
-inline void append_room(std::string& text, const space_profile& space) {
-  const bool on_cores = space.capacity_is_per_core;
-  const std::string busiest = on_one_line(space.cores.peaks.busiest_core);
-  text += on_one_line(space.name) + " would not have been full: at its peak " +
-          megabytes(space.capacity - (on_cores ? space.cores.peaks.total : space.cumulative_peak)) + " were free of " +
-          megabytes(space.capacity);
-  if (on_cores) text += busiest.empty() ? " on each core" : " on core " + busiest;
-  text += '\n';
-}
-
-/// Whether the space's live bytes would have fitted; nothing if it has no capacity.
-void append_capacity(auto& text, const auto& source, const auto& space, const text_options& options) {
-  if (space.capacity == 0) return;
-  if (space.first_shortfall.requested != 0) return append_shortfall(text, source, space, options);
-  if (!space.capacity_is_per_core || lies_on_cores(space)) return append_room(text, space);
-  text += "Whether " + on_one_line(space.name) + " would have been full is not known: each core has " +
-          megabytes(space.capacity) + ", but no block was told on cores\n";
-}
-
-}  // namespace memprof::detail
-
-// ---- <memprof/report/text/segment_lines.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-
-/// @file
-/// The part of the text report that scripts read: line for line what the memory tracker of tt-train prints, so that parsers of
-/// its logs (analyze_memory.py, extract_results.py) read ours. Lines of further memory spaces stand where those parsers look
-/// past.
-
-namespace memprof::detail {
-
-/// The space that the options choose, or a null pointer if there is none; one whose blocks lie on cores has lines of its own.
-[[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
-  if (!options.primary_space.empty()) return &source.space(options.primary_space);
-  if (const space_profile* const dram = source.find_space("dram")) return dram;
-  for (const space_profile& space : source.spaces) {
-    if (space.name != "cpu" && !lies_on_cores(space)) return &space;
-  }
-  return source.find_space("cpu");
-}
-
-/// What stands before the colon in the lines of another space. The parsers search for "DRAM:" anywhere in a line.
-[[nodiscard]] std::string space_label(const auto& space) {
-  const std::string label = lies_on_cores(space) ? upper_case(on_one_line(space.name)) : on_one_line(space.name);
+/// What stands before the colon in the line of a space on cores. The parsers search for "DRAM:" anywhere in a line.
+[[nodiscard]] std::string core_label(const auto& space) {
+  const std::string label = upper_case(on_one_line(space.name));
   return std::string_view{label}.ends_with("DRAM") ? label + " space" : label;
 }
 
-void append_usage(auto& text, const std::string& label, const auto& usage) {
-  text += "  " + label + ": Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
+void append_usage(auto& text, const auto& usage) {
+  text += "  DRAM: Segment Peak " + megabytes(usage.segment_peak) + ", Allocations " + megabytes(usage.allocations) +
           ", Deallocations " + megabytes(usage.deallocations) + ", Segment Change " + signed_megabytes(usage.segment_change) +
-          '\n';
-  text += "  " + label + ": Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
+          "\n  DRAM: Cumulative Peak " + megabytes(usage.cumulative_peak) + ", Cumulative Current " +
           megabytes(usage.cumulative_current) + '\n';
 }
 
-/// The blocks "--- NAME ---" and the totals, `primary` under the name "DRAM"; zeros if there is no space. For spaces whose blocks
-/// lie on cores the tracker's line of L1.
-void append_segments(auto& text, const auto& source, const space_profile* primary, const text_options& options) {
-  const std::size_t shown =
-      options.max_segments == 0 ? source.segments.size() : std::min(options.max_segments, source.segments.size());
-  const segment_usage none;
-  const auto usage_in = [&none](const space_profile* space, std::size_t index) -> const segment_usage& {
-    return space != nullptr && index < space->segments.size() ? space->segments[index] : none;
-  };
+void append_core_usage(auto& text, const std::string& label, const auto& peaks) {
+  text += "  " + label + ": Peak CB " + megabytes(peaks.circular_buffers) + ", Peak Buffer " + megabytes(peaks.buffers) +
+          ", Peak Total " + megabytes(peaks.total) + '\n';
+}
 
+/// The blocks "--- NAME ---" for each segment and the totals. The primary space has the name "DRAM", with zeros if there is none;
+/// spaces on cores have the tracker's line of L1, the first of them also where nothing was on any core; others have none.
+/// Where the profile does not keep all segments a line says how many are missing, which parsers look past.
+void append_tracker_lines(auto& text, const auto& source, const text_options& options) {
+  if (source.segments.empty()) {
+    text += "WARNING: No traces captured\n";
+    return;
+  }
+  const space_profile* const primary = primary_space(source, options);
+  const auto first_on_cores =
+      std::find_if(source.spaces.begin(), source.spaces.end(), [](const auto& space) { return has_cores(space); });
+  const space_profile* const cores = first_on_cores == source.spaces.end() ? nullptr : &*first_on_cores;
   text += "=== Memory Usage Summary ===\n\n";
-  for (std::size_t index = 0; index < shown; ++index) {
+  for (std::size_t index = 0; index < source.segments.size(); ++index) {
     text += "--- " + on_one_line(source.segments[index].name) + " ---\n";
-    append_usage(text, "DRAM", usage_in(primary, index));
+    const bool has_usage = primary != nullptr && index < primary->segments.size();
+    append_usage(text, has_usage ? primary->segments[index] : segment_usage{});
     for (const space_profile& space : source.spaces) {
-      if (lies_on_cores(space)) append_core_usage(text, "  " + space_label(space), core_peaks_in(space, index));
-    }
-    for (const space_profile& space : source.spaces) {
-      if (&space != primary && !lies_on_cores(space)) append_usage(text, space_label(space), usage_in(&space, index));
-    }
-  }
-  if (shown < source.segments.size()) {
-    text += "(" + counted(static_cast<std::int64_t>(source.segments.size() - shown), "more segment", "more segments") + ")\n";
-  }
-
-  text += "\n=== Final Totals ===\n";
-  const auto append_totals = [&text](const std::string& label, std::int64_t peak, std::int64_t current) {
-    text += "Overall " + label + " Peak: " + megabytes(peak) + ", Final " + label + " Usage: " + megabytes(current) + '\n';
-  };
-  append_totals("DRAM", primary == nullptr ? 0 : primary->cumulative_peak, primary == nullptr ? 0 : primary->cumulative_current);
-  for (const space_profile& space : source.spaces) {
-    if (lies_on_cores(space)) {
-      append_core_usage(text, "Overall " + space_label(space), space.cores.peaks);
-    } else if (&space != primary) {
-      append_totals(space_label(space), space.cumulative_peak, space.cumulative_current);
+      if (&space == primary || (!lies_on_cores(space) && &space != cores)) continue;
+      append_core_usage(text, core_label(space),
+                        index < space.cores.segments.size() ? space.cores.segments[index] : core_peaks{});
     }
   }
-  text += '\n';
+  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
+  if (missing > 0) text += "(" + counted(missing, "more segment", "more segments") + " that the profile does not keep)\n";
+  text += "\n=== Final Totals ===\nOverall DRAM Peak: " + megabytes(primary == nullptr ? 0 : primary->cumulative_peak) +
+          ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
 }
 
 }  // namespace memprof::detail
@@ -9796,35 +13500,24 @@ struct approximated_operation {
 
 }  // namespace memprof
 
-// ---- <memprof/profile/fact/pytorch_operation.hpp>
-#include <cstdint>
+// ---- <memprof/profile/fact/missing_source.hpp>
 #include <string>
 #include <string_view>
 
 namespace memprof {
 
-/// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
-struct pytorch_operation {
-  std::string name;                 ///< for example "aten::addmm"
-  std::string input_shapes;         ///< for example "[512], [4, 768], [768, 512]"; "[]" is a scalar tensor
-  std::int64_t count = 0;           ///< calls
-  std::int64_t cpu_time_ns = 0;     ///< inclusive
-  std::int64_t device_time_ns = 0;  ///< inclusive, between events in the current stream; 0: not measured
-  std::int64_t cpu_memory = 0;      ///< self, bytes: allocated - freed
-  std::int64_t device_memory = 0;   ///< the same on devices whose allocations the capture sees
+/// What a capture was to watch and could not.
+struct missing_source {
+  std::string source;  ///< for example "CUDA"
+  std::string reason;
 
-  bool operator==(const pytorch_operation&) const = default;
+  bool operator==(const missing_source&) const = default;
 
-  static constexpr std::string_view table = "pytorch_operations";
+  static constexpr std::string_view table = "not_captured";
   template <class Row, class Visitor>
   static void columns(Row& row, Visitor&& visit) {
-    visit("name", row.name);
-    visit("input_shapes", row.input_shapes);
-    visit("count", row.count);
-    visit("cpu_time_ns", row.cpu_time_ns);
-    visit("device_time_ns", row.device_time_ns);
-    visit("cpu_memory", row.cpu_memory);
-    visit("device_memory", row.device_memory);
+    visit("source", row.source);
+    visit("reason", row.reason);
   }
 };
 
@@ -9857,65 +13550,1628 @@ struct unknown_read {
 
 }  // namespace memprof
 
-// ---- <memprof/report/text/torch_lines.hpp>
+// ---- <memprof/report/text/page.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// A report before it is laid out: what it says, whatever the width, the colours and the format.
+
+namespace memprof::detail {
+
+enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
+
+/// A stretch of a line. Names, which come from the program and may be of any length, are shortened where the line is too long.
+struct page_part {
+  std::string text;
+  emphasis how = emphasis::none;
+  bool is_name = false;
+};
+
+/// A line of prose, or a cell of a table.
+class page_line {
+ public:
+  page_line() = default;
+  page_line(std::string text) { add(std::move(text)); }
+  page_line(const char* text) { add(std::string{text}); }
+
+  page_line& add(std::string text, emphasis how = emphasis::none) {
+    if (!text.empty()) parts_.push_back({std::move(text), how, false});
+    return *this;
+  }
+  page_line& add_name(std::string_view name, emphasis how = emphasis::none) {
+    parts_.push_back({on_one_line(name), how, true});
+    return *this;
+  }
+  page_line& append(const page_line& other) {
+    parts_.insert(parts_.end(), other.parts_.begin(), other.parts_.end());
+    return *this;
+  }
+
+  [[nodiscard]] const std::vector<page_part>& parts() const noexcept { return parts_; }
+  [[nodiscard]] bool empty() const noexcept { return parts_.empty(); }
+
+ private:
+  std::vector<page_part> parts_;
+};
+
+struct page_column {
+  std::string_view title;
+  bool is_right_aligned = false;
+};
+
+struct page_table {
+  std::vector<page_column> columns;
+  std::vector<std::vector<page_line>> rows;  ///< with fewer cells than there are columns, the last one may reach beyond its own
+  bool has_titles = false;                   ///< whether the text shows the titles of the columns; other formats always do
+};
+
+/// One answer.
+struct page_section {
+  std::string heading;
+  std::vector<page_line> lines;
+  page_table table;
+  std::vector<page_line> further_lines;  ///< below the table
+  bool is_wide = false;                  ///< the table begins at the margin
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/quantity.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Numbers for people: three significant digits in a unit that fits, so that no column has more than nine characters.
+
+namespace memprof::detail {
+
+/// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
+[[nodiscard]] inline std::string three_digits(double value) {
+  // The bounds are where rounding would make a digit more.
+  const int decimals = value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+  return decimal(value, value == 0 ? 0 : decimals);
+}
+
+/// "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB", "-1.50 GiB". Less than 1 KiB is exact; more is rounded to three digits.
+[[nodiscard]] inline std::string short_bytes(double bytes) {
+  constexpr std::array<std::string_view, 6> units{"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 0) {
+    const std::string text = short_bytes(-bytes);
+    return text == "0 B" ? text : "-" + text;
+  }
+  if (bytes < 1023.5) return decimal(bytes, 0) + " B";
+  double value = bytes / 1024;
+  std::size_t unit = 0;
+  while (value >= 999.5 && unit + 1 < units.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  return three_digits(value) + " " + std::string{units[unit]};
+}
+
+[[nodiscard]] inline std::string short_bytes(std::int64_t bytes) { return short_bytes(static_cast<double>(bytes)); }
+
+/// The same with a sign unless it is zero: "+4.88 KiB", "-512 B", "0 B".
+[[nodiscard]] inline std::string signed_short_bytes(double bytes) {
+  const std::string text = short_bytes(bytes);
+  return bytes < 0 || text == "0 B" ? text : "+" + text;
+}
+
+[[nodiscard]] inline std::string signed_short_bytes(std::int64_t bytes) { return signed_short_bytes(static_cast<double>(bytes)); }
+
+/// "18,513,664".
+[[nodiscard]] inline std::string grouped(std::int64_t count) { return with_thousands(std::to_string(count)); }
+
+/// "1 free", "231,113 events".
+[[nodiscard]] inline std::string grouped(std::int64_t count, std::string_view singular, std::string_view plural) {
+  return grouped(count) + ' ' + std::string{count == 1 ? singular : plural};
+}
+
+/// "18,513,664 B".
+[[nodiscard]] inline std::string exact_bytes(std::int64_t bytes) { return grouped(bytes) + " B"; }
+
+/// "17.7 MiB (18,513,664 B)"; the parenthesis only where the short form is rounded.
+[[nodiscard]] inline std::string short_and_exact_bytes(std::int64_t bytes) {
+  const std::string text = short_bytes(bytes);
+  return bytes < 1024 && bytes > -1024 ? text : text + " (" + exact_bytes(bytes) + ")";
+}
+
+/// "850 ns", "17.9 ms", "4.21 s"; from a minute on "2 min 05 s", "3 h 12 min", "2 d 04 h".
+[[nodiscard]] inline std::string short_time(std::int64_t time_ns) {
+  constexpr std::array<std::string_view, 3> units{"us", "ms", "s"};
+  if (time_ns < 0) return "-" + short_time(time_ns == INT64_MIN ? INT64_MAX : -time_ns);
+  if (time_ns < 1000) return std::to_string(time_ns) + " ns";
+  constexpr std::int64_t ns_per_second = 1'000'000'000;
+  if (time_ns < 60 * ns_per_second - ns_per_second / 20) {  // 59.95 s would be written as 60.0
+    double value = static_cast<double>(time_ns) / 1000;
+    std::size_t unit = 0;
+    while (value >= 999.5 && unit + 1 < units.size()) {
+      value /= 1000;
+      ++unit;
+    }
+    return three_digits(value) + " " + std::string{units[unit]};
+  }
+  const auto two_parts = [](std::int64_t total, std::int64_t base, std::string_view large, std::string_view small) {
+    const std::int64_t rest = total % base;
+    return std::to_string(total / base) + " " + std::string{large} + (rest < 10 ? " 0" : " ") + std::to_string(rest) + " " +
+           std::string{small};
+  };
+  const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
+  if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
+  if (seconds < 24 * 3600) return two_parts(seconds / 60, 60, "h", "min");
+  return two_parts(seconds / 3600, 24, "d", "h");
+}
+
+/// "81.1 %", "0.4 %", "100 %".
+[[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
+  const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/check_section.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The answer: what is wrong with the numbers; a line for each kind of fault, with its count, the worst first.
+
+namespace memprof::detail {
+
+/// What was missing altogether, or lost on the way: totals and peaks are not those of the program.
+[[nodiscard]] std::vector<page_line> losses(const auto& source) {
+  std::vector<page_line> lines;
+  for (const missing_source& missing : rows_of<missing_source>(source.facts)) {
+    lines.push_back(page_line{}.add_name(missing.source).add(" not captured: ").add_name(missing.reason));
+  }
+  const auto add = [&](std::int64_t count, std::string_view what, std::string_view them, const char* why) {
+    if (count != 0) lines.emplace_back(grouped(count, what, them) + " " + why);
+  };
+  const event_anomalies& found = source.anomalies;
+  add(found.dropped_events, "event", "events",
+      "dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity");
+  add(found.reentrant_events, "event", "events", "lost in signal handlers that interrupted the recording of another event");
+  add(found.missing_events, "event", "events", "or more missing in the trace");
+  add(found.rejected_events, "event", "events", "rejected: impossible values, or no memory to keep them");
+  event_tally untracked;
+  for (const space_profile& space : source.spaces) {
+    untracked.count = add_saturating(untracked.count, space.anomalies.untracked_allocations.count);
+    untracked.bytes = add_saturating(untracked.bytes, space.anomalies.untracked_allocations.bytes);
+  }
+  if (untracked.count != 0) {
+    lines.emplace_back(grouped(untracked.count, "allocation", "allocations") + " (" + short_bytes(untracked.bytes) +
+                       ") not kept: no memory left for the profiler");
+  }
+  const std::vector<unrecorded_module> modules = rows_of<unrecorded_module>(source.facts);
+  if (!modules.empty()) {
+    page_line line{grouped(static_cast<std::int64_t>(modules.size()), "library", "libraries") + " not recorded ("};
+    line.add_name(modules.front().path).add(modules.size() > 1 ? ", ...)" : ")");
+    lines.push_back(line.add(": link the executable with -rdynamic (CMake: ENABLE_EXPORTS ON)"));
+  }
+  return lines;
+}
+
+/// What a simulated run did not know.
+[[nodiscard]] std::vector<page_line> estimates(const auto& source) {
+  std::vector<page_line> lines;
+  const std::vector<approximated_operation> estimated = rows_of<approximated_operation>(source.facts);
+  std::int64_t calls = 0;
+  std::int64_t bytes = 0;
+  for (const approximated_operation& row : estimated) {
+    calls = add_saturating(calls, row.count);
+    bytes = add_saturating(bytes, row.bytes);
+  }
+  if (!estimated.empty()) {
+    const auto& first = *std::max_element(estimated.begin(), estimated.end(),
+                                          [](const auto& left, const auto& right) { return left.bytes < right.bytes; });
+    page_line line{grouped(calls, "call", "calls") + " of " +
+                   grouped(static_cast<std::int64_t>(estimated.size()), "operator", "operators") + " estimated (" +
+                   short_bytes(bytes) + (estimated.size() > 1 ? "), most by " : "): ")};
+    lines.push_back(line.add_name(first.name).add(" (").add_name(first.cause).add(")"));
+  }
+  const std::vector<unknown_read> reads = rows_of<unknown_read>(source.facts);
+  std::int64_t count = 0;
+  for (const unknown_read& row : reads) count = add_saturating(count, row.count);
+  if (!reads.empty()) {
+    const auto& first = *std::max_element(reads.begin(), reads.end(),
+                                          [](const auto& left, const auto& right) { return left.count < right.count; });
+    page_line line{grouped(count, "read", "reads") + " of values the simulation does not know (zeros read instead"};
+    if (!first.name.empty()) line.add(", by ").add_name(first.name);
+    if (!first.operation.empty()) line.add(" in ").add_name(first.operation);
+    lines.push_back(line.add(")"));
+  }
+  return lines;
+}
+
+/// How often something happened in all spaces together, and where.
+struct tally_of_spaces {
+  event_tally all;
+  std::vector<std::string_view> spaces;
+};
+
+[[nodiscard]] tally_of_spaces sum_over_spaces(const auto& source, auto&& tally_in) {
+  tally_of_spaces sum;
+  for (const space_profile& space : source.spaces) {
+    const event_tally& tally = tally_in(space);
+    if (tally.count == 0) continue;
+    sum.all.count = add_saturating(sum.all.count, tally.count);
+    sum.all.bytes = add_saturating(sum.all.bytes, tally.bytes);
+    sum.spaces.push_back(space.name);
+  }
+  return sum;
+}
+
+/// What else happened that a careful reader wants to know.
+[[nodiscard]] std::vector<page_line> anomalies(const auto& source) {
+  std::vector<page_line> lines;
+  const auto add = [&](auto&& tally_in, const char* one, const char* many, bool has_bytes, const char* rest) {
+    const tally_of_spaces sum = sum_over_spaces(source, tally_in);
+    if (sum.all.count == 0) return;
+    page_line line{grouped(sum.all.count, one, many) + (has_bytes ? " (" + short_bytes(sum.all.bytes) + ")" : "")};
+    if (source.spaces.size() > 1) {
+      line.add(" in ").add_name(sum.spaces.front());
+      if (sum.spaces.size() > 1)
+        line.add(" and " + grouped(static_cast<std::int64_t>(sum.spaces.size() - 1), "other space", "other spaces"));
+    }
+    lines.push_back(line.add(std::string{": "} + rest));
+  };
+  using space = space_profile;
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unmatched_frees; }, "unmatched free", "unmatched frees", true,
+      "of untracked blocks, not counted as deallocations");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.mismatched_sizes; }, "free", "frees", true,
+      "with a mismatched size, the allocated size counts");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.overlapping_blocks; }, "overlapping block", "overlapping blocks",
+      true, "live within another live block, counted twice");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.replaced_allocations; }, "allocation", "allocations", true,
+      "at the address of a live block, which counts as deallocated");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.null_allocations; }, "allocation", "allocations", true,
+      "at a null address: failed, not counted");
+  add(
+      [](const space& in) -> const auto& { return in.anomalies.unknown_annotations; }, "annotation", "annotations", false,
+      "of an address that was not live");
+  add(
+      [](const space& in) -> const auto& { return in.reserved.unmatched_releases; }, "unmatched release", "unmatched releases",
+      true, "of memory that was never seen reserved");
+  add(
+      [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
+      "of memory that was reserved already, the older one counts as released");
+  const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
+    if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
+  };
+  add_count(source.anomalies.unbalanced_scopes, "operation", "operations", "without a begin or an end");
+  add_count(source.anomalies.too_deep_scopes, "operation", "operations", "nested deeper than 256: counted as part of the 256th");
+  // What shares a row because the program makes names without end, and what to do about it.
+  add_count(source.anomalies.other_segments, "segment", "segments",
+            "without a row of their own: give the phases of each step the same names");
+  add_count(source.anomalies.other_operations, "operation", "operations",
+            "without a row of their own: leave numbers that grow out of their names");
+  add_count(source.anomalies.other_names, "event", "events",
+            "with names beyond the 65,536 that a process has room for: leave numbers that grow out of them");
+  for (const space_profile& in : source.spaces) {
+    if (in.stands_for_others)
+      lines.emplace_back("memory spaces beyond the 254th share one: give blocks of the same kind one space");
+  }
+  for (const incomplete_trace_file& file : rows_of<incomplete_trace_file>(source.facts)) {
+    page_line line{"trace file "};
+    line.add_name(file.path).add(" incomplete: ").add_name(file.reason);
+    if (file.missing_events != 0) line.add(", " + grouped(file.missing_events, "event", "events") + " missing");
+    lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+/// One sentence on the whole, and then the faults, the worst first; beyond `most` only how many there are.
+[[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
+  page_section section;
+  section.heading = "Numbers";
+  std::vector<page_line> faults = losses(source);
+  const bool is_lossy = !source.exact || !faults.empty();
+  std::vector<page_line> further = estimates(source);
+  const bool is_estimated = !further.empty();
+  faults.insert(faults.end(), further.begin(), further.end());
+  further = anomalies(source);
+  faults.insert(faults.end(), further.begin(), further.end());
+
+  page_line line;
+  const std::string events = source.cost.events == 0 ? "" : grouped(source.cost.events, "event", "events");
+  if (!source.exact) {
+    line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
+    if (faults.empty()) line.add("; the profile does not say why");
+  } else if (is_lossy) {
+    line.add("incomplete", emphasis::alarm).add(": exact for what was captured").add(events.empty() ? "" : ", " + events);
+  } else if (is_estimated) {
+    line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
+  } else {
+    line.add("exact", emphasis::strong)
+        .add(": " + (events.empty() ? "no event" : events + ", none") + (faults.empty() ? " lost or unmatched" : " lost"));
+  }
+  const auto& cost = source.cost;
+  if (cost.memory_bytes != 0 || cost.events != 0) {
+    const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(static_cast<std::int64_t>(time_ns + 0.5)) +
+             " an event");
+  }
+  section.lines.push_back(line);
+  const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;
+  for (std::size_t index = 0; index < shown; ++index) section.lines.push_back(faults[index]);
+  if (shown < faults.size())
+    section.lines.emplace_back(grouped(static_cast<std::int64_t>(faults.size() - shown)) + " further kinds of faults");
+  return section;
+}
+
+/// The tables of what sources know that is not memory over time.
+[[nodiscard]] page_section fact_section(const auto& source) {
+  page_section section;
+  section.heading = "Facts";
+  page_line line;
+  for (const fact_table& table : source.facts) {
+    if (table.rows.empty()) continue;
+    if (!line.empty()) line.add(", ");
+    line.add_name(table.name).add(" (" + grouped(static_cast<std::int64_t>(table.rows.size()), "row", "rows") + ")");
+  }
+  if (!line.empty()) section.lines.push_back(line.add("; memprof show --facts NAME prints a table"));
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/display_width.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How many columns of a terminal a text takes, and texts that are made shorter or longer by columns.
+
+namespace memprof::detail {
+
+struct code_point_range {
+  char32_t first;
+  char32_t last;
+};
+
+/// What takes no column: marks that combine with the character before them, joiners, and selectors of variants. Marks of scripts
+/// that are not listed count as one column, so a line is rather too short than too long.
+inline constexpr std::array<code_point_range, 16> zero_width_ranges{{{0x300, 0x36f},
+                                                                     {0x483, 0x489},
+                                                                     {0x591, 0x5bd},
+                                                                     {0x610, 0x61a},
+                                                                     {0x64b, 0x65f},
+                                                                     {0xe31, 0xe31},
+                                                                     {0xe34, 0xe3a},
+                                                                     {0xe47, 0xe4e},
+                                                                     {0x1ab0, 0x1ace},
+                                                                     {0x1dc0, 0x1dff},
+                                                                     {0x200b, 0x200d},
+                                                                     {0x20d0, 0x20f0},
+                                                                     {0xfe00, 0xfe0f},
+                                                                     {0xfe20, 0xfe2f},
+                                                                     {0xfeff, 0xfeff},
+                                                                     {0xe0100, 0xe01ef}}};
+
+/// What takes two columns: the characters of East Asian width W and F (UAX #11); blocks of ideographs and pictures as a whole.
+inline constexpr std::array<code_point_range, 51> wide_ranges{
+    {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x2329, 0x232a},  {0x23e9, 0x23ec}, {0x23f0, 0x23f0},   {0x23f3, 0x23f3},
+     {0x25fd, 0x25fe},   {0x2614, 0x2615},   {0x2648, 0x2653},  {0x267f, 0x267f}, {0x2693, 0x2693},   {0x26a1, 0x26a1},
+     {0x26aa, 0x26ab},   {0x26bd, 0x26be},   {0x26c4, 0x26c5},  {0x26ce, 0x26ce}, {0x26d4, 0x26d4},   {0x26ea, 0x26ea},
+     {0x26f2, 0x26f3},   {0x26f5, 0x26f5},   {0x26fa, 0x26fa},  {0x26fd, 0x26fd}, {0x2705, 0x2705},   {0x270a, 0x270b},
+     {0x2728, 0x2728},   {0x274c, 0x274c},   {0x274e, 0x274e},  {0x2753, 0x2755}, {0x2757, 0x2757},   {0x2795, 0x2797},
+     {0x27b0, 0x27b0},   {0x27bf, 0x27bf},   {0x2b1b, 0x2b1c},  {0x2b50, 0x2b50}, {0x2b55, 0x2b55},   {0x2e80, 0x303e},
+     {0x3041, 0x3247},   {0x3250, 0x4dbf},   {0x4e00, 0xa4cf},  {0xa960, 0xa97c}, {0xac00, 0xd7a3},   {0xf900, 0xfaff},
+     {0xfe10, 0xfe19},   {0xfe30, 0xfe6b},   {0xff01, 0xff60},  {0xffe0, 0xffe6}, {0x16fe0, 0x18d08}, {0x1aff0, 0x1b2fb},
+     {0x1f18e, 0x1f265}, {0x1f300, 0x1faff}, {0x20000, 0x3fffd}}};
+
+[[nodiscard]] constexpr bool is_within(const auto& ranges, char32_t code) noexcept {
+  const auto after = std::upper_bound(ranges.begin(), ranges.end(), code,
+                                      [](char32_t value, const code_point_range& range) { return value < range.first; });
+  return after != ranges.begin() && code <= (after - 1)->last;
+}
+
+[[nodiscard]] constexpr std::size_t columns_of(char32_t code) noexcept {
+  if (code < 0x300) return 1;
+  if (is_within(zero_width_ranges, code)) return 0;
+  return is_within(wide_ranges, code) ? 2 : 1;
+}
+
+/// The columns that a line of UTF-8 without control characters takes. A sequence that a terminal draws as one picture counts with
+/// all its parts, so this is rather too much than too little.
+[[nodiscard]] constexpr std::size_t display_width(std::string_view text) noexcept {
+  std::size_t width = 0;
+  for (std::size_t index = 0; index < text.size();) {
+    const utf8_character character = utf8_at(text, index);
+    width += columns_of(character.code);
+    index += character.size;
+  }
+  return width;
+}
+
+/// The bytes of the longest beginning of `text` that takes at most `columns`, marks included.
+[[nodiscard]] constexpr std::size_t bytes_within(std::string_view text, std::size_t columns) noexcept {
+  std::size_t index = 0;
+  for (std::size_t width = 0; index < text.size();) {
+    const utf8_character character = utf8_at(text, index);
+    width += columns_of(character.code);
+    if (width > columns) break;
+    index += character.size;
+  }
+  return index;
+}
+
+/// A text that takes more than `columns` with an ellipsis in its middle in place of what is too much: the ends of paths and names
+/// are what tells them apart.
+[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t columns) {
+  const std::size_t width = display_width(text);
+  if (width <= columns) return std::string{text};
+  if (columns == 0) return {};
+  const std::size_t begin = bytes_within(text, columns / 2);
+  std::size_t left_out = width - (columns - 1 - display_width(text.substr(0, begin)));
+  std::size_t end = bytes_within(text, left_out);
+  // A wide character that would be cut in half goes, and so do the marks of the last one that went.
+  left_out = display_width(text.substr(0, end)) < left_out ? left_out + 1 : left_out;
+  end = bytes_within(text, left_out);
+  return std::string{text.substr(0, begin)} + "\xe2\x80\xa6" + std::string{text.substr(end)};
+}
+
+/// `text` with spaces behind or before it, up to that many columns; cut in its middle if it takes more.
+[[nodiscard]] inline std::string left_in(std::string_view text, std::size_t columns) {
+  std::string result = shortened(text, columns);
+  result.append(columns - std::min(columns, display_width(result)), ' ');
+  return result;
+}
+[[nodiscard]] inline std::string right_in(std::string_view text, std::size_t columns) {
+  const std::string result = shortened(text, columns);
+  return std::string(columns - std::min(columns, display_width(result)), ' ') + result;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/place_text.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How the answers say when and where something happened.
+
+namespace memprof::detail {
+
+/// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
+void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
+  if (index < 0 || static_cast<std::size_t>(index) >= source.segments.size()) return;
+  const auto at = static_cast<std::size_t>(index);
+  line.add(" in ").add_name(source.segments[at].name);
+  if (steps.count > 1 && steps.of_segment[at] >= 0)
+    line.add(" of step " + grouped(steps.of_segment[at] + 1) + " of " + grouped(steps.count));
+}
+
+/// " at 52.1 ms in BACKWARD_PASS of step 2 of 200, operation forward/block"; nothing of operations where the program names none.
+void add_place(page_line& line, const auto& source, const segment_steps& steps, std::int64_t time_ns, std::int64_t segment,
+               std::string_view operation) {
+  line.add(" at " + short_time(time_ns));
+  add_segment(line, source, steps, segment);
+  if (!operation.empty()) {
+    line.add(", operation ").add_name(operation);
+  } else if (!source.operations.empty()) {
+    line.add(", outside every operation");
+  }
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/peak_section.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// The answers: how much was it, when, and whose.
+
+namespace memprof::detail {
+
+/// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, operation forward/block".
+[[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Peak";
+  page_line line;
+  line.add(short_and_exact_bytes(space.cumulative_peak), emphasis::strong).add(" of ").add_name(space.name, emphasis::strong);
+  if (lies_on_cores(space)) line.add(" on all cores together");
+  if (space.cumulative_peak != 0) {
+    add_place(line, source, steps, space.peak_time_ns, space.peak_segment, space.peak_operation);
+  }
+  section.lines.push_back(line);
+  return section;
+}
+
+[[nodiscard]] bool has_categories(const auto& live) {
+  return std::any_of(live.by_category.begin(), live.by_category.end(),
+                     [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
+}
+
+/// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
+[[nodiscard]] page_line category_line(const auto& live) {
+  constexpr std::size_t most = 4;
+  constexpr std::size_t longest_name = 20;  // ours are shorter
+  page_line line;
+  std::size_t shown = 0;
+  std::int64_t others = 0;
+  const auto add = [&](std::string_view name, std::int64_t bytes) {
+    if (!line.empty()) line.add(", ");
+    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, live.bytes) +
+             ")");
+  };
+  for (const owned_bytes& row : live.by_category) {
+    if (shown < most && row.bytes >= live.bytes / 100) {
+      add(row.owner, row.bytes);
+      ++shown;
+    } else {
+      others = add_saturating(others, row.bytes);
+    }
+  }
+  if (others > 0) add("others", others);
+  return line;
+}
+
+/// The category that more than half of an owner's bytes certainly have: all bytes of the set have it, or blocks that are listed.
+/// Empty if that is not known.
+[[nodiscard]] std::string_view category_of(const auto& live, const owned_bytes& owner) {
+  for (const owned_bytes& row : live.by_category) {
+    if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
+  }
+  for (const live_block& candidate : live.largest_blocks) {
+    if (candidate.operation != owner.owner || candidate.category == category::other) continue;
+    std::int64_t bytes = 0;
+    for (const live_block& block : live.largest_blocks) {
+      if (block.operation == owner.owner && block.category == candidate.category) bytes = add_saturating(bytes, block.bytes);
+    }
+    if (bytes > owner.bytes / 2) return to_string(candidate.category);
+  }
+  return {};
+}
+
+/// Columns of a table of owners; other formats show the titles.
+[[nodiscard]] inline page_table owner_table() {
+  page_table table;
+  table.columns = {{"Bytes", true}, {"Share", true}, {"Blocks", true}, {"Operation", false}, {"Category", false}};
+  return table;
+}
+
+[[nodiscard]] inline page_line owner_name(std::string_view path) {
+  return path.empty() ? page_line{"outside every operation"} : page_line{}.add_name(path);
+}
+
+/// The first `most` operations, and all others as one row, so that the rows add up.
+[[nodiscard]] page_table owner_rows(const auto& live, std::size_t most) {
+  page_table table = owner_table();
+  const std::size_t shown = std::min(most, live.by_operation.size());
+  std::int64_t others_bytes = live.remaining_bytes;
+  for (std::size_t index = 0; index < live.by_operation.size(); ++index) {
+    const owned_bytes& row = live.by_operation[index];
+    if (index >= shown) {
+      others_bytes = add_saturating(others_bytes, row.bytes);
+      continue;
+    }
+    table.rows.push_back({short_bytes(row.bytes), short_percent(row.bytes, live.bytes), grouped(row.blocks, "block", "blocks"),
+                          owner_name(row.owner), std::string{category_of(live, row)}});
+  }
+  const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
+  if (others > 0) {
+    table.rows.push_back({short_bytes(others_bytes), short_percent(others_bytes, live.bytes), "",
+                          grouped(others, "further operation", "further operations")});
+  }
+  return table;
+}
+
+/// Whose the bytes were at the peak.
+[[nodiscard]] page_section owner_section(const auto& live, std::size_t most) {
+  page_section section;
+  section.heading = "Owners";
+  if (live.bytes == 0) return section;
+  if (has_categories(live)) section.lines.push_back(category_line(live));
+  section.table = owner_rows(live, most);
+  return section;
+}
+
+/// What is known of a block: its annotation, or else its address.
+[[nodiscard]] page_line block_text(const auto& block) {
+  std::string text = block.name;
+  for (const std::string* const part : {&block.shape, &block.dtype}) {
+    if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
+  }
+  if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
+  if (text.empty()) {
+    std::array<char, 16> digits{};
+    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
+    text = "0x" + std::string{digits.data(), written.ptr};
+  }
+  return page_line{}.add_name(text);
+}
+
+/// The largest blocks at the peak.
+[[nodiscard]] page_section block_section(const auto& live, std::size_t most) {
+  page_section section;
+  section.heading = "Blocks";
+  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Block", false}, {"Category", false}, {"Operation", false}};
+  for (std::size_t index = 0; index < std::min(most, live.largest_blocks.size()); ++index) {
+    const live_block& block = live.largest_blocks[index];
+    section.table.rows.push_back({short_bytes(block.bytes), short_percent(block.bytes, live.bytes), block_text(block),
+                                  std::string{block.category == category::other ? "" : to_string(block.category)},
+                                  owner_name(block.operation)});
+  }
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/device_section.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
 /// @file
-/// The parts of the text report about PyTorch's operators: which allocated most, and which a simulated run only estimated or did
-/// not know.
+/// The answers about a device: what its allocator reserved, what lay on its cores, which streams had it, and when it was full.
 
 namespace memprof::detail {
 
-/// A row that says how many were left out of a table.
-void append_further(auto& text, std::size_t all, std::size_t shown, const char* what) {
-  if (shown < all) text += "    (" + std::to_string(all - shown) + " more " + what + ")\n";
+/// Nothing if no allocator reported what it holds.
+[[nodiscard]] page_section reserved_section(const auto& space) {
+  page_section section;
+  section.heading = "Reserved";
+  const reserved_profile& held = space.reserved;
+  if (held.peak == 0) return section;
+  section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
+                          short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
+                          " more than was ever live; " + short_bytes(held.current) + " at the end");
+  return section;
 }
 
-/// The first operators of the profile, which are those that it puts first.
-void append_pytorch_operations(auto& text, const auto& operations, const text_options& options) {
-  if (operations.empty()) return;
-  const std::size_t shown = std::min(options.pytorch_operations, operations.size());
-  text += "PyTorch operators:\n      Calls       CPU time       CPU memory    Device memory  Operator and input shapes\n";
-  for (std::size_t index = 0; index < shown; ++index) {
-    constexpr std::size_t width = 15;
-    constexpr double ns_per_ms = 1e6;
-    const pytorch_operation& row = operations[index];
-    text += right_aligned(std::to_string(row.count), width - 4) +
-            right_aligned(decimal(static_cast<double>(row.cpu_time_ns) / ns_per_ms, 3) + " ms", width) +
-            right_aligned(signed_megabytes(row.cpu_memory), width + 2) +
-            right_aligned(signed_megabytes(row.device_memory), width + 2) + "  " + on_one_line(row.name) +
-            (row.input_shapes.empty() ? "" : " " + on_one_line(row.input_shapes)) + '\n';
+/// "stream default, private pool 0:1".
+[[nodiscard]] page_line stream_text(const auto& row) {
+  page_line line;
+  if (row.stands_for_others) return line.add("all other streams and pools");
+  line.add("stream ").add_name(row.stream);
+  if (row.pool == "unknown") {
+    line.add(", pool unknown");
+  } else if (!row.pool.empty()) {
+    line.add(", private pool ").add_name(row.pool);
   }
-  append_further(text, operations.size(), shown, "operators or shapes");
+  return line;
 }
 
-/// What was estimated, so that nobody takes it for exact.
-void append_approximations(auto& text, const auto& approximations, const text_options& options) {
-  if (approximations.empty()) return;
-  const std::size_t shown = std::min(options.pytorch_operations, approximations.size());
-  text += "Estimated, not exact:\n";
-  for (std::size_t index = 0; index < shown; ++index) {
-    const approximated_operation& row = approximations[index];
-    text += "  " + on_one_line(row.name) + ": " + counted(row.count, "call", "calls") + ", " + megabytes(row.bytes) + "; " +
-            on_one_line(row.cause) + '\n';
-  }
-  append_further(text, approximations.size(), shown, "operations");
+/// One stream with the allocator's own pool holds all that is said of the space anyway.
+[[nodiscard]] bool are_worth_a_table(const auto& streams) {
+  return streams.size() > 1 || (streams.size() == 1 && !streams.front().pool.empty() && streams.front().pool != "unknown");
 }
 
-/// Values that a simulated run did not know, after which the program may have gone another way.
-void append_unknown_reads(auto& text, const auto& reads, const text_options& options) {
-  if (reads.empty()) return;
-  const std::size_t shown = std::min(options.pytorch_operations, reads.size());
-  text += "Read without being known (zeros were given; the program may take another way with real data):\n";
-  for (std::size_t index = 0; index < shown; ++index) {
-    const unknown_read& row = reads[index];
-    text += "  " + (row.name.empty() ? std::string{"(memory)"} : on_one_line(row.name)) + ": " +
-            counted(row.count, "time", "times") + (row.operation.empty() ? "" : " in " + on_one_line(row.operation)) + '\n';
+/// The first `most` streams, which are those with the most reserved bytes; with 0 only how many there are.
+[[nodiscard]] page_section stream_section(const auto& space, std::size_t most) {
+  page_section section;
+  section.heading = "Streams";
+  if (!are_worth_a_table(space.streams)) return section;
+  const auto& first = space.streams.front();
+  const auto count = static_cast<std::int64_t>(space.streams.size());
+  if (most == 0) {
+    page_line line{grouped(count, "stream and pool", "streams and pools") + "; the most, " + short_bytes(first.reserved_peak) +
+                   " reserved and " + short_bytes(first.cumulative_peak) + " live, on "};
+    section.lines.push_back(line.append(stream_text(first)));
+    return section;
   }
-  append_further(text, reads.size(), shown, "reads");
+  section.table.has_titles = true;
+  section.table.columns = {{"Reserved peak", true}, {"at the end", true},  {"Live peak", true},
+                           {"at the end", true},    {"Allocations", true}, {"Stream and pool", false}};
+  const std::size_t shown = std::min(most, space.streams.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const auto& row = space.streams[index];
+    section.table.rows.push_back({short_bytes(row.reserved_peak), short_bytes(row.reserved_current),
+                                  short_bytes(row.cumulative_peak), short_bytes(row.cumulative_current),
+                                  grouped(row.allocation_count), stream_text(row)});
+  }
+  if (shown < space.streams.size()) {
+    section.further_lines.push_back(
+        grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
+  }
+  return section;
+}
+
+/// The busiest core, and the first `most` rectangles of cores.
+[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
+  page_section section;
+  section.heading = "Cores";
+  if (!lies_on_cores(space)) return section;
+  const auto& peaks = space.cores.peaks;
+  page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
+  if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
+  line.add("; circular buffers at most " + short_bytes(peaks.circular_buffers) + ", buffers " + short_bytes(peaks.buffers));
+  section.lines.push_back(line);
+  section.table.has_titles = true;
+  section.table.columns = {{"Total", true}, {"Circular buffers", true}, {"Buffers", true}, {"Cores", false}};
+  const std::size_t shown = std::min(most, space.cores.ranges.size());
+  for (std::size_t index = 0; index < shown; ++index) {
+    const auto& row = space.cores.ranges[index];
+    section.table.rows.push_back({short_bytes(row.peaks.total), short_bytes(row.peaks.circular_buffers),
+                                  short_bytes(row.peaks.buffers), page_line{}.add_name(row.range)});
+  }
+  if (shown != 0 && shown < space.cores.ranges.size()) {
+    section.further_lines.push_back(
+        grouped(static_cast<std::int64_t>(space.cores.ranges.size() - shown), "further rectangle", "further rectangles"));
+  }
+  return section;
+}
+
+/// The first allocation for which the device had no memory, and how many more there were.
+[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Failed";
+  if (space.out_of_memory.empty()) return section;
+  const auto& failed = space.out_of_memory.front();
+  page_line line;
+  line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
+  add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
+  line.add("; " + short_bytes(failed.device_free) + " free on the device, " + short_bytes(failed.reserved_bytes) + " reserved, " +
+           short_bytes(failed.live_bytes) + " of it live");
+  const std::int64_t further =
+      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
+  if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/end_section.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The answers: does it grow from step to step, and what is live at the end, and whose.
+
+namespace memprof::detail {
+
+/// The name that ends a step: of those that come in most steps the one that came last; a null pointer where nothing comes three
+/// times, which is the least that a trend can be seen in.
+[[nodiscard]] inline const segments_of_name* end_of_step(const std::vector<segments_of_name>& names) {
+  std::int64_t most = 0;
+  for (const segments_of_name& name : names) most = std::max(most, name.count);
+  const segments_of_name* last = nullptr;
+  for (const segments_of_name& name : names) {
+    if (name.count < 3 || name.count < most / 2) continue;
+    if (last == nullptr || name.last_number > last->last_number) last = &name;
+  }
+  return last;
+}
+
+/// What is live after each step, and by how much that grows.
+[[nodiscard]] inline page_section growth_section(const std::vector<segments_of_name>& names) {
+  page_section section;
+  section.heading = "Growth";
+  const segments_of_name* const name = end_of_step(names);
+  if (name == nullptr) return section;
+  const value_summary& live = name->cumulative_current;
+  page_line line;
+  if (live.least == live.greatest) {
+    line.add("0 B per step", emphasis::strong).add(": " + short_bytes(live.last) + " live after each ").add_name(name->name);
+    line.add(" (" + grouped(name->count) + ")");
+    section.lines.push_back(line);
+    return section;
+  }
+  constexpr double clear = 0.9;  // of the variation is a straight line
+  const std::string slope = signed_short_bytes(name->growth.per_step) + " per step";
+  if (name->growth.r_squared >= clear) {
+    line.add(slope, name->growth.per_step > 0 ? emphasis::caution : emphasis::strong);
+  } else {
+    line.add("no clear trend").add(" (" + slope + ", r\xc2\xb2 " + decimal(name->growth.r_squared, 2) + ")");
+  }
+  line.add(": after ")
+      .add_name(name->name)
+      .add(" " + short_bytes(live.first) + " live at first, " + short_bytes(live.last) + " at last, " + short_bytes(live.least) +
+           " at least, " + short_bytes(live.greatest) + " at most");
+  section.lines.push_back(line);
+  return section;
+}
+
+/// What is live at the end by operation, most first; the bytes of no operation have an empty path.
+[[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> live_owners(const auto& source, const auto& space) {
+  std::vector<std::pair<std::string_view, std::int64_t>> owners;
+  std::int64_t outside = space.cumulative_current;
+  for (const auto& operation : source.operations) {
+    for (const auto& usage : operation.usage) {
+      if (usage.space != space.name || usage.live == 0) continue;
+      owners.emplace_back(operation.path, usage.live);
+      outside = subtract_saturating(outside, usage.live);
+    }
+  }
+  if (outside > 0) owners.emplace_back(std::string_view{}, outside);
+  std::sort(owners.begin(), owners.end(), [](const auto& left, const auto& right) {
+    return left.second != right.second ? left.second > right.second : left.first < right.first;
+  });
+  return owners;
+}
+
+/// What is live at the end, and whose: the first `most` operations and all others.
+[[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most) {
+  page_section section;
+  section.heading = source.complete ? "At end" : "Now";
+  const std::int64_t live = space.cumulative_current;
+  if (live == 0) {
+    section.lines.emplace_back("nothing live");
+    return section;
+  }
+  const std::vector<std::pair<std::string_view, std::int64_t>> owners = live_owners(source, space);
+  page_line line{short_and_exact_bytes(live) + " live"};
+  if (owners.size() == 1) {
+    line.add(", all of it from ").append(owner_name(owners.front().first));
+    section.lines.push_back(line);
+    return section;
+  }
+  section.lines.push_back(line);
+  section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
+  // A row for one further operation would say less than the operation itself.
+  const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());
+  std::int64_t others = 0;
+  for (std::size_t index = 0; index < owners.size(); ++index) {
+    if (index >= shown) {
+      others = add_saturating(others, owners[index].second);
+      continue;
+    }
+    section.table.rows.push_back(
+        {short_bytes(owners[index].second), short_percent(owners[index].second, live), owner_name(owners[index].first)});
+  }
+  if (shown < owners.size()) {
+    section.table.rows.push_back({short_bytes(others), short_percent(others, live),
+                                  grouped(static_cast<std::int64_t>(owners.size() - shown)) + " further operations"});
+  }
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/fit_section.hpp>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The answer: does it fit the device, and if not, what would help.
+
+namespace memprof::detail {
+
+/// What would have had to be freed.
+[[nodiscard]] page_line remedy_line(const auto& full) {
+  if (!full.holders_known) return "who held the rest is unknown: the profiler itself got no memory";
+  if (full.remedy.empty()) return "freeing everything would not suffice: the request exceeds the capacity";
+  if (full.remedy.size() == 1) {
+    const owned_bytes& owner = full.remedy.front();
+    page_line line{"freeing "};
+    line.append(owner_name(owner.owner));
+    return line.add(", " + short_bytes(owner.bytes) + " in " + grouped(owner.blocks, "block", "blocks") + ", would suffice");
+  }
+  std::int64_t together = 0;
+  for (const owned_bytes& row : full.remedy) together = add_saturating(together, row.bytes);
+  return "freeing the " + std::to_string(full.remedy.size()) + " largest owners, " + short_bytes(together) +
+         ", would suffice; no single owner does";
+}
+
+[[nodiscard]] inline page_line device_name(const auto& source) {
+  return source.device.empty() ? page_line{"the device"} : page_line{}.add_name(source.device);
+}
+
+/// The first allocation that exceeded the space's capacity, and what would help.
+[[nodiscard]] page_section shortfall_section(const auto& source, const auto& space, const segment_steps& steps) {
+  const auto& full = space.first_shortfall;
+  page_section section;
+  section.heading = "Fit";
+  page_line line;
+  line.add("does not fit ", emphasis::alarm);
+  line.append(device_name(source));
+  line.add(": " + short_bytes(full.requested) + " requested");
+  if (!full.core.empty()) line.add(" on core ").add_name(full.core);
+  add_place(line, source, steps, full.time_ns, full.segment, full.operation);
+  if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
+  line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
+           " short");
+  section.lines = {line, remedy_line(full)};
+  return section;
+}
+
+/// "5.12 GiB of 16.0 GiB free at the peak", or why that is not known.
+[[nodiscard]] page_line room_text(const auto& space) {
+  if (space.capacity_is_per_core && !lies_on_cores(space)) {
+    return "per-core fit unknown: each core has " + short_bytes(space.capacity) + ", but no block was recorded on cores";
+  }
+  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
+  page_line line{short_bytes(subtract_saturating(space.capacity, peak)) + " of " + short_bytes(space.capacity) +
+                 " free at the peak"};
+  if (!space.capacity_is_per_core) return line;
+  if (space.cores.peaks.busiest_core.empty()) return line.add(" on each core");
+  return line.add(" on core ").add_name(space.cores.peaks.busiest_core);
+}
+
+/// Whether the space's live bytes fit; nothing if no device was named.
+[[nodiscard]] page_section fit_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.heading = "Fit";
+  if (space.first_shortfall.requested != 0) return shortfall_section(source, space, steps);
+  if (space.capacity == 0) {
+    if (!source.device.empty()) {
+      section.lines.push_back(page_line{}.add_name(source.device).add(" does not limit ").add_name(space.name));
+    }
+    return section;
+  }
+  page_line line;
+  if (!space.capacity_is_per_core || lies_on_cores(space)) {
+    line.add("fits ", emphasis::strong);
+    line.append(device_name(source));
+    line.add(": ");
+  }
+  line.append(room_text(space));
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/page_text.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Lays a report out for a terminal: no line is longer than the page is wide.
+
+namespace memprof::detail {
+
+/// Where the lines of a section begin, behind its heading.
+inline constexpr std::size_t page_margin = 10;
+
+[[nodiscard]] inline std::string with_emphasis(const std::string& text, emphasis how, bool is_colored) {
+  if (!is_colored || text.empty()) return text;
+  switch (how) {
+    case emphasis::none: return text;
+    case emphasis::strong: return "\x1b[1m" + text + "\x1b[0m";
+    case emphasis::alarm: return "\x1b[1;31m" + text + "\x1b[0m";
+    case emphasis::caution: return "\x1b[33m" + text + "\x1b[0m";
+    case emphasis::faint: return "\x1b[2m" + text + "\x1b[0m";
+  }
+  return text;
+}
+
+/// A finished line, or part of one: its characters with the terminal's control sequences, and the columns that it takes.
+struct laid_out {
+  std::string text;
+  std::size_t width = 0;
+  emphasis last = emphasis::none;  ///< of what was added last
+
+  void add(const std::string& plain, emphasis how, bool is_colored) {
+    constexpr std::string_view end = "\x1b[0m";
+    if (is_colored && how != emphasis::none && how == last && text.ends_with(end)) {
+      text.insert(text.size() - end.size(), plain);
+    } else {
+      text += with_emphasis(plain, how, is_colored);
+    }
+    width += display_width(plain);
+    last = how;
+  }
+  void pad_to(std::size_t columns) {
+    if (width >= columns) return;
+    text.append(columns - width, ' ');
+    width = columns;
+  }
+};
+
+/// Whether a space stands between a number and its unit, where no line is broken.
+[[nodiscard]] inline bool precedes_unit(std::string_view before, std::string_view after) {
+  if (before.empty() || before.back() < '0' || before.back() > '9') return false;
+  const std::string_view word = after.substr(0, after.find_first_of(" ,;:)"));
+  constexpr std::array<std::string_view, 16> units{"B",  "KiB", "MiB", "GiB", "TiB", "PiB", "EiB", "%",
+                                                   "ns", "us",  "ms",  "s",   "min", "h",   "d",   "of"};
+  return std::find(units.begin(), units.end(), word) != units.end();
+}
+
+/// Breaks a line of prose at its spaces. Names stay whole, but no longer than `longest_name`.
+class line_breaker {
+ public:
+  line_breaker(std::size_t columns, bool is_colored, std::size_t longest_name)
+      : columns_(columns), longest_name_(longest_name), is_colored_(is_colored) {}
+
+  [[nodiscard]] std::vector<laid_out> operator()(const page_line& line) {
+    for (const page_part& part : line.parts()) {
+      if (part.is_name) {
+        word_.push_back({shortened(part.text, longest_name_), part.how, true});
+        continue;
+      }
+      std::string_view rest = part.text;
+      std::size_t space = rest.find(' ');
+      while (space != std::string_view::npos) {
+        if (precedes_unit(rest.substr(0, space), rest.substr(space + 1))) {
+          space = rest.find(' ', space + 1);
+          continue;
+        }
+        add_to_word(rest.substr(0, space), part.how);
+        end_word();
+        rest.remove_prefix(space + 1);
+        space = rest.find(' ');
+      }
+      add_to_word(rest, part.how);
+    }
+    end_word();
+    return std::move(lines_);
+  }
+
+ private:
+  void add_to_word(std::string_view text, emphasis how) {
+    if (!text.empty()) word_.push_back({std::string{text}, how, false});
+  }
+
+  void end_word() {
+    if (word_.empty()) return;
+    std::size_t width = 0;
+    for (const page_part& part : word_) width += display_width(part.text);
+    for (page_part& part : word_) {  // what sticks to a name, as a colon, stays
+      if (width <= columns_ || !part.is_name) continue;
+      const std::size_t whole = display_width(part.text);
+      part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
+      width -= whole - display_width(part.text);
+    }
+    if (lines_.empty() || lines_.back().width + 1 + width > columns_) {
+      lines_.emplace_back();
+    } else {
+      const bool goes_on = lines_.back().last == word_.front().how;
+      lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
+    }
+    for (const page_part& part : word_) {
+      lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
+    }
+    word_.clear();
+  }
+
+  std::size_t columns_;
+  std::size_t longest_name_;
+  bool is_colored_;
+  std::vector<page_part> word_;
+  std::vector<laid_out> lines_;
+};
+
+/// The line of prose on at most `most` lines of that width: names are shortened as far as that takes, to ten columns at least.
+[[nodiscard]] inline std::vector<laid_out> broken(const page_line& line, std::size_t columns, std::size_t most, bool is_colored) {
+  constexpr std::size_t shortest_name = 10;
+  std::size_t longest_name = columns;
+  for (;;) {
+    std::vector<laid_out> lines = line_breaker{columns, is_colored, longest_name}(line);
+    if (lines.size() <= most) return lines;
+    if (longest_name <= shortest_name) {
+      constexpr std::size_t room_for_ellipsis = 2;
+      lines = line_breaker{columns - room_for_ellipsis, is_colored, longest_name}(line);
+      lines.resize(most);
+      lines.back().add(" \xe2\x80\xa6", emphasis::none, false);
+      return lines;
+    }
+    longest_name = std::max(shortest_name, longest_name * 4 / 5);
+  }
+}
+
+[[nodiscard]] inline std::size_t width_of(const page_line& cell) {
+  std::size_t width = 0;
+  for (const page_part& part : cell.parts()) width += display_width(part.text);
+  return width;
+}
+
+[[nodiscard]] inline bool has_name(const page_line& cell) {
+  return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
+}
+
+/// A cell in at most `columns`: first its names give way, then its end.
+[[nodiscard]] inline laid_out cell_text(const page_line& cell, std::size_t columns, bool is_colored) {
+  std::size_t excess = width_of(cell);
+  excess -= std::min(excess, columns);
+  laid_out result;
+  for (const page_part& part : cell.parts()) {
+    const std::size_t width = display_width(part.text);
+    const std::size_t less = part.is_name ? std::min(excess, width - std::min<std::size_t>(width, 1)) : 0;
+    excess -= less;
+    const std::size_t room = columns - std::min(columns, result.width);
+    result.add(shortened(part.text, std::min(width - less, room)), part.how, is_colored);
+  }
+  return result;
+}
+
+/// How wide the columns are: as their cells, but those with names give way until the table fits `columns`.
+[[nodiscard]] inline std::vector<std::size_t> column_widths(const page_table& table, std::size_t columns, std::size_t gap) {
+  std::vector<std::size_t> widths(table.columns.size());
+  std::vector<bool> gives_way(table.columns.size());
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    if (table.has_titles) widths[column] = display_width(table.columns[column].title);
+    for (const std::vector<page_line>& row : table.rows) {
+      // The last cell of a short row may reach beyond its column.
+      if (column >= row.size() || (column + 1 == row.size() && row.size() < widths.size())) continue;
+      widths[column] = std::max(widths[column], width_of(row[column]));
+      gives_way[column] = gives_way[column] || has_name(row[column]);
+    }
+  }
+  constexpr std::size_t narrowest = 8;
+  for (;;) {
+    std::size_t whole = gap * (widths.size() - 1);
+    for (const std::size_t width : widths) whole += width;
+    if (whole <= columns) return widths;
+    std::size_t widest = widths.size();
+    for (std::size_t column = 0; column < widths.size(); ++column) {
+      if (gives_way[column] && widths[column] > narrowest && (widest == widths.size() || widths[column] > widths[widest]))
+        widest = column;
+    }
+    if (widest == widths.size()) return widths;
+    --widths[widest];
+  }
+}
+
+[[nodiscard]] inline std::vector<laid_out> table_text(const page_table& table, std::size_t columns, bool is_colored) {
+  std::vector<laid_out> lines;
+  if (table.rows.empty()) return lines;
+  constexpr std::size_t gap = 2;
+  const std::vector<std::size_t> widths = column_widths(table, columns, gap);
+  // On a page too narrow for its numbers a table loses its last columns.
+  std::size_t fitting = 0;
+  for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
+  const auto add_row = [&](const auto& cell_at, std::size_t cells) {
+    laid_out& line = lines.emplace_back();
+    std::size_t begin = 0;
+    for (std::size_t column = 0; column < std::min(cells, fitting); ++column) {
+      const bool is_last = column + 1 == cells;
+      const std::size_t room = columns - std::min(columns, begin);
+      const laid_out cell =
+          cell_text(cell_at(column), is_last && cells < widths.size() ? room : std::min(room, widths[column]), is_colored);
+      if (table.columns[column].is_right_aligned && !(is_last && cells < widths.size())) {
+        line.pad_to(begin + widths[column] - std::min(widths[column], cell.width));
+      } else if (cell.width != 0) {
+        line.pad_to(begin);
+      }
+      line.text += cell.text;
+      line.width += cell.width;
+      begin += widths[column] + gap;
+    }
+  };
+  if (table.has_titles) {
+    add_row([&](std::size_t column) { return page_line{}.add(std::string{table.columns[column].title}, emphasis::faint); },
+            widths.size());
+  }
+  for (const std::vector<page_line>& row : table.rows)
+    add_row([&](std::size_t column) -> const page_line& { return row[column]; }, row.size());
+  return lines;
+}
+
+/// The lines of a section; each paragraph takes at most `most_lines_each`.
+[[nodiscard]] inline std::vector<std::string> section_text(const page_section& section, std::size_t columns,
+                                                           std::size_t most_lines_each, bool is_colored) {
+  std::vector<std::string> lines;
+  const std::size_t width = columns - page_margin;
+  const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {
+    for (const laid_out& line : added) {
+      laid_out whole;
+      if (lines.empty()) whole.add(section.heading, emphasis::strong, is_colored);
+      whole.pad_to(line.width == 0 ? 0 : margin);
+      lines.push_back(whole.text + line.text);
+    }
+  };
+  for (const page_line& line : section.lines) add(broken(line, width, most_lines_each, is_colored), page_margin);
+  if (section.is_wide) {
+    add(table_text(section.table, columns, is_colored), 0);
+  } else {
+    add(table_text(section.table, width, is_colored), page_margin);
+  }
+  for (const page_line& line : section.further_lines) add(broken(line, width, most_lines_each, is_colored), page_margin);
+  return lines;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/run_section.hpp>
+#include <cstdint>
+#include <string>
+
+/// @file
+/// The first line of a report: which run it is about.
+
+namespace memprof::detail {
+
+/// The heading of the first line. The reader of this text (format/summary_text.hpp) looks for it.
+inline constexpr std::string_view run_heading = "memprof";
+
+/// "nano_gpt --steps 200, rank 0 of 4: 200 steps in 603 segments, 4.21 s".
+[[nodiscard]] page_section run_section(const auto& source, const segment_steps& steps) {
+  page_section section;
+  section.heading = run_heading;
+  page_line line;
+  if (!source.process.command_line.empty()) {
+    line.add_name(source.process.command_line);
+    if (source.process.rank >= 0) {
+      line.add(", rank " + std::to_string(source.process.rank));
+      if (source.process.world_size > 0) line.add(" of " + std::to_string(source.process.world_size));
+    }
+    line.add(": ");
+  }
+  if (steps.count > 1) line.add(grouped(steps.count, "step", "steps") + " in ");
+  line.add(grouped(count_of_segments(source), "segment", "segments") + ", " + short_time(source.duration_ns));
+  if (source.mode == run_mode::no_dispatch) line.add("; no_dispatch: real sizes and lifetimes, nothing allocated");
+  if (!source.complete) line.add("; the capture has not ended, numbers so far", emphasis::caution);
+  section.lines.push_back(line);
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/segment_section.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The table of segments: folded by name, or each of them.
+
+namespace memprof::detail {
+
+/// The titles of the table by name, where the numbers of a name differ, and where no name's do. `parse_summary_text` looks for
+/// them.
+inline constexpr std::array<page_column, 7> segment_columns{{{"Segments: peak", false},
+                                                             {"Count", true},
+                                                             {"First", true},
+                                                             {"Last", true},
+                                                             {"Least", true},
+                                                             {"Greatest", true},
+                                                             {"Mean", true}}};
+inline constexpr std::array<page_column, 5> constant_segment_columns{
+    {{"Segments", false}, {"Count", true}, {"Peak", true}, {"Change", true}, {"", false}}};
+
+[[nodiscard]] inline double mean_of(const value_summary& values, std::int64_t count) {
+  return count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count);
+}
+
+[[nodiscard]] inline page_line name_of(const segments_of_name& name) {
+  return name.stands_for_others ? page_line{"all other names"} : page_line{}.add_name(name.name);
+}
+
+/// Whether the numbers are the same as they are written, so that one stands for all of them.
+[[nodiscard]] inline bool looks_constant(const value_summary& values) {
+  return short_bytes(values.least) == short_bytes(values.greatest);
+}
+[[nodiscard]] inline bool looks_constant(const segments_of_name& name) {
+  return looks_constant(name.segment_peak) && looks_constant(name.segment_change);
+}
+
+[[nodiscard]] inline std::size_t rows_of_name(const segments_of_name& name) { return looks_constant(name) ? 1 : 2; }
+
+/// "each time", or by how much the numbers differ that are written as one.
+[[nodiscard]] inline std::string spread_text(const segments_of_name& name) {
+  if (name.count < 2) return {};
+  const auto spread = [](const value_summary& values) { return subtract_saturating(values.greatest, values.least); };
+  const std::int64_t most = std::max(spread(name.segment_peak), spread(name.segment_change));
+  return most == 0 ? "each time" : "each time within " + short_bytes(most);
+}
+
+/// The row of a name whose peak and change looked the same each time, where all names do.
+inline void add_constant_row(page_table& table, const segments_of_name& name) {
+  table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
+                        signed_short_bytes(name.segment_change.first), spread_text(name)});
+}
+
+/// The rows of a name: one if its peak and its change looked the same each time, else one for each.
+inline void add_name_rows(page_table& table, const segments_of_name& name) {
+  std::vector<page_line> peaks{name_of(name), grouped(name.count)};
+  const value_summary& peak = name.segment_peak;
+  const value_summary& change = name.segment_change;
+  if (looks_constant(name)) {
+    peaks.emplace_back(short_bytes(peak.first));
+    const std::string spread = spread_text(name);
+    peaks.emplace_back("change " + signed_short_bytes(change.first) + (spread.empty() ? "" : ", " + spread));
+    table.rows.push_back(std::move(peaks));
+    return;
+  }
+  for (const std::int64_t value : {peak.first, peak.last, peak.least, peak.greatest}) peaks.emplace_back(short_bytes(value));
+  peaks.emplace_back(short_bytes(mean_of(peak, name.count)));
+  table.rows.push_back(std::move(peaks));
+  std::vector<page_line> changes{"  change", ""};
+  for (const std::int64_t value : {change.first, change.last, change.least, change.greatest}) {
+    changes.emplace_back(signed_short_bytes(value));
+  }
+  changes.emplace_back(signed_short_bytes(mean_of(change, name.count)));
+  table.rows.push_back(std::move(changes));
+}
+
+/// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if
+/// not all have room.
+[[nodiscard]] inline page_section segment_section(std::vector<segments_of_name> names, std::size_t most_rows) {
+  page_section section;
+  section.is_wide = true;
+  if (names.empty()) return section;
+  section.table.has_titles = true;
+  const auto rows_of_all = [&] {
+    std::size_t rows = 0;
+    for (const segments_of_name& name : names) rows += rows_of_name(name);
+    return rows;
+  };
+  if (rows_of_all() > most_rows) names = segments_by_family(names);
+  std::int64_t left_out_names = 0;
+  std::int64_t left_out_segments = 0;
+  std::size_t rows = rows_of_all();
+  if (rows > most_rows) {
+    const auto weight = [](const segments_of_name& name) {
+      return std::max(
+          {name.segment_peak.greatest, name.segment_change.greatest, subtract_saturating(0, name.segment_change.least)});
+    };
+    std::vector<std::size_t> order(names.size());
+    for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+    std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+      const auto weights = std::pair{weight(names[left]), weight(names[right])};
+      return weights.first != weights.second ? weights.first > weights.second : left < right;
+    });
+    std::vector<bool> is_shown(names.size());
+    std::size_t used = 1;  // the row that counts the others
+    for (const std::size_t index : order) {
+      if (used + rows_of_name(names[index]) > most_rows) break;
+      used += rows_of_name(names[index]);
+      is_shown[index] = true;
+    }
+    std::vector<segments_of_name> shown;
+    for (std::size_t index = 0; index < names.size(); ++index) {
+      if (is_shown[index]) {
+        shown.push_back(std::move(names[index]));
+      } else {
+        ++left_out_names;
+        left_out_segments += names[index].count;
+      }
+    }
+    names = std::move(shown);
+  }
+  const bool all_constant =
+      std::all_of(names.begin(), names.end(), [](const segments_of_name& name) { return looks_constant(name); });
+  if (all_constant) {
+    section.table.columns.assign(constant_segment_columns.begin(), constant_segment_columns.end());
+  } else {
+    section.table.columns.assign(segment_columns.begin(), segment_columns.end());
+  }
+  for (const segments_of_name& name : names) {
+    all_constant ? add_constant_row(section.table, name) : add_name_rows(section.table, name);
+  }
+  if (left_out_names > 0) {
+    section.table.rows.push_back({grouped(left_out_names, "further name", "further names"), grouped(left_out_segments)});
+  }
+  return section;
+}
+
+/// A row for each segment that the profile has, in the order of time.
+[[nodiscard]] page_section every_segment_section(const auto& source, const auto& space, const segment_steps& steps) {
+  page_section section;
+  section.is_wide = true;
+  section.table.has_titles = true;
+  section.table.columns = {{"Segment", false}, {"Step", true}, {"Begin", true},     {"Peak", true},
+                           {"Change", true},   {"Live", true}, {"Allocated", true}, {"Freed", true}};
+  for (std::size_t index = 0; index < source.segments.size() && index < space.segments.size(); ++index) {
+    const auto& usage = space.segments[index];
+    section.table.rows.push_back({page_line{}.add_name(source.segments[index].name), grouped(steps.of_segment[index] + 1),
+                                  short_time(source.segments[index].begin_ns), short_bytes(usage.segment_peak),
+                                  signed_short_bytes(usage.segment_change), short_bytes(usage.cumulative_current),
+                                  short_bytes(usage.allocations), short_bytes(usage.deallocations)});
+  }
+  const std::int64_t missing = count_of_segments(source) - static_cast<std::int64_t>(source.segments.size());
+  if (missing > 0) {
+    section.further_lines.emplace_back(grouped(missing, "more segment", "more segments") +
+                                       " that the profile has only by name; the trace has all");
+  }
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/space_section.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// Which memory space comes first, and a line for each other one.
+
+namespace memprof::detail {
+
+[[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
+
+[[nodiscard]] bool has_anything(const auto& space) {
+  return space.cumulative_peak != 0 || space.reserved.peak != 0 || is_full(space) || space.cumulative_current != 0;
+}
+
+/// The spaces, the most interesting first: the one that was asked for, then those that were full, then those with the greatest
+/// peaks. Throws `memprof::error` if there is none of the name that was asked for.
+[[nodiscard]] std::vector<const space_profile*> ordered_spaces(const auto& source, const text_options& options) {
+  std::vector<const space_profile*> spaces;
+  const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
+  for (const space_profile& space : source.spaces) spaces.push_back(&space);
+  std::sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
+    if ((left == chosen) != (right == chosen)) return left == chosen;
+    if (is_full(*left) != is_full(*right)) return is_full(*left);
+    if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
+    return left < right;  // as they lie in the profile
+  });
+  return spaces;
+}
+
+/// A row for each of the spaces, of which the first has its own answer and is left out; beyond `most` only how many.
+[[nodiscard]] page_section space_section(const auto& source, const std::vector<const space_profile*>& spaces,
+                                         const segment_steps& steps, std::size_t most) {
+  page_section section;
+  section.heading = "Spaces";
+  section.table.columns = {{"Space", false}, {"Peak", true}, {"Live at end", true}, {"Fit", false}, {"Peak in", false}};
+  std::vector<const space_profile*> others;
+  for (std::size_t index = 1; index < spaces.size(); ++index) {
+    if (has_anything(*spaces[index])) others.push_back(spaces[index]);
+  }
+  const std::size_t shown = others.size() <= most + 1 ? others.size() : most;
+  for (std::size_t index = 0; index < shown; ++index) {
+    const space_profile& space = *others[index];
+    page_line fit;
+    if (!space.out_of_memory.empty()) {
+      fit.add("out of memory", emphasis::alarm);
+    } else if (space.first_shortfall.requested != 0) {
+      fit.add("does not fit", emphasis::alarm);
+    } else if (space.capacity != 0 && !space.capacity_is_per_core) {
+      fit.add("fits, " + short_bytes(subtract_saturating(space.capacity, space.cumulative_peak)) + " free");
+    }
+    page_line place;
+    place.add(short_time(space.peak_time_ns));
+    add_segment(place, source, steps, space.peak_segment);
+    section.table.rows.push_back({page_line{}.add_name(space.name), "peak " + short_bytes(space.cumulative_peak),
+                                  "end " + short_bytes(space.cumulative_current), fit,
+                                  space.cumulative_peak == 0 ? page_line{} : place});
+  }
+  if (shown < others.size()) {
+    section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
+                                       " further spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+  }
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/summary_lines.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The summary: which answers it has, in which order, and what each may take of the lines that there are.
+
+namespace memprof::detail {
+
+/// How much of each answer there is.
+struct summary_limits {
+  std::size_t owners;
+  std::size_t owners_at_end;
+  std::size_t faults;
+  std::size_t spaces;
+  std::size_t lines_each;  ///< of a sentence
+};
+
+/// From what is best to read to what leaves room for the rest in any case.
+inline constexpr std::array<summary_limits, 4> summary_levels{
+    {{5, 3, 8, 6, 3}, {5, 3, 4, 3, 2}, {4, 2, 4, 3, 2}, {3, 1, 3, 2, 1}}};
+
+/// Of kinds of faults in the numbers: no limit.
+inline constexpr std::size_t all_faults = 1000;
+
+/// The rows that the table of segments has at least.
+inline constexpr std::size_t least_segment_rows = 8;
+
+[[nodiscard]] inline bool asks_for_more(const text_options& options) {
+  const text_options usual;
+  return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
+         options.all_spaces || options.all_segments || options.all_faults;
+}
+
+/// The answers about one space, in the order in which they are read.
+[[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
+                                                    const std::vector<segments_of_name>& names, const text_options& options,
+                                                    const summary_limits& limits) {
+  return {failure_section(source, space, steps),
+          peak_section(source, space, steps),
+          owner_section(space.live_at_peak, std::min(options.owners, limits.owners)),
+          block_section(space.live_at_peak, options.largest_blocks),
+          core_section(space, options.core_ranges),
+          reserved_section(space),
+          stream_section(space, options.streams),
+          fit_section(source, space, steps),
+          growth_section(names),
+          end_section(source, space, std::min(options.owners, limits.owners_at_end))};
+}
+
+/// All that is said, but for the tables of segments.
+[[nodiscard]] std::vector<page_section> summary_sections(const auto& source, const std::vector<const space_profile*>& spaces,
+                                                         const segment_steps& steps, const text_options& options,
+                                                         const summary_limits& limits) {
+  std::vector<page_section> sections{run_section(source, steps)};
+  const std::size_t in_full = options.all_spaces ? spaces.size() : std::min<std::size_t>(1, spaces.size());
+  for (std::size_t index = 0; index < in_full; ++index) {
+    for (page_section& section :
+         answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
+      sections.push_back(std::move(section));
+    }
+  }
+  if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
+  sections.push_back(check_section(source, limits.faults));
+  sections.push_back(fact_section(source));
+  return sections;
+}
+
+/// The lines of a summary, without ends.
+[[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
+  const std::size_t columns = std::max<std::size_t>(options.columns, 60);
+  const std::size_t most_lines = std::max<std::size_t>(options.max_lines, 32);
+  const std::vector<const space_profile*> spaces = ordered_spaces(source, options);
+  const segment_steps steps = steps_of(source);
+  std::vector<std::string> lines;
+  const auto add = [&](const page_section& section, std::size_t lines_each) {
+    for (std::string& line : section_text(section, columns, lines_each, options.is_colored)) lines.push_back(std::move(line));
+  };
+  if (spaces.empty()) {
+    add(run_section(source, steps), 2);
+    lines.emplace_back("No allocation was recorded.");
+    add(check_section(source, summary_levels[0].faults), 2);
+    add(fact_section(source), 2);
+    return lines;
+  }
+  for (summary_limits limits : summary_levels) {
+    if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
+    if (options.all_faults) limits.faults = all_faults;
+    lines.clear();
+    for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
+    if (asks_for_more(options) || lines.size() + 2 + least_segment_rows <= most_lines) break;
+  }
+  const std::size_t tables = options.all_spaces ? spaces.size() : 1;
+  for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
+    const space_profile& space = *spaces[index];
+    lines.emplace_back();
+    if (options.all_spaces && spaces.size() > 1)
+      lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
+    const std::size_t room = asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1);
+    add(options.all_segments ? every_segment_section(source, space, steps)
+                             : segment_section(segments_by_name(source, space), room),
+        1);
+  }
+  return lines;
 }
 
 }  // namespace memprof::detail
@@ -9926,71 +15182,70 @@ void append_unknown_reads(auto& text, const auto& reads, const text_options& opt
 
 namespace memprof {
 
-namespace detail {
-
-/// Which device the capture was told of; that it limits nothing may be a misspelt space.
-void append_device(auto& text, const auto& source) {
-  if (source.device.empty()) return;
-  bool limits_any = false;
-  for (const space_profile& space : source.spaces) limits_any = limits_any || space.capacity != 0;
-  text += "Device " + on_one_line(source.device) + (limits_any ? ".\n" : " limits none of these memory spaces.\n");
-}
-
-void append_state(auto& text, const auto& source, const space_profile* primary) {
-  if (primary != nullptr) text += "DRAM stands for the memory space " + on_one_line(primary->name) + ".\n";
-  if (source.mode == run_mode::no_dispatch)
-    text += "Run mode no_dispatch: sizes and lifetimes are real, nothing was allocated.\n";
-  append_device(text, source);
-  if (!source.complete) text += "The capture has not ended: the numbers are those so far.\n";
-}
-
-void append_cost(auto& text, const auto& cost) {
-  if (cost.events == 0 && cost.memory_bytes == 0) return;  // a trace does not know it
-  text += "The profiler itself: " + megabytes(cost.memory_bytes) + " of memory";
-  if (cost.memory_bytes_at_million_events != 0) {
-    text += " (" + megabytes(cost.memory_bytes_at_million_events) + " when it had seen a million events)";
-  }
-  text += ", " + counted(cost.events, "event", "events") + ", " + decimal(cost.record_ns_per_event, 1) + " ns to record and " +
-          decimal(cost.drain_ns_per_event, 1) + " ns to account for each\n";
-}
-
-}  // namespace detail
-
-/// A profile as text for people and for existing log parsers.
+/// A profile as text: answers for people, or with `text_format::tracker` the lines of tt-train's memory tracker for scripts.
 ///
-/// First the summary that the memory tracker of tt-train prints, line for line, one memory space under the name DRAM; then which
-/// space that is, a warning if the numbers are not exact, the peak of each space with its segment, operation and largest owners,
-/// whether that would have fitted the described device, whatever was unusual, and the profiler's own cost. MB is 2^20 bytes.
+/// The summary has at most `text_options::max_lines` lines of at most `text_options::columns` columns, however long the run was:
+/// the peak, where it was and whose; whether it fits, if a device was named; growth per step; what is live at the end; what is
+/// wrong with the numbers; and the segments, folded by name. Bytes have three significant digits, in units of 1024 (KiB, MiB),
+/// and totals all their digits too. Text is UTF-8. `parse_summary_text` reads back what `memprof analyze` needs.
+///
 /// Throws `memprof::error` if `text_options::primary_space` names no space of the profile. A template, as are the parts of the
 /// report, only so that units that print no profile do not compile it.
 template <std::same_as<profile> Profile = profile>
 [[nodiscard]] std::string to_text(const Profile& source, const text_options& options = {}) {
-  const space_profile* const primary = detail::primary_space(source, options);
   std::string text;
-  if (source.segments.empty()) {
-    text += "WARNING: No traces captured\n";
-    // Before the first snapshot there is no segment, but perhaps a peak already.
-    if (source.spaces.empty() && source.facts.empty()) return text;
-  } else {
-    detail::append_segments(text, source, primary, options);
+  if (options.format == text_format::tracker) {
+    detail::append_tracker_lines(text, source, options);
+    return text;
   }
-  detail::append_state(text, source, primary);
-  detail::append_warning(text, source);
-  for (const space_profile& space : source.spaces) {
-    if (&space != primary && space.cumulative_peak == 0 && space.reserved.peak == 0 && space.out_of_memory.empty()) continue;
-    detail::append_out_of_memory(text, source, space, options);
-    detail::append_peak(text, source, space, options);
-    detail::append_capacity(text, source, space, options);
-  }
-  detail::append_pytorch_operations(text, rows_of<pytorch_operation>(source.facts), options);
-  detail::append_approximations(text, rows_of<approximated_operation>(source.facts), options);
-  detail::append_unknown_reads(text, rows_of<unknown_read>(source.facts), options);
-  detail::append_oddities(text, source);
-  detail::append_cost(text, source.cost);
+  for (const std::string& line : detail::summary_lines(source, options)) text += line + '\n';
   return text;
 }
 
 }  // namespace memprof
+
+// ---- <memprof/detail/terminal.hpp>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Whether a stream is a terminal that shows colours: not where `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
+[[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
+  if (::isatty(::fileno(stream)) != 1) return false;
+  const char* const no_color = std::getenv("NO_COLOR");
+  const char* const kind = std::getenv("TERM");
+  return (no_color == nullptr || *no_color == '\0') && kind != nullptr && std::string_view{kind} != "dumb";
+}
+
+/// The columns of the terminal that a stream is; 0 if it is none, or one without a size.
+[[nodiscard]] inline std::size_t terminal_columns(std::FILE* stream) noexcept {
+  winsize size{};
+  return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/fitted_options.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+
+namespace memprof::detail {
+
+/// The options for a text that goes to `stream`: no wider than its terminal, and coloured if that shows colours.
+[[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
+  if (const std::size_t columns = terminal_columns(stream); columns != 0) options.columns = std::min(options.columns, columns);
+  options.is_colored = options.is_colored || shows_colors(stream);
+  return options;
+}
+
+}  // namespace memprof::detail
 
 // ---- <memprof/memprof.hpp>
 /// @file
@@ -10004,19 +15259,20 @@ namespace memprof {
 #if MEMPROF_ENABLED
 inline namespace enabled {
 
-/// Prints the text summary of the active capture up to now, or of the last one, on stdout.
+/// Prints the summary of the active capture up to now, or of the last one, on stdout: in colours where that is a terminal, and no
+/// wider than it.
 template <class State = detail::capture_state>
-void print_memory_usage() {
+void print_memory_usage(const text_options& options = {}) {
   const profile current = current_profile<State>();
   const detail::internal_guard hidden;  // the text must not show in what it reports
-  std::fputs(to_text(current).c_str(), stdout);
+  std::fputs(to_text(current, detail::fitted_to(stdout, options)).c_str(), stdout);
 }
 
 }  // namespace enabled
 #else
 inline namespace disabled {
 
-inline void print_memory_usage() noexcept {}
+inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace disabled
 #endif

@@ -104,7 +104,8 @@ TEST_CASE("capacity: that of each core is not compared with blocks that were tol
   CHECK(made.space("l1").cumulative_peak == 500 * kib);
   CHECK(made.space("l1").first_shortfall == memprof::capacity_shortfall{});
   CHECK(!made.space("dram").capacity_is_per_core);
-  CHECK_THAT(memprof::to_text(made, {.primary_space = "l1", .columns = 300}), ContainsSubstring("per-core fit unknown: each core has 1.00 KiB"));
+  CHECK_THAT(memprof::to_text(made, {.primary_space = "l1", .columns = 300}),
+             ContainsSubstring("per-core fit unknown: each core has 1.00 KiB"));
 }
 
 // What tt-metal refuses as "Statically allocated circular buffers ... clash with L1 buffers": both fit a core, their sum does
@@ -142,7 +143,8 @@ TEST_CASE("capacity: circular buffers that leave a core of a preset no room for 
     CHECK(full.held.by_operation == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
     CHECK(full.held.by_category == std::vector<memprof::owned_bytes>{{"parameter", 370'440, 2}});
     CHECK(full.remedy == std::vector<memprof::owned_bytes>{{"model", 370'440, 2}});
-    CHECK_THAT(memprof::to_text(capture.profile(), {.primary_space = "l1", .columns = 300}), ContainsSubstring(" requested on core 3-1 at"));
+    CHECK_THAT(memprof::to_text(capture.profile(), {.primary_space = "l1", .columns = 300}),
+               ContainsSubstring(" requested on core 3-1 at"));
   }
 }
 
@@ -164,7 +166,8 @@ TEST_CASE("capacity: a tensor of 128 GiB does not fit a preset, and nothing is a
   CHECK(full.requested == std::int64_t{1} << 37);
   CHECK(full.free == std::int64_t{24'207} << 20);
   CHECK(full.remedy.empty());
-  CHECK_THAT(memprof::to_text(capture.profile(), {.columns = 300}), ContainsSubstring("does not fit gpu-24gb: 128 GiB requested"));
+  CHECK_THAT(memprof::to_text(capture.profile(), {.columns = 300}),
+             ContainsSubstring("does not fit gpu-24gb: 128 GiB requested"));
 }
 
 TEST_CASE("capacity: a negative one is refused by name, and no capture begins") {

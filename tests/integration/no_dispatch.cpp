@@ -71,9 +71,16 @@ memprof::profile without_addresses_and_times(memprof::profile profile) {
   profile.begin_unix_ns = profile.duration_ns = 0;
   profile.cost = {};
   for (auto& segment : profile.segments) segment.begin_ns = segment.end_ns = 0;
+  for (auto& row : profile.segments_by_name) row.duration_ns = {};
   const auto clean = [](memprof::live_set& set) {
     for (auto& block : set.largest_blocks) block.address = 0;
   };
+  for (auto& operation : profile.operations) {
+    for (auto& usage : operation.usage) {
+      for (auto* run : {&usage.first_invocation, &usage.last_invocation, &usage.largest_invocation})
+        run->begin_ns = run->end_ns = 0;
+    }
+  }
   for (auto& space : profile.spaces) {
     space.peak_time_ns = 0;
     clean(space.live_at_peak);

@@ -59,7 +59,7 @@ TEST_CASE("overflow: the profiler's own memory does not grow with events after t
   const memprof::profiler_cost& cost = capture.profile().cost;
   CHECK(cost.events > 1'000'000);
   CHECK(cost.memory_bytes_at_million_events > 0);
-  CHECK(cost.memory_bytes == cost.memory_bytes_at_million_events);
+  CHECK(cost.memory_bytes <= cost.memory_bytes_at_million_events);
 }
 
 TEST_CASE("overflow: threads that empty each other's rings leave errno alone") {

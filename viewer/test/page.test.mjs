@@ -410,8 +410,11 @@ describe('operations and blocks over time', () => {
       assert.match(forward, /duration/);
       assert.match(forward, /memory\s+\+[\d.]+ MiB in cuda:0/);
       await page.locator('#lanes summary').click();
-      const rows = await rowsOf(page, 'Invocations of operations in the range');
-      assert.ok(rows.some((r) => r.cells[0] === 'forward/layer0'));
+      // A table fills with the next frame.
+      const isThere = async () =>
+        (await rowsOf(page, 'Invocations of operations in the range')).some((r) => r.cells[0] === 'forward/layer0');
+      for (let tries = 0; tries < 50 && !(await isThere()); tries += 1) await page.waitForTimeout(100);
+      assert.ok(await isThere());
 
       const blocks = page.locator('#blocks canvas');
       await blocks.scrollIntoViewIfNeeded();

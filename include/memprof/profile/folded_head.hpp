@@ -128,7 +128,7 @@ class folded_head final : public trace_head {
   constexpr std::uint64_t largest = std::uint64_t{256} * 1024;
   folded_head* const head = folded_head::make();
   if (head == nullptr) return false;
-  target.keep_newest(static_cast<std::size_t>(bytes), static_cast<std::size_t>(std::clamp(bytes / 16, smallest, largest)), head);
+  target.keep_newest(std::size_t{bytes}, std::size_t{std::clamp(bytes / 16, smallest, largest)}, head);
   return true;
 }
 

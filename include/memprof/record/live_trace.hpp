@@ -391,7 +391,7 @@ class live_trace {
 
   [[nodiscard]] std::uint32_t free_buffers() const noexcept {
     std::uint32_t free = 0;
-    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0 : 1;
+    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0U : 1U;
     return free;
   }
 

@@ -62,12 +62,12 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
 
 /// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
-  std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
+  std::string text = without_begin(on_one_line(name.empty() ? space.name : name), 40) +
                      (lies_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
   if (!of.provenance.lacks("peak_time_ns")) text += " after " + time_unit_for(space.peak_time_ns).text(space.peak_time_ns);
   if (space.peak_segment >= 0) {
     const auto index = static_cast<std::size_t>(space.peak_segment);
-    text += " in " + shortened(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
+    text += " in " + without_begin(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
   }
   return text + ", " + amount_text(space.cumulative_current) + " at the end";
 }
@@ -136,7 +136,7 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
     script += std::to_string(index + 1) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, add_saturating(begin, segment.segment_peak))), 6) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, segment.cumulative_current)), 6) + '\n';
-    names += (names.empty() ? "" : ", ") + gnuplot_string(shortened(on_one_line(segment.segment), 22)) + ' ' +
+    names += (names.empty() ? "" : ", ") + gnuplot_string(without_begin(on_one_line(segment.segment), 22)) + ' ' +
              std::to_string(index + 1);
   }
   script += "END_OF_SEGMENTS\nset xrange [0.4:" + decimal(static_cast<double>(count) + 0.6, 1) + "]\n";
@@ -224,7 +224,7 @@ struct drawn_space {
     begin_panel(script, place, timeline_left, timeline_right, 45 + segments[index].height, has_timeline ? 90 : 110,
                 timeline_title(*of, *space, name));
     if (index == 0 && !options.title.empty()) {
-      script += "set label 2 " + gnuplot_string(shortened(on_one_line(options.title), 90)) + " at screen 0.5," +
+      script += "set label 2 " + gnuplot_string(without_begin(on_one_line(options.title), 90)) + " at screen 0.5," +
                 place.at(run_title_height / 2) + " center font 'Sans Bold,26'\n";
     }
     append_memory_axis(script, *space, unit);

@@ -60,7 +60,7 @@ struct time_unit {
 }
 
 /// The text, or its end after "..." if it has more characters than that: of a path the end tells more.
-[[nodiscard]] inline std::string shortened(std::string_view text, std::size_t most) {
+[[nodiscard]] inline std::string without_begin(std::string_view text, std::size_t most) {
   const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
   std::size_t characters = 0;
   for (const char byte : text) characters += continues(byte) ? 0 : 1;
@@ -98,7 +98,7 @@ struct composition_rows {
       ++rest_count;
       continue;
     }
-    const std::string name = owner.owner.empty() ? "(no operation)" : shortened(on_one_line(owner.owner), longest_name);
+    const std::string name = owner.owner.empty() ? "(no operation)" : without_begin(on_one_line(owner.owner), longest_name);
     const auto known = category_from_string(owner.owner).value_or(category::other);
     rows.push_back({name, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
   }
@@ -145,7 +145,7 @@ struct composition_rows {
 }
 
 /// A segment's name above the timeline.
-struct segment_name {
+struct band_name {
   std::string text;
   double middle = 0;  ///< of the segment, as a share of the time axis
   bool is_upright = false;
@@ -154,7 +154,7 @@ struct segment_name {
 /// The segments of a timeline whose axis ends at `end`.
 struct segment_bands {
   std::vector<std::pair<double, double>> bands;  ///< of every other one, as shares of the time axis
-  std::vector<segment_name> names;               ///< those for which there is room
+  std::vector<band_name> names;                  ///< those for which there is room
   int height = 20;                               ///< dots that the names take
 };
 
@@ -176,7 +176,7 @@ inline constexpr int segment_letter_width = 14;  // of capitals
     if (index % 2 == 1) result.bands.emplace_back(begin, finish);
     const double dots = (finish - begin) * width;
     if (dots < line_height) continue;
-    const std::string text = shortened(on_one_line(one.name), longest_name);
+    const std::string text = without_begin(on_one_line(one.name), longest_name);
     const int text_width = segment_letter_width * static_cast<int>(text.size());
     const bool is_upright = dots < text_width + 8;
     result.names.push_back({text, (begin + finish) / 2, is_upright});
@@ -190,7 +190,7 @@ inline void append_bands(std::string& script, const segment_bands& segments) {
     script += "set object rectangle from graph " + decimal(begin, 6) + ", graph 0 to graph " + decimal(end, 6) +
               ", graph 1 behind fillcolor rgb '#f0f0f0' fillstyle solid 1 noborder\n";
   }
-  for (const segment_name& name : segments.names) {
+  for (const band_name& name : segments.names) {
     script += "set label " + gnuplot_string(name.text) + " at graph " + decimal(name.middle, 6) + ", graph 1 " +
               (name.is_upright ? "left rotate by 90 offset 0,0.4" : "center offset 0,0.6") +
               " font 'Sans,17' textcolor rgb '#444444'\n";

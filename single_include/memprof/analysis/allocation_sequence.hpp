@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -58,14 +59,27 @@ class allocation_sequence {
         case event_kind::deallocate_on_stream:
           if (next->space == space_) deallocate(next->address, on);
           break;
-        case event_kind::scope_begin: (void)follower_.begin(on, *next, no_usage); break;
+        case event_kind::deallocate_range:
+          if (next->space == space_) deallocate_range(*next, on);
+          break;
+        case event_kind::scope_begin: (void)follower_.begin(on, *next, 0, no_usage); break;
         case event_kind::scope_end:
           follower_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
           break;
+        case event_kind::gap: is_behind_ = true; break;
         case event_kind::thread_begin: follower_.begin_thread(on, next->address, block::max_thread, no_usage); break;
         default: break;  // what lies on single cores has no caching allocator
       }
     }
+  }
+
+  /// Goes on from a key frame if events are missing before it: what went meanwhile is freed, and what came is allocated, in the
+  /// order in which it was. False if it is damaged.
+  bool key_frame(const key_frame_part& part) {
+    if ((!is_behind_ && events_ != 0) || !frame_.add(part)) return true;
+    const bool is_sound = take_frame();
+    frame_.clear();
+    return is_sound;
   }
 
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
@@ -84,7 +98,7 @@ class allocation_sequence {
   /// In place of a number, for blocks of 0 bytes: as in PyTorch they do not reach the allocator.
   static constexpr std::uint64_t no_block = ~std::uint64_t{0};
 
-  static constexpr auto no_usage = [](std::uint32_t, std::uint8_t, const scope_usage&) {};
+  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
 
   [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
     std::unique_ptr<followed_thread>& thread = threads_[ring];
@@ -98,17 +112,100 @@ class allocation_sequence {
     return nullptr;
   }
 
+  [[nodiscard]] bool take_frame() {
+    using detail::frame_parts;
+    using detail::frame_section;
+    detail::frame_reader in{frame_.data(), frame_.size()};
+    std::uint32_t revision = 0;
+    in.number(revision);
+    if (revision > detail::frame_revision) return true;
+    follower_ = operation_follower{};
+    threads_.clear();
+    in.section(frame_section::operations, [&] { frame_parts::operations(in, follower_); });
+    live_blocks found;
+    while (!in.is_at_end() && !in.has_failed()) {
+      switch (in.next_section()) {
+        case frame_section::blocks: in.section(frame_section::blocks, [&] { take_blocks(in, found); }); break;
+        case frame_section::threads: in.section(frame_section::threads, [&] { take_threads(in); }); break;
+        default: in.skip_section(); break;
+      }
+    }
+    if (in.has_failed()) return false;
+    go_on_with(found);
+    is_behind_ = false;
+    return true;
+  }
+
+  void take_blocks(detail::frame_reader& in, live_blocks& found) {
+    std::uint8_t space = 0;
+    in.number(space);
+    std::uint64_t born = 0;
+    live_blocks of_others;
+    detail::frame_parts::table_of_blocks(in, space == space_ ? found : of_others, [&](block& held) {
+      std::int64_t distance = 0;
+      std::uint32_t thread = 0;
+      std::uint32_t node = 0;
+      std::uint32_t category = 0;
+      label annotation = 0;
+      in.amounts(held.bytes);
+      in.numbers(distance, thread, node, category, annotation);
+      in.require(node < follower_.operations().size());
+      held.born_thread = born += static_cast<std::uint64_t>(distance);
+      held.owner = node;
+    });
+  }
+
+  void take_threads(detail::frame_reader& in) {
+    std::size_t count = 0;
+    in.number(count);
+    for (; count != 0 && !in.has_failed(); --count) {
+      std::uint32_t ring = 0;
+      in.number(ring);
+      if (in.has_failed()) return;
+      followed_thread& on = thread_in(ring);
+      in.require(on.scopes.empty());
+      in.numbers(on.thread, on.unfollowed_scopes);
+      detail::frame_parts::open_operations(in, on.scopes, follower_.operations().size());
+    }
+  }
+
+  void go_on_with(live_blocks& found) {
+    std::vector<block> gone;
+    live_.for_each([&](const block& held) {
+      const live_blocks::place now = found.find(held.address);
+      if (!now || now->bytes != held.bytes) gone.push_back(held);
+    });
+    for (const block& held : gone) {
+      free_block(held.owner, 0);
+      live_.erase(live_.find(held.address));
+    }
+    std::vector<block> come;
+    found.for_each([&](const block& held) {
+      if (!live_.find(held.address)) come.push_back(held);
+    });
+    detail::sort_rows(come.data(), come.size(), [](const block& left, const block& right) {
+      return left.born_thread != right.born_thread ? left.born_thread < right.born_thread : left.address < right.address;
+    });
+    for (const block& held : come) {
+      const live_blocks::insertion made = live_.insert(held.address);
+      if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
+      made.entry->bytes = held.bytes;
+      made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
+      if (held.bytes != 0) add_step(held.bytes, made.entry->owner, held.operation());
+    }
+  }
+
   void allocate(const event& told, const followed_thread& on) {
     const live_blocks::insertion made = live_.insert(told.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
       ++replaced_allocations_;
-      free_block(block, on);
+      free_block(block, on.scopes.operation());
     }
     made.entry->bytes = told.bytes;
     block = told.bytes == 0 ? no_block : number_of_new_block();
-    if (block != no_block) add_step(told.bytes, block, on);
+    if (block != no_block) add_step(told.bytes, block, on.scopes.operation());
   }
 
   void deallocate(std::uint64_t address, const followed_thread& on) {
@@ -117,13 +214,23 @@ class allocation_sequence {
       ++unmatched_frees_;
       return;
     }
-    free_block(found->owner, on);
+    free_block(found->owner, on.scopes.operation());
     live_.erase(found);
   }
 
-  void free_block(std::uint64_t block, const followed_thread& on) {
+  /// In the order of addresses.
+  void deallocate_range(const event& told, const followed_thread& on) {
+    std::vector<std::uint64_t> addresses;
+    live_.for_each([&](const block& live) {
+      if (is_in_range(told, live.address)) addresses.push_back(live.address);
+    });
+    std::sort(addresses.begin(), addresses.end());
+    for (const std::uint64_t address : addresses) deallocate(address, on);
+  }
+
+  void free_block(std::uint64_t block, std::uint32_t operation) {
     if (block == no_block) return;
-    add_step(0, block, on);
+    add_step(0, block, operation);
     unused_.push_back(static_cast<std::uint32_t>(block));
   }
 
@@ -134,13 +241,15 @@ class allocation_sequence {
     return number;
   }
 
-  void add_step(std::uint64_t bytes, std::uint64_t block, const followed_thread& on) {
-    steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), on.scopes.operation()});
+  void add_step(std::uint64_t bytes, std::uint64_t block, std::uint32_t operation) {
+    steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), operation});
   }
 
   std::string space_name_;
   std::uint8_t space_;
   std::uint64_t events_ = 0;
+  bool is_behind_ = false;  ///< events are missing since the last key frame
+  detail::key_frame_collector frame_;
   std::uint64_t unmatched_frees_ = 0;
   std::uint64_t replaced_allocations_ = 0;
   std::uint32_t block_count_ = 0;

@@ -3,7 +3,9 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/phase_name.hpp>
-#include <memprof/format/memory_summary.hpp>
+#include <memprof/analysis/phase_sums.hpp>
+#include <memprof/analysis/profile_remarks.hpp>
+#include <memprof/profile/fact/model_parameters.hpp>
 
 #include <algorithm>
 #include <array>
@@ -16,7 +18,7 @@
 
 /// @file
 /// What the memory of a training step consists of, and whether it fits: the definitions of tt-train's analyze_memory.py, with
-/// phases that repeat. docs/analyze.md explains them.
+/// phases that repeat, and exact sizes where blocks have categories. docs/analyze.md explains them.
 
 namespace memprof {
 
@@ -25,22 +27,30 @@ struct breakdown_options {
   std::optional<std::int64_t> model_size = {};      ///< default: two bytes (bf16) a parameter, where their number is known
   std::optional<std::int64_t> optimizer_size = {};  ///< default: twice the model's (AdamW's two moments)
   std::optional<std::int64_t> gradients_size = {};  ///< default: the model's
-  std::optional<std::int64_t> device_memory = {};   ///< default: the capacity that a profile tells, or else 12 GiB
+  std::optional<std::int64_t> device_memory = {};   ///< default: the capacity of the space, if the profile has it
   bool use_actual_sizes = false;                    ///< whether model and optimizer have their measured sizes in the peak's parts
 };
 
-/// Where the size of the device's memory comes from.
-enum class device_memory_source : std::uint8_t { option, profile, assumed };
+/// Where the size of the device's memory comes from; `none` if nobody named a device.
+enum class device_memory_source : std::uint8_t { none, option, profile };
 
 /// The names of `device_memory_source`, in the order of its values.
-inline constexpr std::array<std::string_view, 3> device_memory_source_names{"option", "profile", "assumed"};
+inline constexpr std::array<std::string_view, 3> device_memory_source_names{"none", "option", "profile"};
 
-/// What is assumed of a device that nothing is known of: 12 GiB, as analyze_memory.py does.
-inline constexpr std::int64_t assumed_device_memory = std::int64_t{12} << 30;
+/// How a size was measured: by what the segments of its phase changed, or by the category of blocks.
+enum class size_source : std::uint8_t { none, phases, categories };
+
+/// The names of `size_source`, in the order of its values.
+inline constexpr std::array<std::string_view, 3> size_source_names{"none", "phases", "categories"};
+
+/// A size as it was measured.
+struct measured_size {
+  std::optional<std::int64_t> actual;
+  size_source from = size_source::none;
+};
 
 /// A size as it was measured and as it was expected, where known.
-struct compared_size {
-  std::optional<std::int64_t> actual;
+struct compared_size : measured_size {
   std::optional<std::int64_t> expected;
 
   /// (actual - expected) / expected * 100; 0 if nothing was expected. Nothing if one of them is not known.
@@ -56,15 +66,16 @@ enum class peak_part : std::uint8_t { other, model, gradients, optimizer, activa
 
 inline constexpr std::size_t peak_parts = 5;
 
-/// The answers for one summary. Bytes.
+/// The answers for one memory space of a profile. Bytes.
 struct memory_breakdown {
+  std::optional<std::int64_t> parameters;  ///< the number of them that the profile tells
   compared_size model;
   compared_size optimizer;
   compared_size gradients;
-  std::optional<std::int64_t> activations;
+  measured_size activations;
   std::int64_t peak = 0;
-  std::int64_t device_memory = 0;
-  device_memory_source device_memory_from = device_memory_source::assumed;
+  std::optional<std::int64_t> device_memory;  ///< nothing: nobody named a device
+  device_memory_source device_memory_from = device_memory_source::none;
   /// Of the peak. From a profile with categories: what was live at the peak, so they sum to it. Else by the script's definition,
   /// which takes its parts from different moments: they may be negative, and their sum may exceed the peak.
   std::array<std::int64_t, peak_parts> parts{};
@@ -84,74 +95,43 @@ struct memory_breakdown {
   [[nodiscard]] std::int64_t excess() const noexcept {
     return std::max<std::int64_t>(0, detail::subtract_saturating(accounted(), peak));
   }
-  /// Whether the device has room for the peak; nothing if the peak is negative, which no peak can be.
+  /// Whether the device has room for the peak; nothing without a device, or if the peak is negative, which no peak can be.
   [[nodiscard]] std::optional<bool> fits() const {
-    if (peak < 0) return std::nullopt;
-    return peak <= device_memory;
+    if (!device_memory || peak < 0) return std::nullopt;
+    return peak <= *device_memory;
   }
-  /// The peak in percent of the device's memory; nothing if that is 0, or the peak negative.
+  /// The peak in percent of the device's memory; nothing without one or if it is 0, or the peak negative.
   [[nodiscard]] std::optional<double> usage_percent() const {
-    if (device_memory == 0 || peak < 0) return std::nullopt;
-    return static_cast<double>(peak) / static_cast<double>(device_memory) * 100.0;
+    if (device_memory.value_or(0) == 0 || peak < 0) return std::nullopt;
+    return static_cast<double>(peak) / static_cast<double>(*device_memory) * 100.0;
   }
 };
 
 namespace detail {
 
-inline constexpr std::string_view model_phase = "MODEL_CREATION";
-inline constexpr std::string_view optimizer_phase = "OPTIMIZER_CREATION";
-inline constexpr std::string_view forward_phase = "FORWARD_PASS";
-inline constexpr std::string_view backward_phase = "BACKWARD_PASS";
-
-using segment_list = std::vector<segment_usage>;
-
-/// The changes of all occurrences of a phase together.
-[[nodiscard]] inline std::optional<std::int64_t> total_change(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> sum;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) sum = add_saturating(sum.value_or(0), segment.segment_change);
-  }
-  return sum;
-}
-
-/// What forward passes keep for the backward pass. Passes that follow each other keep theirs together; after a backward pass it
-/// begins anew; of several such runs the greatest counts.
-[[nodiscard]] inline std::optional<std::int64_t> kept_activations(const segment_list& segments) {
-  std::optional<std::int64_t> greatest;
-  std::optional<std::int64_t> run;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, forward_phase)) {
-      run = add_saturating(run.value_or(0), segment.segment_change);
-    } else if (is_occurrence(segment.segment, backward_phase)) {
-      if (run) greatest = greatest ? std::max(*greatest, *run) : run;
-      run.reset();
-    }
-  }
-  if (run) greatest = greatest ? std::max(*greatest, *run) : run;
-  return greatest;
-}
-
-/// What is live after the last occurrence of a phase.
-[[nodiscard]] inline std::optional<std::int64_t> current_after(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> current;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) current = segment.cumulative_current;
-  }
-  return current;
-}
-
-/// The greatest rise within one occurrence of a phase.
-[[nodiscard]] inline std::optional<std::int64_t> greatest_segment_peak(const segment_list& segments, std::string_view phase) {
-  std::optional<std::int64_t> greatest;
-  for (const segment_usage& segment : segments) {
-    if (is_occurrence(segment.segment, phase)) greatest = std::max(greatest.value_or(segment.segment_peak), segment.segment_peak);
-  }
-  return greatest;
-}
-
 [[nodiscard]] inline bool has_categories(const live_set& live) {
   return std::any_of(live.by_category.begin(), live.by_category.end(),
                      [](const owned_bytes& row) { return row.owner != to_string(category::other) && row.bytes != 0; });
+}
+
+/// The most that was live of a category at any peak that the profile knows, of a segment or of all; nothing if never any.
+[[nodiscard]] inline std::optional<std::int64_t> greatest_of(const space_profile& space, category wanted) {
+  std::int64_t greatest = 0;
+  const auto look_at = [&](const live_set& live) {
+    for (const owned_bytes& row : live.by_category) {
+      if (row.owner == to_string(wanted)) greatest = std::max(greatest, row.bytes);
+    }
+  };
+  look_at(space.live_at_peak);
+  for (const segment_usage& segment : space.segments) look_at(segment.live_at_peak);
+  return greatest == 0 ? std::nullopt : std::optional{greatest};
+}
+
+/// By category if blocks have that one: what a segment changed may be anything. Else by phases.
+[[nodiscard]] inline measured_size measure(const space_profile& space, category wanted,
+                                           const std::optional<std::int64_t>& by_phases) {
+  if (const auto by_category = greatest_of(space, wanted)) return {by_category, size_source::categories};
+  return {by_phases, by_phases ? size_source::phases : size_source::none};
 }
 
 [[nodiscard]] inline peak_part part_of(std::string_view category_name) {
@@ -182,7 +162,7 @@ inline void divide_live_set(memory_breakdown& result, const live_set& live) {
 }
 
 /// The script's division. It describes no one moment.
-inline void divide_by_phases(memory_breakdown& result, const memory_summary& summary, bool use_actual_sizes) {
+inline void divide_by_phases(memory_breakdown& result, const space_profile& space, bool use_actual_sizes) {
   const auto size_of = [&](const compared_size& size, std::string_view what) {
     if (use_actual_sizes) return size.actual.value_or(0);
     if (size.expected) return *size.expected;
@@ -191,74 +171,97 @@ inline void divide_by_phases(memory_breakdown& result, const memory_summary& sum
   };
   result.part(peak_part::model) = size_of(result.model, "model");
   result.part(peak_part::optimizer) = size_of(result.optimizer, "optimizer");
-  result.part(peak_part::activations) = result.activations.value_or(0);
-  result.part(peak_part::gradients) = greatest_segment_peak(summary.segments, backward_phase).value_or(0);
+  result.part(peak_part::activations) = result.activations.actual.value_or(0);
+  result.part(peak_part::gradients) = greatest_segment_peak(space, backward_phase).value_or(0);
   result.part(peak_part::other) = std::max<std::int64_t>(0, subtract_saturating(result.peak, result.accounted()));
-  if (summary.peak_segment && result.part(peak_part::gradients) > 0 &&
-      !is_occurrence(summary.segments[*summary.peak_segment].segment, backward_phase)) {
-    result.remarks.push_back("the peak is in " + summary.segments[*summary.peak_segment].segment +
+  if (space.peak_segment < 0 || result.part(peak_part::gradients) <= 0) return;
+  const std::string& peak_segment = space.segments[static_cast<std::size_t>(space.peak_segment)].segment;
+  if (!is_occurrence(peak_segment, backward_phase)) {
+    result.remarks.push_back("the peak is in " + peak_segment +
                              ", not in a backward pass: the gradients' overhead is of another moment");
   }
 }
 
-inline void choose_device_memory(memory_breakdown& result, const memory_summary& summary, const breakdown_options& options) {
-  result.device_memory = options.device_memory.value_or(summary.capacity.value_or(assumed_device_memory));
+inline void choose_device_memory(memory_breakdown& result, const space_profile& space, const breakdown_options& options) {
+  const bool is_limited = space.capacity != 0 && !space.capacity_is_per_core;
   if (options.device_memory) {
+    result.device_memory = options.device_memory;
     result.device_memory_from = device_memory_source::option;
-  } else if (summary.capacity) {
+  } else if (is_limited) {
+    result.device_memory = space.capacity;
     result.device_memory_from = device_memory_source::profile;
   }
-  if (options.device_memory && summary.capacity && *options.device_memory != *summary.capacity) {
-    result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(*summary.capacity) +
+  if (options.device_memory && is_limited && *options.device_memory != space.capacity) {
+    result.remarks.push_back("the profile was captured for a capacity of " + std::to_string(space.capacity) +
                              " bytes, the device memory here is another");
   }
 }
 
-inline void remark_missing_phases(memory_breakdown& result, const segment_list& segments) {
-  std::string missing;
-  for (const std::string_view phase : {model_phase, optimizer_phase, forward_phase, backward_phase}) {
-    if (!current_after(segments, phase)) missing += (missing.empty() ? "" : ", ") + std::string{phase};
+inline void choose_expected_sizes(memory_breakdown& result, const breakdown_options& options) {
+  result.model.expected = options.model_size;
+  if (!result.model.expected && result.parameters) {
+    result.model.expected = add_saturating(*result.parameters, *result.parameters);  // two bytes each
   }
+  result.gradients.expected = options.gradients_size ? options.gradients_size : result.model.expected;
+  result.optimizer.expected = options.optimizer_size;
+  if (!result.optimizer.expected && result.model.expected) {
+    result.optimizer.expected = add_saturating(*result.model.expected, *result.model.expected);
+  }
+}
+
+inline void measure_sizes(memory_breakdown& result, const profile& of, const space_profile& space) {
+  static_cast<measured_size&>(result.model) = measure(space, category::parameter, total_change(space, model_phase));
+  static_cast<measured_size&>(result.optimizer) = measure(space, category::optimizer_state, total_change(space, optimizer_phase));
+  result.activations = measure(space, category::activation, kept_activations(of, space));
+  const auto after_optimizer = current_after(of, space, optimizer_phase);
+  const auto after_backward = current_after(of, space, backward_phase);
+  std::optional<std::int64_t> kept_by_backward;
+  if (after_optimizer && after_backward) kept_by_backward = subtract_saturating(*after_backward, *after_optimizer);
+  static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
+}
+
+/// Names the phases that would tell a size which is not known without them.
+inline void remark_missing_phases(memory_breakdown& result, const profile& of, const space_profile& space) {
+  const auto is_known = [](const measured_size& size) { return size.from == size_source::categories; };
+  std::string missing;
+  const auto need = [&](std::string_view phase, bool is_needed) {
+    if (is_needed && !current_after(of, space, phase)) missing += (missing.empty() ? "" : ", ") + std::string{phase};
+  };
+  need(model_phase, !is_known(result.model));
+  need(optimizer_phase, !is_known(result.optimizer) || !is_known(result.gradients));
+  need(forward_phase, !is_known(result.activations));
+  need(backward_phase, !is_known(result.gradients));
   if (!missing.empty()) result.remarks.push_back("no segment " + missing + ": what it would tell is left out");
 }
 
 }  // namespace detail
 
-/// Breaks a summary down. Model and optimizer are what all segments MODEL_CREATION and OPTIMIZER_CREATION changed; activations
-/// what a run of FORWARD_PASS segments without a BACKWARD_PASS between them keeps; gradients what is live after the last
-/// BACKWARD_PASS less what was after the last OPTIMIZER_CREATION; the gradients' part of the peak is the greatest peak of a
-/// BACKWARD_PASS above its begin. Names may have numbers (`is_occurrence`).
-[[nodiscard]] inline memory_breakdown break_down(const memory_summary& summary, const breakdown_options& options = {}) {
+/// Breaks one memory space of a profile down; `space` must be one of the profile's.
+///
+/// Where blocks have categories, model, optimizer, activations and gradients are the most that was live of theirs at any peak
+/// that the profile knows. A size without a block of its category, and all of a log, come from the phases: model and optimizer
+/// are what all segments MODEL_CREATION and OPTIMIZER_CREATION changed; activations what a run of FORWARD_PASS segments without a
+/// BACKWARD_PASS between them keeps; gradients what is live after the last BACKWARD_PASS less what was after the last
+/// OPTIMIZER_CREATION; the gradients' part of the peak is the greatest peak of a BACKWARD_PASS above its begin. Names may have
+/// numbers (`is_occurrence`).
+[[nodiscard]] inline memory_breakdown break_down(const profile& of, const space_profile& space,
+                                                 const breakdown_options& options = {}) {
   memory_breakdown result;
-  result.peak = summary.overall_peak;
-  detail::choose_device_memory(result, summary, options);
-
-  constexpr std::int64_t bytes_per_parameter = 2;
-  result.model.expected = options.model_size;
-  if (!result.model.expected && summary.parameters) result.model.expected = *summary.parameters * bytes_per_parameter;
-  result.gradients.expected = options.gradients_size ? options.gradients_size : result.model.expected;
-  result.optimizer.expected = options.optimizer_size;
-  if (!result.optimizer.expected && result.model.expected) {
-    result.optimizer.expected = detail::add_saturating(*result.model.expected, *result.model.expected);
-  }
-
-  result.model.actual = detail::total_change(summary.segments, detail::model_phase);
-  result.optimizer.actual = detail::total_change(summary.segments, detail::optimizer_phase);
-  result.activations = detail::kept_activations(summary.segments);
-  const auto after_optimizer = detail::current_after(summary.segments, detail::optimizer_phase);
-  const auto after_backward = detail::current_after(summary.segments, detail::backward_phase);
-  if (after_optimizer && after_backward) {
-    result.gradients.actual = detail::subtract_saturating(*after_backward, *after_optimizer);
-  }
-  detail::remark_missing_phases(result, summary.segments);
-
-  if (summary.live_at_peak && detail::has_categories(*summary.live_at_peak)) {
-    detail::divide_live_set(result, *summary.live_at_peak);
+  result.peak = space.cumulative_peak;
+  result.remarks = remarks_on(of, space);
+  for (const model_parameters& told : rows_of<model_parameters>(of.facts)) result.parameters = told.count;
+  detail::choose_device_memory(result, space, options);
+  detail::choose_expected_sizes(result, options);
+  detail::measure_sizes(result, of, space);
+  detail::remark_missing_phases(result, of, space);
+  if (detail::has_categories(space.live_at_peak)) {
+    detail::divide_live_set(result, space.live_at_peak);
   } else {
-    if (summary.live_at_peak) {
-      result.remarks.emplace_back("no block of the profile has a category: the peak is divided by the phases, as for a log");
+    if (!of.provenance.lacks("live_at_peak")) {
+      result.remarks.emplace_back(
+          "no block that was live at the peak has a category: the peak is divided by the phases, as for a log");
     }
-    detail::divide_by_phases(result, summary, options.use_actual_sizes);
+    detail::divide_by_phases(result, space, options.use_actual_sizes);
   }
   return result;
 }

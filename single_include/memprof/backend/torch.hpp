@@ -24,6 +24,7 @@
 #include <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <memprof/backend/torch/capture/operator_scopes.hpp>
 #include <memprof/backend/torch/capture/operator_table.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 #include <vector>
 #endif

@@ -76,6 +76,42 @@ inline constexpr std::array<tracker_anchor, 10> tracker_anchors{{
   return {tracker_line_kind::text, text.substr(0, 0), line};
 }
 
+/// Of a line "  cpu: Segment Peak 1.00 MB, Allocations ..." about another memory space than DRAM the name of that; else empty.
+[[nodiscard]] inline std::string_view other_space_in(std::string_view text) {
+  const std::size_t end = text.find(": Segment Peak ");
+  if (end == std::string_view::npos || text.find(" MB, Allocations ", end) == std::string_view::npos) return {};
+  const std::size_t indent = text.rfind("  ", end);  // behind it, so that labels of launchers are no part of the name
+  return trimmed(
+      text.substr(indent == std::string_view::npos ? 0 : indent, end - (indent == std::string_view::npos ? 0 : indent)));
+}
+
+/// Whether a line shows how far a training has come, as "step 12/200  loss 3.21", "Loss: unknown", "epoch 2" or a progress bar.
+[[nodiscard]] inline bool shows_progress(std::string_view content) {
+  std::string lower{content};
+  for (char& character : lower) {
+    if (character >= 'A' && character <= 'Z') character = static_cast<char>(character | 0x20);
+  }
+  const auto has_number_after = [&](std::string_view word) {
+    for (std::size_t found = lower.find(word); found != std::string::npos; found = lower.find(word, found + 1)) {
+      if (found > 0 && is_letter(lower[found - 1])) continue;
+      std::size_t next = found + word.size();
+      while (next < lower.size() && std::string_view{" \t:=#"}.find(lower[next]) != std::string_view::npos) ++next;
+      const bool is_separate = next > found + word.size();
+      if (is_separate && next < lower.size() && (is_digit(lower[next]) || lower.compare(next, 7, "unknown") == 0)) return true;
+    }
+    return false;
+  };
+  for (const std::string_view word : {"loss", "step", "iter", "iteration", "epoch", "batch"}) {
+    if (has_number_after(word)) return true;
+  }
+  return lower.find("it/s") != std::string::npos || lower.find("s/it") != std::string::npos;
+}
+
+/// Whether a line of text before a summary is what the summary is called.
+[[nodiscard]] inline bool names_a_section(std::string_view content) {
+  return !content.empty() && !content.starts_with('#') && !shows_progress(content);
+}
+
 /// Reads the fields `labels` in that order into `values`. Returns the label of the first one without a number; empty if all are
 /// there.
 template <std::size_t Count>

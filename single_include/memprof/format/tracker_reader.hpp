@@ -3,11 +3,13 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/format/log_line.hpp>
-#include <memprof/format/memory_summary.hpp>
 #include <memprof/format/tracker_line.hpp>
 #include <memprof/format/tracker_totals.hpp>
+#include <memprof/profile/fact/model_parameters.hpp>
 
 #include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -15,10 +17,27 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 namespace memprof::detail {
+
+/// `provenance::format` of a log.
+inline constexpr std::string_view tracker_format = "tracker_log";
+
+/// What a log cannot tell.
+inline constexpr auto absent_from_tracker_log =
+    std::to_array<std::string_view>({"allocation_count", "deallocation_count", "begin_ns", "end_ns", "step", "step_count",
+                                     "segments_by_name", "duration_ns", "begin_unix_ns", "peak_time_ns", "peak_operation",
+                                     "live_at_peak", "timeline", "operations", "capacity", "cores", "anomalies", "cost"});
+
+/// The number of a rank as a log has it; -1 if there is none, or it is beyond 63 bits.
+[[nodiscard]] inline std::int64_t rank_number(std::string_view digits) {
+  std::int64_t number = -1;
+  const auto [end, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  return fault == std::errc{} && end == digits.data() + digits.size() ? number : -1;
+}
 
 /// Reads the lines of a log one by one; see `parse_tracker_log`. Each rank's lines are followed apart from the others'.
 class tracker_reader {
@@ -32,7 +51,8 @@ class tracker_reader {
     rank_state& rank = state_of(line, text);
     switch (line.kind) {
       case tracker_line_kind::text:
-        if (!line.content.empty() && !line.content.starts_with('#')) rank.last_text = line.content;
+        if (const std::string_view other = other_space_in(text); !other.empty() && rank.summary) return pass_over(rank, other);
+        if (names_a_section(line.content)) rank.last_text = line.content;
         return;
       case tracker_line_kind::parameters: return read_parameters(rank, line.content);
       case tracker_line_kind::header: return begin_summary(rank, number);
@@ -48,11 +68,16 @@ class tracker_reader {
     }
   }
 
-  /// The summaries. Raises an error if there are none.
-  [[nodiscard]] std::vector<memory_summary> finish() && {
+  /// The summaries, and those that the log has in another format. Raises an error if there are none; `reason_of_others` is why
+  /// the other format has none, where that is known.
+  [[nodiscard]] std::vector<profile> finish(std::vector<profile> others = {}, const std::string& reason_of_others = {}) && {
     for (auto& [name, rank] : ranks_) end_summary(rank);
-    if (done_.empty()) raise("cannot read a memory summary from '" + source_ + "': " + reason());
-    std::sort(done_.begin(), done_.end(), [](const auto& left, const auto& right) { return left.line < right.line; });
+    for (profile& other : others) done_.push_back(std::move(other));
+    if (done_.empty()) {
+      raise("cannot read a memory summary from '" + source_ + "': " + (reason_of_others.empty() ? reason() : reason_of_others));
+    }
+    std::sort(done_.begin(), done_.end(),
+              [](const profile& left, const profile& right) { return left.provenance.line < right.provenance.line; });
     return std::move(done_);
   }
 
@@ -64,7 +89,7 @@ class tracker_reader {
     std::string overwritten;
     std::optional<std::int64_t> parameters;
     bool parameters_are_old = false;  ///< an earlier summary had them already
-    std::optional<memory_summary> summary;
+    std::optional<profile> summary;
     segment_usage segment;         ///< the one that is being read
     std::size_t segment_line = 0;  ///< of its "--- NAME ---"; 0 if none is being read
     bool has_usage = false;
@@ -107,19 +132,24 @@ class tracker_reader {
   }
 
   void open_summary(rank_state& rank, std::size_t number) {
-    memory_summary& summary = rank.summary.emplace();
-    summary.source = source_;
-    summary.line = number;
-    summary.section = std::exchange(rank.last_text, {});
-    summary.rank = rank.rank;
-    summary.parameters = rank.parameters ? rank.parameters : parameters_;
-    summary.resolution = tracker_resolution;
-    if (std::exchange(rank.parameters_are_old, true) && summary.parameters) {
-      summary.remarks.emplace_back("the number of parameters is the one that the log tells before an earlier summary");
+    profile& summary = rank.summary.emplace();
+    summary.provenance.format = tracker_format;
+    summary.provenance.file = source_;
+    summary.provenance.line = static_cast<std::int64_t>(number);
+    summary.provenance.section = std::exchange(rank.last_text, {});
+    summary.provenance.rounding = tracker_resolution;
+    summary.provenance.absent.assign(absent_from_tracker_log.begin(), absent_from_tracker_log.end());
+    summary.spaces.emplace_back().name = "dram";
+    summary.process.rank = rank_number(rank.rank);
+    const std::optional<std::int64_t> parameters = rank.parameters ? rank.parameters : parameters_;
+    if (parameters) summary.facts.push_back(to_table<model_parameters>({{*parameters}}));
+    std::vector<std::string>& remarks = summary.provenance.remarks;
+    if (std::exchange(rank.parameters_are_old, true) && parameters) {
+      remarks.emplace_back("the number of parameters is the one that the log tells before an earlier summary");
     }
     if (!rank.overwritten.empty()) {
-      summary.remarks.push_back(std::exchange(rank.overwritten, {}) +
-                                ": an earlier segment of that name is lost, so totals may be too small");
+      remarks.push_back(std::exchange(rank.overwritten, {}) +
+                        ": an earlier segment of that name is lost, so totals may be too small");
     }
   }
 
@@ -144,8 +174,8 @@ class tracker_reader {
     rank.has_usage = true;
     if (!rank.summary) {
       open_summary(rank, rank.segment_line);
-      rank.summary->remarks.push_back("the line \"" + std::string{summary_header} +
-                                      "\" is missing: the summary may lack its first segments");
+      rank.summary->provenance.remarks.push_back("the line \"" + std::string{summary_header} +
+                                                 "\" is missing: the summary may lack its first segments");
     }
   }
 
@@ -155,11 +185,11 @@ class tracker_reader {
     const std::string_view missing = read_megabytes<2>(content, {"Cumulative Peak", "Cumulative Current"},
                                                        {&segment.cumulative_peak, &segment.cumulative_current});
     if (!missing.empty()) {
-      rank.summary->remarks.push_back("line " + std::to_string(number) + " has no number of MB after \"" + std::string{missing} +
-                                      '"');
+      rank.summary->provenance.remarks.push_back("line " + std::to_string(number) + " has no number of MB after \"" +
+                                                 std::string{missing} + '"');
       return;  // end_segment computes them
     }
-    rank.summary->segments.push_back(std::move(segment));
+    space_of(*rank.summary).segments.push_back(std::move(segment));
     rank.segment_line = 0;
   }
 
@@ -181,9 +211,10 @@ class tracker_reader {
   void end_summary(rank_state& rank) {
     end_segment(rank);
     if (!rank.summary) return;
-    memory_summary summary = *std::exchange(rank.summary, std::nullopt);
-    if (summary.segments.empty()) {
-      suspect(summary.line, summary_header, "no segment (\"--- NAME ---\" and \"DRAM: Segment Peak ... MB, ...\") follows it");
+    profile summary = *std::exchange(rank.summary, std::nullopt);
+    if (space_of(summary).segments.empty()) {
+      suspect(static_cast<std::size_t>(summary.provenance.line), summary_header,
+              "no segment (\"--- NAME ---\" and \"DRAM: Segment Peak ... MB, ...\") follows it");
       return;
     }
     compute_totals(summary);
@@ -196,11 +227,20 @@ class tracker_reader {
     if (!rank.has_usage || !rank.summary) {
       return drop_segment(rank, "no line \"DRAM: Segment Peak ... MB, Allocations ...\" follows it");
     }
-    compute_cumulative(*rank.summary, rank.segment);
-    rank.summary->remarks.push_back("segment " + rank.segment.segment + " in line " + std::to_string(rank.segment_line) +
-                                    " lacks its cumulative values: computed from the segments before it");
-    rank.summary->segments.push_back(std::move(rank.segment));
+    compute_cumulative(space_of(*rank.summary), rank.segment);
+    rank.summary->provenance.remarks.push_back("segment " + rank.segment.segment + " in line " +
+                                               std::to_string(rank.segment_line) +
+                                               " lacks its cumulative values: computed from the segments before it");
+    space_of(*rank.summary).segments.push_back(std::move(rank.segment));
     rank.segment_line = 0;
+  }
+
+  /// Remarks once that a log has lines of another memory space.
+  static void pass_over(rank_state& rank, std::string_view space) {
+    std::string remark = "the log has lines of another memory space, " + std::string{space} +
+                         ", which are passed over: a profile or a trace of the run has it, too";
+    std::vector<std::string>& remarks = rank.summary->provenance.remarks;
+    if (std::find(remarks.begin(), remarks.end(), remark) == remarks.end()) remarks.push_back(std::move(remark));
   }
 
   void drop_segment(rank_state& rank, const std::string& missing) {
@@ -212,7 +252,8 @@ class tracker_reader {
   void note(rank_state& rank, std::size_t number, const std::string& line, const std::string& missing) {
     suspect(number, line, missing);
     if (rank.summary) {
-      rank.summary->remarks.push_back("line " + std::to_string(number) + ", \"" + line + "\", is left out: " + missing);
+      rank.summary->provenance.remarks.push_back("line " + std::to_string(number) + ", \"" + line +
+                                                 "\", is left out: " + missing);
     }
   }
 
@@ -236,7 +277,7 @@ class tracker_reader {
   std::optional<std::int64_t> parameters_;
   bool lines_are_labelled_ = false;
   bool is_empty_ = true;
-  std::vector<memory_summary> done_;
+  std::vector<profile> done_;
   std::size_t suspect_line_ = 0;
   std::string suspect_;
 };

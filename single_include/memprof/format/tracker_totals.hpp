@@ -2,16 +2,17 @@
 
 #include <memprof/memprof.hpp>
 
-#include <memprof/format/memory_summary.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 /// @file
-/// The rules that tie a summary's numbers to each other: they fill in what a log lacks, and tell when its parts contradict.
+/// The rules that tie the numbers of a log's summary to each other: they fill in what it lacks, and tell when its parts
+/// contradict.
 
 namespace memprof::detail {
 
@@ -25,40 +26,44 @@ inline constexpr std::int64_t tracker_tolerance = 2 * tracker_resolution;
   return subtract_saturating(std::max(left, right), std::min(left, right)) <= tracker_tolerance;
 }
 
-/// The cumulative values of a segment that follows those of the summary.
-inline void compute_cumulative(const memory_summary& summary, segment_usage& segment) {
-  const std::int64_t current = summary.segments.empty() ? 0 : summary.segments.back().cumulative_current;
-  const std::int64_t peak = summary.segments.empty() ? 0 : summary.segments.back().cumulative_peak;
+/// The one memory space of a log.
+[[nodiscard]] inline space_profile& space_of(profile& summary) { return summary.spaces.front(); }
+
+/// The cumulative values of a segment that follows those of the space.
+inline void compute_cumulative(const space_profile& space, segment_usage& segment) {
+  const std::int64_t current = space.segments.empty() ? 0 : space.segments.back().cumulative_current;
+  const std::int64_t peak = space.segments.empty() ? 0 : space.segments.back().cumulative_peak;
   segment.cumulative_peak = std::max(peak, add_saturating(current, segment.segment_peak));
   segment.cumulative_current = add_saturating(current, segment.segment_change);
 }
 
 /// The index of the segment that reached the greatest cumulative peak first; there must be a segment.
-[[nodiscard]] inline std::size_t segment_of_peak(const memory_summary& summary) {
+[[nodiscard]] inline std::size_t segment_of_peak(const space_profile& space) {
   const auto lower = [](const segment_usage& left, const segment_usage& right) {
     return left.cumulative_peak < right.cumulative_peak;
   };
-  return static_cast<std::size_t>(std::max_element(summary.segments.begin(), summary.segments.end(), lower) -
-                                  summary.segments.begin());
+  return static_cast<std::size_t>(std::max_element(space.segments.begin(), space.segments.end(), lower) - space.segments.begin());
 }
 
 /// Adds a remark for the first segment that does not continue the one before it.
-inline void check_continuity(memory_summary& summary) {
-  for (std::size_t index = 1; index < summary.segments.size(); ++index) {
-    const segment_usage& before = summary.segments[index - 1];
-    const segment_usage& segment = summary.segments[index];
+inline void check_continuity(profile& summary) {
+  const std::vector<segment_usage>& segments = space_of(summary).segments;
+  for (std::size_t index = 1; index < segments.size(); ++index) {
+    const segment_usage& before = segments[index - 1];
+    const segment_usage& segment = segments[index];
     if (agree(segment.cumulative_current, add_saturating(before.cumulative_current, segment.segment_change))) continue;
-    summary.remarks.push_back("the cumulative values of segment " + segment.segment + " (" + std::to_string(index + 1) + " of " +
-                              std::to_string(summary.segments.size()) +
-                              ") do not continue the segment before it: something is missing between them");
+    summary.provenance.remarks.push_back("the cumulative values of segment " + segment.segment + " (" +
+                                         std::to_string(index + 1) + " of " + std::to_string(segments.size()) +
+                                         ") do not continue the segment before it: something is missing between them");
     return;
   }
 }
 
 /// Adds a remark for the first segment whose own numbers cannot all be true.
-inline void check_segments(memory_summary& summary) {
-  for (std::size_t index = 0; index < summary.segments.size(); ++index) {
-    const segment_usage& segment = summary.segments[index];
+inline void check_segments(profile& summary) {
+  const std::vector<segment_usage>& segments = space_of(summary).segments;
+  for (std::size_t index = 0; index < segments.size(); ++index) {
+    const segment_usage& segment = segments[index];
     const std::int64_t begin = subtract_saturating(segment.cumulative_current, segment.segment_change);
     std::string fault;
     if (segment.segment_peak < 0) {
@@ -74,43 +79,58 @@ inline void check_segments(memory_summary& summary) {
     } else {
       continue;
     }
-    summary.remarks.push_back("segment " + segment.segment + " (" + std::to_string(index + 1) + " of " +
-                              std::to_string(summary.segments.size()) + ") " + fault + ": the numbers are not those of a run");
+    summary.provenance.remarks.push_back("segment " + segment.segment + " (" + std::to_string(index + 1) + " of " +
+                                         std::to_string(segments.size()) + ") " + fault + ": the numbers are not those of a run");
     return;
   }
 }
 
-/// Ends a summary: says what in it contradicts itself.
-inline void check_summary(memory_summary& summary) {
+/// Ends a summary: fills what follows from its segments, and says what in it contradicts itself.
+inline void finish_summary(profile& summary) {
+  space_profile& space = space_of(summary);
+  for (const segment_usage& segment : space.segments) {
+    summary.segments.push_back({segment.segment, 0, 0, summary.segment_count++});
+    space.allocations = add_saturating(space.allocations, segment.allocations);
+    space.deallocations = add_saturating(space.deallocations, segment.deallocations);
+  }
   check_segments(summary);
   check_continuity(summary);
-  if (summary.overall_peak < 0) summary.remarks.emplace_back("the overall peak is negative, which no peak can be");
+  if (space.cumulative_peak < 0) {
+    summary.provenance.remarks.emplace_back("the overall peak is negative, which no peak can be");
+  }
 }
 
 /// Ends a summary whose log states the totals.
-inline void state_totals(memory_summary& summary, std::int64_t overall_peak, std::optional<std::int64_t> final_usage) {
-  summary.overall_peak = overall_peak;
-  if (summary.segments.empty()) {
-    summary.final_usage = final_usage.value_or(0);
-    summary.remarks.emplace_back("the summary has totals, but no segment");
-    return check_summary(summary);
+inline void state_totals(profile& summary, std::int64_t overall_peak, std::optional<std::int64_t> final_usage) {
+  space_profile& space = space_of(summary);
+  space.cumulative_peak = overall_peak;
+  summary.complete = true;
+  if (space.segments.empty()) {
+    space.cumulative_current = final_usage.value_or(0);
+    summary.provenance.remarks.emplace_back("the summary has totals, but no segment");
+    return finish_summary(summary);
   }
-  summary.final_usage = final_usage.value_or(summary.segments.back().cumulative_current);
-  summary.peak_segment = segment_of_peak(summary);
-  check_summary(summary);
-  const std::int64_t greatest = summary.segments[*summary.peak_segment].cumulative_peak;
+  space.cumulative_current = final_usage.value_or(space.segments.back().cumulative_current);
+  const std::size_t peak_segment = segment_of_peak(space);
+  space.peak_segment = static_cast<std::int64_t>(peak_segment);
+  finish_summary(summary);
+  const std::int64_t greatest = space.segments[peak_segment].cumulative_peak;
   if (agree(greatest, overall_peak)) return;
-  summary.remarks.emplace_back(greatest < overall_peak ? "the overall peak is above the peaks of all segments that are there"
-                                                       : "the overall peak is below the peak of a segment");
+  summary.provenance.remarks.emplace_back(greatest < overall_peak
+                                              ? "the overall peak is above the peaks of all segments that are there"
+                                              : "the overall peak is below the peak of a segment");
 }
 
 /// Ends a summary whose log breaks off before the totals; there must be a segment.
-inline void compute_totals(memory_summary& summary) {
-  summary.remarks.emplace_back("the final totals are missing: overall peak and final usage are computed from the segments");
-  summary.peak_segment = segment_of_peak(summary);
-  summary.overall_peak = summary.segments[*summary.peak_segment].cumulative_peak;
-  summary.final_usage = summary.segments.back().cumulative_current;
-  check_summary(summary);
+inline void compute_totals(profile& summary) {
+  summary.provenance.remarks.emplace_back(
+      "the final totals are missing: overall peak and final usage are computed from the segments");
+  space_profile& space = space_of(summary);
+  const std::size_t peak_segment = segment_of_peak(space);
+  space.peak_segment = static_cast<std::int64_t>(peak_segment);
+  space.cumulative_peak = space.segments[peak_segment].cumulative_peak;
+  space.cumulative_current = space.segments.back().cumulative_current;
+  finish_summary(summary);
 }
 
 }  // namespace memprof::detail

@@ -70,46 +70,83 @@ inline void check_live_set(const live_set& live, const std::string& where, contr
   found.expect_at_least("live_at_peak.bytes", live.bytes, "the sum of its largest_blocks", largest, where);
 }
 
-/// Each segment goes on where the one before it ended; the first where nothing was live.
-inline void check_segment(const segment_usage& before, const segment_usage& usage, const std::string& where,
+/// Each segment goes on where the one before it ended; the first where nothing was live. What was between `before` and a segment
+/// that does not follow it is not known.
+inline void check_segment(const segment_usage& before, bool follows, const segment_usage& usage, const std::string& where,
                           contradiction_list& found) {
   found.expect_equal("segment_change", usage.segment_change, "allocations - deallocations",
                      subtract_saturating(usage.allocations, usage.deallocations), where);
   found.expect_at_least("segment_peak", usage.segment_peak, "segment_change", usage.segment_change, where);
-  found.expect_equal("cumulative_current", usage.cumulative_current, "that of the segment before and segment_change",
-                     add_saturating(before.cumulative_current, usage.segment_change), where);
-  const std::int64_t reached = add_saturating(before.cumulative_current, usage.segment_peak);
-  found.expect_equal("cumulative_peak", usage.cumulative_peak, "the greatest live bytes so far",
-                     std::max(before.cumulative_peak, reached), where);
+  const std::int64_t start =
+      follows ? before.cumulative_current : subtract_saturating(usage.cumulative_current, usage.segment_change);
+  const std::int64_t reached = std::max(before.cumulative_peak, add_saturating(start, usage.segment_peak));
+  constexpr std::string_view so_far = "the greatest live bytes so far";
+  if (follows) {
+    found.expect_equal("cumulative_current", usage.cumulative_current, "that of the segment before and segment_change",
+                       add_saturating(before.cumulative_current, usage.segment_change), where);
+    found.expect_equal("cumulative_peak", usage.cumulative_peak, so_far, reached, where);
+  } else {
+    found.expect_at_least("cumulative_peak", usage.cumulative_peak, so_far, reached, where);
+  }
   check_live_set(usage.live_at_peak, where, found);
+}
+
+/// The sums over all segments.
+struct segment_sums {
+  std::int64_t allocations = 0;
+  std::int64_t deallocations = 0;
+  std::int64_t allocation_count = 0;
+  std::int64_t deallocation_count = 0;
+
+  void add(std::int64_t allocated, std::int64_t freed, std::int64_t allocated_blocks, std::int64_t freed_blocks) {
+    allocations = add_saturating(allocations, allocated);
+    deallocations = add_saturating(deallocations, freed);
+    allocation_count = add_saturating(allocation_count, allocated_blocks);
+    deallocation_count = add_saturating(deallocation_count, freed_blocks);
+  }
+};
+
+inline void check_sums(const space_profile& space, const segment_sums& sum, std::string_view total, contradiction_list& found) {
+  found.expect_equal("allocations", space.allocations, total, sum.allocations);
+  found.expect_equal("deallocations", space.deallocations, total, sum.deallocations);
+  found.expect_equal("allocation_count", space.allocation_count, total, sum.allocation_count);
+  found.expect_equal("deallocation_count", space.deallocation_count, total, sum.deallocation_count);
+}
+
+/// Whether the profile's segment of that index comes right behind the one before it, or is the first of all.
+[[nodiscard]] inline bool follows_its_predecessor(const profile& of, std::size_t index) {
+  if (index >= of.segments.size() || of.segments[index].number < 0) return true;  // the source kept them all
+  return of.segments[index].number == (index == 0 ? 0 : of.segments[index - 1].number + 1);
 }
 
 inline void check_segments(const profile& of, const space_profile& space, contradiction_list& found) {
   segment_usage before;
-  segment_usage sum;
+  segment_sums sum;
+  bool are_all_kept = true;
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const segment_usage& usage = space.segments[index];
     const std::string where =
         " of segment " + usage.segment + " (" + std::to_string(index + 1) + " of " + std::to_string(space.segments.size()) + ")";
-    check_segment(before, usage, where, found);
+    const bool follows = follows_its_predecessor(of, index);
+    are_all_kept = are_all_kept && follows;
+    check_segment(before, follows, usage, where, found);
     if (index < of.segments.size() && usage.segment != of.segments[index].name) {
       found.add("the name", where, " is not ", "that in the list of segments", ", " + of.segments[index].name);
     }
-    sum.allocations = add_saturating(sum.allocations, usage.allocations);
-    sum.deallocations = add_saturating(sum.deallocations, usage.deallocations);
-    sum.allocation_count = add_saturating(sum.allocation_count, usage.allocation_count);
-    sum.deallocation_count = add_saturating(sum.deallocation_count, usage.deallocation_count);
+    sum.add(usage.allocations, usage.deallocations, usage.allocation_count, usage.deallocation_count);
     before = usage;
   }
   if (space.segments.empty()) return;
   constexpr std::string_view last = "that of the last segment";
   found.expect_equal("cumulative_peak", space.cumulative_peak, last, before.cumulative_peak);
   found.expect_equal("cumulative_current", space.cumulative_current, last, before.cumulative_current);
-  constexpr std::string_view total = "the sum over the segments";
-  found.expect_equal("allocations", space.allocations, total, sum.allocations);
-  found.expect_equal("deallocations", space.deallocations, total, sum.deallocations);
-  found.expect_equal("allocation_count", space.allocation_count, total, sum.allocation_count);
-  found.expect_equal("deallocation_count", space.deallocation_count, total, sum.deallocation_count);
+  if (are_all_kept) check_sums(space, sum, "the sum over the segments", found);
+  if (space.segments_by_name.empty()) return;
+  segment_sums by_name;
+  for (const named_segments_usage& row : space.segments_by_name) {
+    by_name.add(row.allocations.sum, row.deallocations.sum, row.allocation_count.sum, row.deallocation_count.sum);
+  }
+  check_sums(space, by_name, "the sum over segments_by_name", found);
 }
 
 inline void check_totals(const space_profile& space, contradiction_list& found) {
@@ -133,8 +170,10 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
 }  // namespace detail
 
 /// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
-/// first place that breaks it. Empty for every profile that a capture made. `space` must be one of the profile's.
+/// first place that breaks it. Empty for every profile that a capture made, and for one whose numbers are rounded: its reader
+/// compares them, and remarks on them in its provenance. `space` must be one of the profile's.
 [[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const space_profile& space) {
+  if (of.provenance.rounding != 1) return {};
   detail::contradiction_list found;
   detail::check_totals(space, found);
   detail::check_segments(of, space, found);

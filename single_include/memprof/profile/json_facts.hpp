@@ -2,12 +2,12 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/json_types.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -19,20 +19,6 @@
 /// each column. Version 1 of the format had three tables, under keys of the profile itself.
 
 namespace memprof::detail {
-
-[[nodiscard]] inline nlohmann::ordered_json facts_to_value(const std::vector<fact_table>& tables) {
-  nlohmann::ordered_json object = nlohmann::ordered_json::object();
-  for (const fact_table& table : tables) {
-    nlohmann::ordered_json& rows = object[table.name] = nlohmann::ordered_json::array();
-    for (const std::vector<fact_value>& values : table.rows) {
-      nlohmann::ordered_json& row = rows.emplace_back(nlohmann::ordered_json::object());
-      for (std::size_t column = 0; column < table.columns.size() && column < values.size(); ++column) {
-        row[table.columns[column]] = std::visit([](const auto& value) { return nlohmann::ordered_json(value); }, values[column]);
-      }
-    }
-  }
-  return object;
-}
 
 /// Stands for a value in the last row of a table; assigned to through a pointer to the table.
 struct last_fact {};
@@ -170,8 +156,13 @@ inline constexpr auto json_fields_of<profile> = [] {
   return all;
 }();
 
-/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name.
+/// What else version 1 wrote in another way: blocks that were allocated outside every operation had an owner of this name, and
+/// every segment was kept.
 inline void update_from_version_1(profile& source) {
+  source.segment_count = static_cast<std::int64_t>(source.segments.size());
+  for (std::size_t index = 0; index < source.segments.size(); ++index) {
+    source.segments[index].number = static_cast<std::int64_t>(index);
+  }
   constexpr std::string_view outside = "(no operation)";
   const auto update = [&](live_set& set) {
     for (owned_bytes& row : set.by_operation) {
@@ -184,6 +175,7 @@ inline void update_from_version_1(profile& source) {
   for (space_profile& space : source.spaces) {
     update(space.live_at_peak);
     update(space.first_shortfall.held);
+    for (out_of_memory_failure& failure : space.out_of_memory) failure.segment_number = failure.segment;
     for (owned_bytes& row : space.first_shortfall.remedy) {
       if (row.owner == outside) row.owner.clear();
     }

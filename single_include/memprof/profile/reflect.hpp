@@ -89,7 +89,38 @@ template <>
 inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
 
 template <>
-inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns"});
+inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns", "number", "step"});
+
+template <>
+inline constexpr auto later_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+
+template <>
+inline constexpr auto signed_fields<segment> = std::to_array<std::string_view>({"number", "step"});
+
+template <>
+inline constexpr auto field_names<value_summary> = std::to_array<std::string_view>({"first", "last", "least", "greatest", "sum",
+                                                                                    "least_segment", "greatest_segment"});
+
+template <>
+inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
+
+template <>
+inline constexpr auto field_names<growth_line> = std::to_array<std::string_view>({"per_step", "r_squared"});
+
+template <>
+inline constexpr auto field_names<named_segments> =
+    std::to_array<std::string_view>({"name", "stands_for_others", "count", "kept", "first_number", "last_number", "duration_ns"});
+
+template <>
+inline constexpr auto later_fields<named_segments> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
+inline constexpr auto signed_fields<named_segments> = std::to_array<std::string_view>({"first_number", "last_number"});
+
+template <>
+inline constexpr auto field_names<named_segments_usage> =
+    std::to_array<std::string_view>({"segment", "segment_peak", "live_at_peak", "allocations", "deallocations", "segment_change",
+                                     "cumulative_current", "allocation_count", "deallocation_count", "growth"});
 
 template <>
 inline constexpr auto field_names<segment_usage> = std::to_array<std::string_view>(
@@ -140,30 +171,52 @@ template <>
 inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
 
 template <>
-inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges"});
+inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
+                                                                                       "total"});
+
+template <>
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
+                                                                                   "segments_by_name"});
+
+template <>
+inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
 template <>
 inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
 
 template <>
-inline constexpr auto field_names<reserved_profile> =
-    std::to_array<std::string_view>({"peak", "current", "segments", "unmatched_releases", "replaced_reservations"});
+inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                       "segments_by_name", "unmatched_releases",
+                                                                                       "replaced_reservations"});
+
+template <>
+inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
 template <>
 inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
                                                                                    "cumulative_current", "allocation_count",
-                                                                                   "reserved_peak", "reserved_current"});
+                                                                                   "reserved_peak", "reserved_current",
+                                                                                   "stands_for_others"});
 
 template <>
-inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>({"requested", "device_free",
-                                                                                            "live_bytes", "reserved_bytes",
-                                                                                            "operation", "segment", "time_ns"});
+inline constexpr auto later_fields<stream_usage> = std::to_array<std::string_view>({"stands_for_others"});
+
+template <>
+inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
+    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
+
+template <>
+inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
 
 template <>
 inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
 
 template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns"});
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
+                                                                                              "segment_number"});
 
 template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
@@ -181,13 +234,15 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "capacity_is_per_core",
                                                                                     "first_shortfall",
                                                                                     "segments",
+                                                                                    "segments_by_name",
                                                                                     "timeline",
                                                                                     "anomalies",
                                                                                     "cores",
                                                                                     "reserved",
                                                                                     "streams",
                                                                                     "out_of_memory",
-                                                                                    "further_out_of_memory"});
+                                                                                    "further_out_of_memory",
+                                                                                    "stands_for_others"});
 
 template <>
 inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
@@ -196,15 +251,25 @@ template <>
 inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
 
 template <>
-inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>({"capacity", "capacity_is_per_core",
-                                                                                     "first_shortfall", "cores", "reserved",
-                                                                                     "streams", "out_of_memory",
-                                                                                     "further_out_of_memory"});
+inline constexpr auto later_fields<space_profile> =
+    std::to_array<std::string_view>({"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores",
+                                     "reserved", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
 
 template <>
-inline constexpr auto field_names<operation_usage> =
-    std::to_array<std::string_view>({"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated",
-                                     "self_freed", "allocation_count", "deallocation_count", "peak", "self_peak", "live"});
+inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
+                                                                                           "delta", "peak"});
+
+template <>
+inline constexpr auto signed_fields<operation_invocation> = std::to_array<std::string_view>({"thread", "delta"});
+
+template <>
+inline constexpr auto field_names<operation_usage> = std::to_array<std::string_view>(
+    {"space", "total_delta", "self_delta", "max_delta", "allocated", "freed", "self_allocated", "self_freed", "allocation_count",
+     "deallocation_count", "peak", "self_peak", "live", "first_invocation", "last_invocation", "largest_invocation"});
+
+template <>
+inline constexpr auto later_fields<operation_usage> = std::to_array<std::string_view>({"first_invocation", "last_invocation",
+                                                                                       "largest_invocation"});
 
 template <>
 inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string_view>({"total_delta", "self_delta",
@@ -212,7 +277,10 @@ inline constexpr auto signed_fields<operation_usage> = std::to_array<std::string
 
 template <>
 inline constexpr auto field_names<operation_profile> = std::to_array<std::string_view>({"path", "name", "parent", "invocations",
-                                                                                        "usage"});
+                                                                                        "usage", "stands_for_others"});
+
+template <>
+inline constexpr auto later_fields<operation_profile> = std::to_array<std::string_view>({"stands_for_others"});
 
 template <>
 inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
@@ -230,21 +298,27 @@ inline constexpr auto field_names<profiler_cost> = std::to_array<std::string_vie
                                                                                     "record_ns_per_event", "drain_ns_per_event"});
 
 template <>
-inline constexpr auto field_names<event_anomalies> = std::to_array<std::string_view>({"dropped_events", "reentrant_events",
-                                                                                      "rejected_events", "unbalanced_scopes",
-                                                                                      "missing_events", "too_deep_scopes"});
+inline constexpr auto field_names<event_anomalies> =
+    std::to_array<std::string_view>({"dropped_events", "reentrant_events", "rejected_events", "unbalanced_scopes",
+                                     "missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
 
 template <>
-inline constexpr auto later_fields<event_anomalies> = std::to_array<std::string_view>({"missing_events", "too_deep_scopes"});
+inline constexpr auto later_fields<event_anomalies> =
+    std::to_array<std::string_view>({"missing_events", "too_deep_scopes", "other_segments", "other_operations", "other_names"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>({"library_version", "mode", "device", "exact",
-                                                                              "complete", "begin_unix_ns", "process",
-                                                                              "duration_ns", "segments", "spaces", "operations",
-                                                                              "facts", "anomalies", "cost"});
+inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
+                                                                                 "absent", "remarks"});
 
 template <>
-inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "facts"});
+inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
+    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments",
+     "segments_by_name", "segment_count", "step_count", "spaces", "operations", "facts", "anomalies", "cost", "provenance"});
+
+template <>
+inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
+                                                                               "segment_count", "step_count", "facts",
+                                                                               "provenance"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
@@ -259,10 +333,12 @@ struct type_list {
 };
 
 /// Every struct of a profile.
-using profile_structs = type_list<process_info, owned_bytes, live_block, live_set, segment, segment_usage, timeline_point,
-                                  memory_timeline, event_tally, capacity_shortfall, space_anomalies, core_peaks, core_range_peaks,
-                                  core_profile, reserved_usage, reserved_profile, stream_usage, out_of_memory_failure,
-                                  space_profile, operation_usage, operation_profile, profiler_cost, event_anomalies, profile>;
+using profile_structs =
+    type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
+              named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
+              space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
+              reserved_profile, stream_usage, out_of_memory_failure, space_profile, operation_invocation, operation_usage,
+              operation_profile, profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 

@@ -3,10 +3,10 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/format/memory_summary.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/report/breakdown_text.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -23,19 +23,31 @@ namespace memprof {
 inline constexpr std::string_view breakdown_json_format = "memprof-analysis";
 
 /// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
-inline constexpr std::int64_t breakdown_json_version = 1;
+inline constexpr std::int64_t breakdown_json_version = 2;
 
 namespace detail {
 
+/// How a size was measured; null if it was not.
+[[nodiscard]] inline nlohmann::ordered_json name_or_null(size_source from) {
+  if (from == size_source::none) return nullptr;
+  return size_source_names[static_cast<std::size_t>(from)];
+}
+
+[[nodiscard]] inline nlohmann::ordered_json name_or_null(device_memory_source from) {
+  if (from == device_memory_source::none) return nullptr;
+  return device_memory_source_names[static_cast<std::size_t>(from)];
+}
+
 [[nodiscard]] inline nlohmann::ordered_json to_value(const compared_size& size) {
   return {{"actual", value_or_null(size.actual)},
+          {"actual_from", name_or_null(size.from)},
           {"expected", value_or_null(size.expected)},
           {"difference_percent", value_or_null(size.difference_percent())}};
 }
 
-[[nodiscard]] inline nlohmann::ordered_json segments_value(const memory_summary& summary) {
+[[nodiscard]] inline nlohmann::ordered_json segments_value(const space_profile& space) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-  for (const segment_usage& segment : summary.segments) {
+  for (const segment_usage& segment : space.segments) {
     rows.push_back({{"segment", segment.segment},
                     {"segment_peak", segment.segment_peak},
                     {"allocations", segment.allocations},
@@ -56,40 +68,57 @@ namespace detail {
   return parts;
 }
 
-[[nodiscard]] inline nlohmann::ordered_json to_value(const analyzed_summary& analyzed) {
-  const auto& [summary, breakdown] = analyzed;
-  nlohmann::ordered_json remarks = summary.remarks;
-  for (const std::string& remark : breakdown.remarks) remarks.push_back(remark);
-  return {{"source", summary.source},
-          {"line", summary.line},
-          {"section", summary.section},
-          {"rank", summary.rank},
-          {"space", summary.space},
-          {"resolution", summary.resolution},
-          {"parameters", value_or_null(summary.parameters)},
+/// The spaces that the analysis is not about.
+[[nodiscard]] inline nlohmann::ordered_json other_spaces_value(const analyzed_space& analyzed) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const space_profile& other : analyzed.profile->spaces) {
+    if (&other == &analyzed.usage()) continue;
+    rows.push_back(
+        {{"name", other.name}, {"cumulative_peak", other.cumulative_peak}, {"cumulative_current", other.cumulative_current}});
+  }
+  return rows;
+}
+
+[[nodiscard]] inline nlohmann::ordered_json to_value(const analyzed_space& analyzed) {
+  const profile& of = *analyzed.profile;
+  const space_profile& space = analyzed.usage();
+  const memory_breakdown& breakdown = analyzed.breakdown;
+  const auto rank = of.process.rank < 0 ? std::nullopt : std::optional{of.process.rank};
+  const auto peak_segment = space.peak_segment < 0 ? std::nullopt : std::optional{space.peak_segment};
+  return {{"file", of.provenance.file},
+          {"line", of.provenance.line},
+          {"section", of.provenance.section},
+          {"rank", value_or_null(rank)},
+          {"space", space.name},
+          {"rounding", of.provenance.rounding},
+          {"absent", of.provenance.absent},
+          {"parameters", value_or_null(breakdown.parameters)},
           {"model", to_value(breakdown.model)},
           {"optimizer", to_value(breakdown.optimizer)},
-          {"activations", value_or_null(breakdown.activations)},
+          {"activations",
+           {{"actual", value_or_null(breakdown.activations.actual)}, {"actual_from", name_or_null(breakdown.activations.from)}}},
           {"gradients", to_value(breakdown.gradients)},
-          {"overall_peak", summary.overall_peak},
-          {"final_usage", summary.final_usage},
-          {"device", summary.device},
-          {"device_memory", breakdown.device_memory},
-          {"device_memory_source", device_memory_source_names[static_cast<std::size_t>(breakdown.device_memory_from)]},
+          {"cumulative_peak", space.cumulative_peak},
+          {"cumulative_current", space.cumulative_current},
+          {"device", of.device},
+          {"device_memory", value_or_null(breakdown.device_memory)},
+          {"device_memory_source", name_or_null(breakdown.device_memory_from)},
           {"fits", value_or_null(breakdown.fits())},
           {"usage_percent", value_or_null(breakdown.usage_percent())},
-          {"peak_segment", value_or_null(summary.peak_segment)},
+          {"peak_segment", value_or_null(peak_segment)},
           {"peak_parts", parts_value(breakdown)},
-          {"segments", segments_value(summary)},
-          {"remarks", remarks}};
+          {"segment_count", std::max(of.segment_count, static_cast<std::int64_t>(of.segments.size()))},
+          {"segments", segments_value(space)},
+          {"other_spaces", other_spaces_value(analyzed)},
+          {"remarks", breakdown.remarks}};
 }
 
 }  // namespace detail
 
-/// The document with all summaries. Sizes are integers in bytes; what is not known is null.
-[[nodiscard]] inline nlohmann::ordered_json to_json(const std::vector<analyzed_summary>& analyzed) {
+/// The document with all that was analyzed. Sizes are integers in bytes; what is not known is null.
+[[nodiscard]] inline nlohmann::ordered_json to_json(const std::vector<analyzed_space>& analyzed) {
   nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
-  for (const analyzed_summary& one : analyzed) summaries.push_back(detail::to_value(one));
+  for (const analyzed_space& one : analyzed) summaries.push_back(detail::to_value(one));
   return {{"format", breakdown_json_format}, {"version", breakdown_json_version}, {"summaries", summaries}};
 }
 

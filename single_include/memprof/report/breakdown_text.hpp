@@ -3,13 +3,13 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/analysis/memory_breakdown.hpp>
-#include <memprof/format/memory_summary.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,10 +20,13 @@
 
 namespace memprof {
 
-/// A summary and what was found out about it.
-struct analyzed_summary {
-  memory_summary summary;
+/// A memory space of a profile, and what was found out about it.
+struct analyzed_space {
+  std::shared_ptr<const memprof::profile> profile;
+  std::size_t space = 0;  ///< index into the profile's
   memory_breakdown breakdown;
+
+  [[nodiscard]] const space_profile& usage() const { return profile->spaces[space]; }
 };
 
 /// What the parts of a peak are called, in the order of `peak_part`.
@@ -61,42 +64,71 @@ inline void append_value(std::string& text, std::string_view label, const std::s
   text += "  " + start + value + '\n';
 }
 
-inline void append_comparison(std::string& text, std::string_view title, const compared_size& size) {
+/// What the line of a measured size begins with: of a log as in the script.
+[[nodiscard]] inline std::string actual_label(const profile& of, size_source from) {
+  if (!of.provenance.format.empty()) return "Actual (from logs):";
+  return from == size_source::categories ? "Actual (category):" : "Actual (phases):";
+}
+
+inline void append_comparison(std::string& text, std::string_view title, const profile& of, const compared_size& size) {
   if (!size.actual) return;
   text += "\n--- " + std::string{title} + " ---\n";
-  append_value(text, "Actual (from logs):", grouped_megabytes(*size.actual));
+  append_value(text, actual_label(of, size.from), grouped_megabytes(*size.actual));
   append_value(text, "Expected (input):", size.expected ? grouped_megabytes(*size.expected) : "unknown");
   if (const auto difference = size.difference_percent()) append_value(text, "Difference:", signed_percent(*difference));
 }
 
-[[nodiscard]] inline std::string position_text(std::size_t index, std::size_t count) {
-  return "(" + std::to_string(index + 1) + " of " + std::to_string(count) + ")";
+/// "(4 of 6)": which of all segments the one of that index is, whether they are kept or not.
+[[nodiscard]] inline std::string position_text(const profile& of, std::size_t index) {
+  const std::int64_t number = index < of.segments.size() ? of.segments[index].number : -1;
+  const auto kept = static_cast<std::int64_t>(of.segments.size());
+  return "(" + std::to_string((number < 0 ? static_cast<std::int64_t>(index) : number) + 1) + " of " +
+         std::to_string(std::max(of.segment_count, kept)) + ")";
 }
 
-/// Where the device's memory comes from, if neither the caller told it nor the script's is assumed.
-[[nodiscard]] inline std::string device_text(const memory_summary& summary, const memory_breakdown& breakdown) {
-  if (breakdown.device_memory_from != device_memory_source::profile) return {};
-  const std::string device = summary.device.empty() ? std::string{"its device"} : on_one_line(summary.device);
-  return " (from the profile: " + on_one_line(summary.space) + " of " + device + ")";
+/// The device's memory, and where it comes from if the caller did not say it; or how to name a device.
+[[nodiscard]] inline std::string device_text(const profile& of, const space_profile& space, const memory_breakdown& breakdown) {
+  if (!breakdown.device_memory) return "no device was named: --device NAME or --device-memory SIZE says whether the peak fits";
+  const std::string text = grouped_megabytes(*breakdown.device_memory);
+  if (breakdown.device_memory_from != device_memory_source::profile) return text;
+  const std::string device = of.device.empty() ? std::string{"its device"} : on_one_line(of.device);
+  return text + " (from the profile: " + on_one_line(space.name) + " of " + device + ")";
 }
 
 [[nodiscard]] inline std::string fit_text(const memory_breakdown& breakdown) {
   const std::optional<bool> fits = breakdown.fits();
   if (!fits) return "unknown, the peak is negative";
-  const std::int64_t room = subtract_saturating(breakdown.device_memory, breakdown.peak);
+  const std::int64_t room = subtract_saturating(*breakdown.device_memory, breakdown.peak);
   return *fits ? "yes, " + grouped_megabytes(room) + " to spare" : "no, " + grouped_megabytes(-room) + " too much";
 }
 
-inline void append_peak_usage(std::string& text, const memory_summary& summary, const memory_breakdown& breakdown) {
+inline void append_peak_usage(std::string& text, const analyzed_space& analyzed) {
+  const space_profile& space = analyzed.usage();
+  const memory_breakdown& breakdown = analyzed.breakdown;
   text += "\n--- Peak DRAM Usage ---\n";
   append_value(text, "Peak DRAM:", grouped_megabytes(breakdown.peak));
-  append_value(text, "Device Memory:", grouped_megabytes(breakdown.device_memory) + device_text(summary, breakdown));
+  append_value(text, "Device Memory:", device_text(*analyzed.profile, space, breakdown));
   if (const auto usage = breakdown.usage_percent()) append_value(text, "Usage:", decimal(*usage, 2) + "%");
-  append_value(text, "Fits:", fit_text(breakdown));
-  if (!summary.peak_segment) return;
-  append_value(text, "Peak Segment:",
-               on_one_line(summary.segments[*summary.peak_segment].segment) + " " +
-                   position_text(*summary.peak_segment, summary.segments.size()));
+  if (breakdown.device_memory) append_value(text, "Fits:", fit_text(breakdown));
+  if (space.peak_segment < 0) return;
+  const auto segment = static_cast<std::size_t>(space.peak_segment);
+  append_value(text,
+               "Peak Segment:", on_one_line(space.segments[segment].segment) + " " + position_text(*analyzed.profile, segment));
+}
+
+/// The spaces that this is not about.
+inline void append_other_spaces(std::string& text, const analyzed_space& analyzed) {
+  if (analyzed.profile->spaces.size() < 2) return;
+  text += "\n--- Other Memory Spaces ---\n";
+  for (const space_profile& other : analyzed.profile->spaces) {
+    if (&other == &analyzed.usage()) continue;
+    std::string value = lies_on_cores(other) ? "peak of a core " + grouped_megabytes(other.cores.peaks.total)
+                                             : "peak " + grouped_megabytes(other.cumulative_peak) + ", " +
+                                                   grouped_megabytes(other.cumulative_current) + " at the end";
+    if (other.capacity != 0) value += ", of " + grouped_megabytes(other.capacity);
+    append_value(text, on_one_line(other.name) + ":", value);
+  }
+  text += "  --space NAME is about one of them, --space all about each.\n";
 }
 
 inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
@@ -116,8 +148,8 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
 }
 
 /// The first segments, and the one with the peak.
-inline void append_segment_table(std::string& text, const memory_summary& summary) {
-  if (summary.segments.empty()) return;
+inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
+  if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
   constexpr std::size_t most = 40;
   text += "\n--- Segments ---\n";
@@ -126,13 +158,13 @@ inline void append_segment_table(std::string& text, const memory_summary& summar
   }
   text += "  Segment\n";
   std::int64_t left_out = 0;
-  for (std::size_t index = 0; index < summary.segments.size(); ++index) {
-    const bool is_peak = summary.peak_segment == index;
+  for (std::size_t index = 0; index < space.segments.size(); ++index) {
+    const bool is_peak = space.peak_segment == static_cast<std::int64_t>(index);
     if (index >= most && !is_peak) {
       ++left_out;
       continue;
     }
-    const segment_usage& segment = summary.segments[index];
+    const segment_usage& segment = space.segments[index];
     text += right_aligned(grouped_megabytes(segment.segment_peak), width);
     text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
     text += right_aligned(grouped_megabytes(segment.cumulative_peak), width);
@@ -140,70 +172,104 @@ inline void append_segment_table(std::string& text, const memory_summary& summar
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
   if (left_out > 0) text += "  (" + counted(left_out, "segment is", "segments are") + " left out here; --json has all)\n";
+  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
+  if (folded > 0) text += "  (" + counted(folded, "segment is", "segments are") + " not kept; their sums and extremes are)\n";
 }
 
-inline void append_notes(std::string& text, const analyzed_summary& analyzed) {
-  if (analyzed.summary.remarks.empty() && analyzed.breakdown.remarks.empty()) return;
+inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
+  if (breakdown.remarks.empty()) return;
   text += "\n--- Notes ---\n";
-  for (const auto* const remarks : {&analyzed.summary.remarks, &analyzed.breakdown.remarks}) {
-    for (const std::string& remark : *remarks) text += "  " + on_one_line(remark) + ".\n";
-  }
+  for (const std::string& remark : breakdown.remarks) text += "  " + on_one_line(remark) + ".\n";
 }
 
-/// Where the summary stands: "train.log, line 12, rank 3".
-[[nodiscard]] inline std::string place_text(const memory_summary& summary) {
-  std::string text = on_one_line(summary.source);
-  text += summary.line != 0 ? ", line " + std::to_string(summary.line) : ", memory space " + on_one_line(summary.space);
-  if (!summary.rank.empty()) text += ", rank " + on_one_line(summary.rank);
+/// Where the numbers stand: "train.log, line 12, rank 3".
+[[nodiscard]] inline std::string place_text(const analyzed_space& analyzed) {
+  const provenance& from = analyzed.profile->provenance;
+  std::string text = on_one_line(from.file.empty() ? "this process" : from.file);
+  text += from.line != 0 ? ", line " + std::to_string(from.line) : ", memory space " + on_one_line(analyzed.usage().name);
+  const std::int64_t rank = analyzed.profile->process.rank;
+  if (rank >= 0) text += ", rank " + std::to_string(rank);
   return text;
+}
+
+/// Without the folders.
+[[nodiscard]] inline std::string file_title(const provenance& from) {
+  const std::string_view file = std::string_view{from.file}.substr(from.file.rfind('/') + 1);
+  return on_one_line(file.empty() ? "profile" : file);
 }
 
 }  // namespace detail
 
-/// What a summary is called in tables and pictures: its section, or else its file without the folders.
-[[nodiscard]] inline std::string title_of(const memory_summary& summary) {
-  const std::string_view file = std::string_view{summary.source}.substr(summary.source.rfind('/') + 1);
-  std::string title = detail::on_one_line(summary.section.empty() ? file : summary.section);
-  if (!summary.rank.empty()) title += " (rank " + detail::on_one_line(summary.rank) + ")";
-  return title;
+/// What each is called in tables and pictures: its section, or else its file; where that is not enough to tell them apart, also
+/// its file, the line in it, the rank and the memory space.
+[[nodiscard]] inline std::vector<std::string> titles_of(const std::vector<analyzed_space>& analyzed) {
+  std::vector<std::string> titles;
+  for (const analyzed_space& one : analyzed) {
+    const provenance& from = one.profile->provenance;
+    titles.push_back(from.section.empty() ? detail::file_title(from) : detail::on_one_line(from.section));
+    if (one.profile->process.rank >= 0) titles.back() += " (rank " + std::to_string(one.profile->process.rank) + ")";
+  }
+  // Adds what differs to each of those that have the same title, if it does not leave them as they are.
+  const auto tell_apart = [&](auto what) {
+    const std::vector<std::string> before = titles;
+    for (std::size_t index = 0; index < analyzed.size(); ++index) {
+      bool has_twin = false;
+      for (std::size_t other = 0; other < analyzed.size(); ++other) {
+        has_twin = has_twin || (before[other] == before[index] && what(analyzed[other]) != what(analyzed[index]));
+      }
+      if (!has_twin) continue;
+      const std::string word = what(analyzed[index]);
+      titles[index] = word.ends_with(before[index]) ? word : before[index] + ", " + word;  // a path in place of its file
+    }
+  };
+  tell_apart([](const analyzed_space& one) { return detail::file_title(one.profile->provenance); });
+  tell_apart([](const analyzed_space& one) { return detail::on_one_line(one.profile->provenance.file); });
+  tell_apart([](const analyzed_space& one) { return "line " + std::to_string(one.profile->provenance.line); });
+  tell_apart([](const analyzed_space& one) { return detail::on_one_line(one.usage().name); });
+  return titles;
 }
 
-/// The tables of one summary, as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, and what
-/// has to be known about the numbers. MB is 2^20 bytes.
-[[nodiscard]] inline std::string to_text(const analyzed_summary& analyzed) {
-  const auto& [summary, breakdown] = analyzed;
+/// The tables of one memory space, as tt-train's analyze_memory.py prints them, then what the peak is made of, all segments, the
+/// other memory spaces, and what has to be known about the numbers. MB is 2^20 bytes.
+[[nodiscard]] inline std::string to_text(const analyzed_space& analyzed, const std::string& title) {
+  const memory_breakdown& breakdown = analyzed.breakdown;
   std::string text;
-  detail::append_rule(text, "Section: " + title_of(summary));
-  if (summary.parameters) text += "Number of parameters: " + detail::with_thousands(std::to_string(*summary.parameters)) + '\n';
-  text += "Read from: " + detail::place_text(summary) + '\n';
-  detail::append_comparison(text, "Model Size", breakdown.model);
-  detail::append_comparison(text, "Optimizer State", breakdown.optimizer);
-  if (breakdown.activations) {
-    text += "\n--- Activations Size ---\n";
-    detail::append_value(text, "Activations:", detail::grouped_megabytes(*breakdown.activations));
+  detail::append_rule(text, "Section: " + title);
+  if (breakdown.parameters) {
+    text += "Number of parameters: " + detail::with_thousands(std::to_string(*breakdown.parameters)) + '\n';
   }
-  detail::append_comparison(text, "Gradients Size", breakdown.gradients);
-  detail::append_peak_usage(text, summary, breakdown);
+  text += "Read from: " + detail::place_text(analyzed) + '\n';
+  detail::append_comparison(text, "Model Size", *analyzed.profile, breakdown.model);
+  detail::append_comparison(text, "Optimizer State", *analyzed.profile, breakdown.optimizer);
+  if (breakdown.activations.actual) {
+    text += "\n--- Activations Size ---\n";
+    detail::append_value(text, "Activations:", detail::grouped_megabytes(*breakdown.activations.actual));
+  }
+  detail::append_comparison(text, "Gradients Size", *analyzed.profile, breakdown.gradients);
+  detail::append_peak_usage(text, analyzed);
   detail::append_parts(text, breakdown);
-  detail::append_segment_table(text, summary);
-  detail::append_notes(text, analyzed);
+  detail::append_segment_table(text, *analyzed.profile, analyzed.usage());
+  detail::append_other_spaces(text, analyzed);
+  detail::append_notes(text, breakdown);
   return text;
 }
 
 /// The whole report: how many summaries there are, the model size where it comes from the logs, and the tables of each.
-[[nodiscard]] inline std::string to_text(const std::vector<analyzed_summary>& analyzed, const breakdown_options& options) {
+[[nodiscard]] inline std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {
   std::string text = "Found " + std::to_string(analyzed.size()) + " memory usage summary/summaries\n";
   if (!options.model_size) {
     std::optional<std::int64_t> told;
-    for (const auto& [summary, breakdown] : analyzed) {
-      if (!summary.parameters || summary.parameters == told) continue;
-      told = summary.parameters;
+    for (const analyzed_space& one : analyzed) {
+      const memory_breakdown& breakdown = one.breakdown;
+      if (!breakdown.parameters || breakdown.parameters == told) continue;
+      told = breakdown.parameters;
       text += "Model size not provided, calculated from logs: " + detail::megabytes(*breakdown.model.expected) + " (" +
               detail::with_thousands(std::to_string(*told)) + " parameters, assuming bf16)\n";
     }
     if (!told) text += "Model size not provided and not in the logs: give --model-size to compare with what is expected\n";
   }
-  for (const analyzed_summary& one : analyzed) text += to_text(one);
+  const std::vector<std::string> titles = titles_of(analyzed);
+  for (std::size_t index = 0; index < analyzed.size(); ++index) text += to_text(analyzed[index], titles[index]);
   detail::append_rule(text, "Analysis complete");
   return text + '\n';
 }

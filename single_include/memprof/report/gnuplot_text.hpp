@@ -4,13 +4,44 @@
 
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 /// @file
 /// Text for scripts of gnuplot.
 
+namespace memprof {
+
+enum class picture_format : std::uint8_t { png, svg };
+
+}  // namespace memprof
+
 namespace memprof::detail {
+
+/// In what an axis counts: MB, that is 2^20 bytes, or less where all of it is smaller.
+struct picture_unit {
+  std::string_view name = "MB";
+  double bytes = 0x1p20;
+
+  [[nodiscard]] double of(std::int64_t amount) const { return static_cast<double>(amount) / bytes; }
+  /// "8,278.65 MB", as in tables, whatever the greatest amount of a picture.
+  [[nodiscard]] std::string text(std::int64_t amount) const {
+    return with_thousands(decimal(of(amount), bytes == 1 ? 0 : 2)) + ' ' + std::string{name};
+  }
+};
+
+/// The unit for amounts up to that.
+[[nodiscard]] constexpr picture_unit unit_for(std::int64_t greatest) noexcept {
+  if (greatest == 0 || greatest >= 1 << 20) return {};
+  if (greatest >= 1 << 10) return {"KB", 0x1p10};
+  return {"B", 1};
+}
+
+/// The amount in the unit that fits it, so that a small one keeps its digits: "1.25 MB", "640.00 KB", "12 B".
+[[nodiscard]] inline std::string amount_text(std::int64_t amount) {
+  return unit_for(amount < 0 ? -(amount + 1) + 1 : amount).text(amount);
+}
 
 /// How many bytes the valid UTF-8 character at the begin of the text has; 0 if there is none (RFC 3629).
 [[nodiscard]] constexpr std::size_t character_size(std::string_view text) noexcept {

@@ -20,6 +20,10 @@ namespace detail {
          " are allocated at once for the " + megabytes(stats.requested_bytes.peak) + " that are asked for";
 }
 
+[[nodiscard]] inline std::string operation_text(std::string_view path) {
+  return path.empty() ? std::string{"outside every operation"} : "in operation " + on_one_line(path);
+}
+
 [[nodiscard]] inline std::string failure_text(const failed_allocation& failure, std::string_view operation) {
   std::string text = megabytes(failure.requested) + " more are asked for " + operation_text(operation) + " (event " +
                      std::to_string(failure.event) + ").\n  " + megabytes(failure.free()) + " are free and " +

@@ -10,6 +10,8 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,17 +21,15 @@
 
 namespace memprof {
 
-enum class picture_format : std::uint8_t { png, svg };
-
 namespace detail {
 
 inline constexpr std::array<std::string_view, peak_parts> peak_part_colours{"#cccccc", "#4da6b8", "#e789ab", "#cec0fa",
                                                                             "#e38a42"};
 
-/// A part as it is drawn, in MB.
+/// A part as it is drawn, in bytes.
 struct bar_slice {
-  double low = 0;
-  double high = 0;
+  std::int64_t low = 0;
+  std::int64_t high = 0;
   bool cut = false;  ///< drawn lower than it is, as the bar must not exceed the peak
 };
 
@@ -41,21 +41,38 @@ struct bar_slice {
     const std::int64_t whole = std::max<std::int64_t>(0, breakdown.parts[index]);
     const std::int64_t room = std::max<std::int64_t>(0, subtract_saturating(breakdown.peak, low));
     const std::int64_t height = std::min(whole, room);
-    slices[index] = {in_megabytes(low), in_megabytes(low + height), height < whole};
+    slices[index] = {low, low + height, height < whole};
     low += height;
   }
   return slices;
 }
 
-/// The end of both axes, in MB: a tenth above all bars and limits.
-[[nodiscard]] inline double axis_end(const std::vector<analyzed_summary>& bars) {
-  std::int64_t greatest = 0;
-  for (const analyzed_summary& bar : bars) greatest = std::max({greatest, bar.breakdown.peak, bar.breakdown.device_memory});
-  return greatest == 0 ? 1.0 : in_megabytes(greatest) * 1.1;
+/// The vertical axis, in bytes.
+struct bar_axis {
+  std::int64_t greatest_peak = 0;
+  std::int64_t end = 1;
+  bool has_limits = false;  ///< whether the devices' memory is on it: where it is far above all peaks, the bars would vanish
+  picture_unit unit;
+};
+
+/// A part above the highest bar, and above the limits unless those are more than three times as high.
+[[nodiscard]] inline bar_axis axis_of(const std::vector<analyzed_space>& bars) {
+  bar_axis axis;
+  std::int64_t greatest_limit = 0;
+  for (const analyzed_space& bar : bars) {
+    axis.greatest_peak = std::max(axis.greatest_peak, bar.breakdown.peak);
+    greatest_limit = std::max(greatest_limit, bar.breakdown.device_memory.value_or(0));
+  }
+  axis.has_limits = greatest_limit > 0 && (axis.greatest_peak == 0 || greatest_limit / 3 <= axis.greatest_peak);
+  const std::int64_t greatest = std::max(axis.greatest_peak, axis.has_limits ? greatest_limit : 0);
+  constexpr std::int64_t room = 8;  // an eighth above, for the labels
+  axis.end = greatest <= 0 ? 1 << 20 : add_saturating(greatest, greatest / room);
+  axis.unit = unit_for(greatest);
+  return axis;
 }
 
-inline void append_canvas(std::string& script, std::size_t bars, std::string_view title, picture_format format,
-                          std::string_view path) {
+inline void append_canvas(std::string& script, std::size_t bars, std::string_view title, std::string_view unit,
+                          picture_format format, std::string_view path) {
   // 6 by 8 inches a bar at 150 dots an inch; cairo ends at 32767 dots.
   const std::size_t width = std::min<std::size_t>(900 * std::max<std::size_t>(bars, 1), 30000);
   script += "set encoding utf8\n";
@@ -65,49 +82,73 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
   if (!title.empty()) script += "set title " + gnuplot_string(title) + " font 'Sans Bold,24'\n";
   script += std::string{"set key outside top center horizontal box samplen 1.5 height 0.5 "} +
             (bars > 1 ? "maxrows 2\n" : "maxrows 3 font 'Sans,17'\n");
-  script += "set ylabel 'Memory (MB)' font 'Sans Bold,22'\n";
+  script += "set ylabel 'Memory (" + std::string{unit} + ")' font 'Sans Bold,22'\n";
   script += "set grid ytics back linetype 1 dashtype 2 linewidth 1 linecolor rgb '#d9d9d9'\n";
   script += "set border 3\nset xtics nomirror scale 0\nset ytics nomirror\n";
 }
 
-/// The values in a bar and above it.
-inline void append_labels(std::string& script, const analyzed_summary& bar, std::size_t position, double end) {
-  constexpr double least_share_for_text = 0.03;  // of the axis: text in a lower slice would cover its neighbours
+/// Where labels stand that wish to be at the places `wished`, which rise: at least `distance` apart, and between 0 and `end`.
+[[nodiscard]] inline std::vector<double> spread(std::vector<double> wished, double distance, double end) {
+  for (std::size_t index = 0; index < wished.size(); ++index) {
+    const double least = index == 0 ? distance / 2 : wished[index - 1] + distance;
+    wished[index] = std::max(wished[index], least);
+  }
+  double most = end - distance / 2;
+  for (std::size_t index = wished.size(); index-- > 0; most -= distance) wished[index] = std::min(wished[index], most);
+  return wished;
+}
+
+/// The values in a bar, beside it where a slice is too low for text, and above it.
+inline void append_labels(std::string& script, const analyzed_space& bar, std::size_t position, const bar_axis& axis) {
+  constexpr double least_share_for_text = 0.038;  // of the axis: text in a lower slice would cover its neighbours
   const std::string x = std::to_string(position);
+  const double end = axis.unit.of(axis.end);
   const auto slices = stacked(bar.breakdown);
+  std::vector<std::string> side_texts;
+  std::vector<double> side_places;
   for (std::size_t index = 0; index < peak_parts; ++index) {
-    const double height = slices[index].high - slices[index].low;
+    const std::int64_t height = slices[index].high - slices[index].low;
     if (height <= 0) continue;
-    const std::string words =
-        decimal(in_megabytes(bar.breakdown.parts[index]), 0) + " MB" + (slices[index].cut ? " (cut at the peak)" : "");
-    if (height >= least_share_for_text * end) {
-      const std::string place = x + "," + decimal((slices[index].low + slices[index].high) / 2, 3);
-      // Boxed labels would do, but the SVG terminal fills their boxes with white.
-      script += "set object rectangle center " + place + " size character " +
-                decimal(0.85 * static_cast<double>(words.size()) + 1, 1) +
-                ", character 1 front fillcolor rgb '#000000' fillstyle transparent solid 0.5 noborder\n";
-      script +=
-          "set label " + gnuplot_string(words) + " at " + place + " center front font 'Sans Bold,18' textcolor rgb '#ffffff'\n";
-    } else {
-      script += "set label " + gnuplot_string(words) + " at " + x + ".27," +
-                decimal(std::max((slices[index].low + slices[index].high) / 2, 0.012 * end), 3) + " left front font 'Sans,16'\n";
+    const std::string words = amount_text(bar.breakdown.parts[index]) + (slices[index].cut ? " (cut at the peak)" : "");
+    const double middle = (axis.unit.of(slices[index].low) + axis.unit.of(slices[index].high)) / 2;
+    if (axis.unit.of(height) < least_share_for_text * end) {
+      side_texts.push_back(words);
+      side_places.push_back(middle);
+      continue;
     }
+    const std::string place = x + "," + decimal(middle, 6);
+    // Boxed labels would do, but the SVG terminal fills their boxes with white.
+    script += "set object rectangle center " + place + " size character " +
+              decimal(0.85 * static_cast<double>(words.size()) + 1, 1) +
+              ", character 1 front fillcolor rgb '#000000' fillstyle transparent solid 0.5 noborder\n";
+    script +=
+        "set label " + gnuplot_string(words) + " at " + place + " center front font 'Sans Bold,18' textcolor rgb '#ffffff'\n";
   }
-  std::string total = "Total: " + decimal(in_megabytes(bar.breakdown.peak), 0) + " MB";
+  const std::vector<double> places = spread(side_places, least_share_for_text * end, end);
+  for (std::size_t index = 0; index < places.size(); ++index) {
+    const std::string begin = x + ".25," + decimal(side_places[index], 6);
+    const std::string place = decimal(places[index], 6);
+    script += "set arrow from " + begin + " to " + x + ".28," + place + " nohead front linecolor rgb '#666666'\n";
+    script += "set label " + gnuplot_string(side_texts[index]) + " at " + x + ".29," + place + " left front font 'Sans,16'\n";
+  }
+  std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak));
   if (bar.breakdown.excess() > 0) {
-    total += " (parts: " + decimal(in_megabytes(bar.breakdown.accounted()), 0) + " MB, not live at once)";
+    // The label grows downwards from its place.
+    total = gnuplot_string("(parts: " + amount_text(bar.breakdown.accounted()) + ", not live at once)") + ".\"\\n\"." + total;
   }
-  script += "set label " + gnuplot_string(total) + " at " + x + "," + decimal(in_megabytes(bar.breakdown.peak), 3) +
-            " center offset 0,0.7 front font 'Sans Bold,18'\n";
+  const bool has_two_lines = bar.breakdown.excess() > 0;
+  script += "set label " + total + " at " + x + "," + decimal(axis.unit.of(std::max<std::int64_t>(0, bar.breakdown.peak)), 6) +
+            " center offset 0," + (has_two_lines ? "1.9" : "0.9") + " front boxed font 'Sans Bold,18'\n";
 }
 
 /// The slices of one part in all bars, as a named table of gnuplot. Returns whether there are any.
-inline bool append_table(std::string& script, const std::vector<analyzed_summary>& bars, std::size_t part) {
+inline bool append_table(std::string& script, const std::vector<analyzed_space>& bars, std::size_t part,
+                         const picture_unit& unit) {
   std::string rows;
   for (std::size_t position = 0; position < bars.size(); ++position) {
     const bar_slice slice = stacked(bars[position].breakdown)[part];
     if (slice.high > slice.low) {
-      rows += std::to_string(position) + ' ' + decimal(slice.low, 6) + ' ' + decimal(slice.high, 6) + '\n';
+      rows += std::to_string(position) + ' ' + decimal(unit.of(slice.low), 6) + ' ' + decimal(unit.of(slice.high), 6) + '\n';
     }
   }
   if (rows.empty()) return false;
@@ -115,62 +156,76 @@ inline bool append_table(std::string& script, const std::vector<analyzed_summary
   return true;
 }
 
-[[nodiscard]] inline std::string legend_of(const std::vector<analyzed_summary>& bars, std::size_t part) {
+[[nodiscard]] inline std::string legend_of(const std::vector<analyzed_space>& bars, std::size_t part) {
   const bool live =
-      std::all_of(bars.begin(), bars.end(), [](const analyzed_summary& bar) { return bar.breakdown.parts_are_live_at_peak; });
+      std::all_of(bars.begin(), bars.end(), [](const analyzed_space& bar) { return bar.breakdown.parts_are_live_at_peak; });
   return std::string{live && part == static_cast<std::size_t>(peak_part::gradients) ? "Gradients" : peak_part_titles[part]};
 }
 
-/// The device's memory over each bar, as a named table of gnuplot, and how to plot it: one line if it is the same for all bars.
-[[nodiscard]] inline std::string append_limits(std::string& script, const std::vector<analyzed_summary>& bars) {
-  if (bars.empty()) return decimal(0, 6);
-  const std::int64_t first = bars.front().breakdown.device_memory;
-  const auto is_first = [&](const analyzed_summary& bar) { return bar.breakdown.device_memory == first; };
-  if (std::all_of(bars.begin(), bars.end(), is_first)) return decimal(in_megabytes(first), 6);
+/// The devices' memory as what `plot` draws: a line over all bars, one over each if they differ, or only a line in the legend if
+/// it is far above. Empty if no device was named.
+[[nodiscard]] inline std::string limits_plot(std::string& script, const std::vector<analyzed_space>& bars, const bar_axis& axis) {
+  const std::string style = " with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title ";
+  std::optional<std::int64_t> one;
+  bool is_one = true;
+  std::int64_t least = std::numeric_limits<std::int64_t>::max();
+  for (const analyzed_space& bar : bars) {
+    is_one = is_one && bar.breakdown.device_memory && (!one || *one == *bar.breakdown.device_memory);
+    one = bar.breakdown.device_memory ? bar.breakdown.device_memory : one;
+    least = std::min(least, bar.breakdown.device_memory.value_or(least));
+  }
+  if (!one) return {};
+  if (!axis.has_limits) {
+    const std::string amount = is_one ? amount_text(*one) : "from " + amount_text(least);
+    return "NaN" + style + gnuplot_string("Limit: " + amount + " (above)");
+  }
+  if (is_one) return decimal(axis.unit.of(*one), 6) + style + "'Device Memory Limit'";
   script += "$limits << END_OF_LIMITS\n";
   for (std::size_t position = 0; position < bars.size(); ++position) {
-    const std::string limit = ' ' + decimal(in_megabytes(bars[position].breakdown.device_memory), 6) + '\n';
+    if (!bars[position].breakdown.device_memory) continue;
+    const std::string limit = ' ' + decimal(axis.unit.of(*bars[position].breakdown.device_memory), 6) + '\n';
     const auto middle = static_cast<double>(position);
     for (const double end : {middle - 0.5, middle + 0.5}) script += decimal(end, 1) + limit;
     script += '\n';
   }
   script += "END_OF_LIMITS\n";
-  return "$limits using 1:2";
+  return "$limits using 1:2" + style + "'Device Memory Limit'";
 }
 
 }  // namespace detail
 
-/// The script with which gnuplot (5.4 or later) draws one bar a summary, into the file `path`: bottom to top other, model,
-/// gradients, optimizer and activations, and the device's memory as a red dashed line, in
-/// steps where the bars are of different devices. No bar is taller than its peak. Text from
-/// logs is quoted such that gnuplot cannot take it for commands.
-[[nodiscard]] inline std::string peak_picture_script(const std::vector<analyzed_summary>& bars, std::string_view title,
+/// The script with which gnuplot (5.4 or later) draws one bar a memory space, into the file `path`: bottom to top other, model,
+/// gradients, optimizer and activations, with the device's memory, where one was named, as a red dashed line, in steps where the
+/// bars are of different devices. No bar is taller than its peak; labels do not cover each other, and have the digits of the
+/// tables. Text from logs is quoted such that gnuplot cannot take it for commands.
+[[nodiscard]] inline std::string peak_picture_script(const std::vector<analyzed_space>& bars, std::string_view title,
                                                      picture_format format, std::string_view path) {
   constexpr std::size_t letters_a_line = 34;
-  const double end = detail::axis_end(bars);
+  const detail::bar_axis axis = detail::axis_of(bars);
   std::string script;
-  detail::append_canvas(script, bars.size(), title, format, path);
+  detail::append_canvas(script, bars.size(), title, axis.unit.name, format, path);
+  script += "set style textbox opaque noborder fillcolor rgb '#ffffff' margins 0.3,0.3\n";
   script += "set xrange [-0.5:" + detail::decimal(static_cast<double>(bars.size()) - 0.5, 1) + "]\n";
-  script += "set yrange [0:" + detail::decimal(end, 6) + "]\n";
+  script += "set yrange [0:" + detail::decimal(axis.unit.of(axis.end), 6) + "]\n";
   std::string names;
+  const std::vector<std::string> titles = titles_of(bars);
   for (std::size_t position = 0; position < bars.size(); ++position) {
-    detail::append_labels(script, bars[position], position, end);
-    names += (names.empty() ? "" : ", ") + detail::gnuplot_lines(title_of(bars[position].summary), letters_a_line) + ' ' +
-             std::to_string(position);
+    detail::append_labels(script, bars[position], position, axis);
+    names +=
+        (names.empty() ? "" : ", ") + detail::gnuplot_lines(titles[position], letters_a_line) + ' ' + std::to_string(position);
   }
   script += "set xtics (" + names + ") font 'Sans Bold,18'\nset bmargin " + std::to_string(detail::gnuplot_most_lines + 1) + '\n';
 
   std::string plots;
   for (std::size_t part = 0; part < peak_parts; ++part) {
-    if (!detail::append_table(script, bars, part)) continue;
+    if (!detail::append_table(script, bars, part, axis.unit)) continue;
     plots += "$part_" + std::to_string(part) +
              " using 1:(($2+$3)/2):($1-0.25):($1+0.25):2:3 with boxxyerror fillstyle solid 1 border linecolor rgb '#ffffff' "
              "linewidth 2 fillcolor rgb '" +
              std::string{detail::peak_part_colours[part]} + "' title '" + detail::legend_of(bars, part) + "', ";
   }
-  const std::string limits = detail::append_limits(script, bars);
-  script += "plot " + plots + limits + " with lines dashtype 2 linewidth 3 linecolor rgb '#ff0000' title 'Device Memory Limit'\n";
-  return script;
+  const std::string limits = detail::limits_plot(script, bars, axis);
+  return script + "plot " + plots + (limits.empty() ? "NaN notitle" : limits) + '\n';
 }
 
 }  // namespace memprof

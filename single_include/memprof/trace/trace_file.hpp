@@ -3,9 +3,10 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/detail/file_io.hpp>
-#include <memprof/trace/crc32c.hpp>
+#include <memprof/trace/live_snapshot.hpp>
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -15,7 +16,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
+
+#include <unistd.h>
 
 /// @file
 /// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
@@ -29,134 +33,75 @@ struct trace_file_status {
   std::uint64_t bytes = 0;   ///< of the file up to the end of the last of them
   std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
   bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
+  bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
+  bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
+  std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
 };
 
 namespace detail {
 
-inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
-inline constexpr std::uint16_t trace_file_version = 1;
+/// What a `zstd_unpacker` returns for bytes that are none of its.
+inline constexpr std::size_t no_unpacking = ~std::size_t{0};
+/// Unpacks [in, in + size) into [out, out + room) and returns its length.
+using chunk_unpacker = std::size_t (*)(unsigned char* out, std::size_t room, const unsigned char* in, std::size_t size) noexcept;
+/// Set by <memprof/trace/trace_zstd.hpp>; null: no unit of the program includes it.
+inline constinit chunk_unpacker zstd_unpacker = nullptr;
 
-template <class Number>
-void put_little_endian(unsigned char* out, Number value) noexcept {
-  for (std::size_t byte = 0; byte < sizeof value; ++byte) out[byte] = static_cast<unsigned char>(value >> (8 * byte));
-}
-template <class Number>
-[[nodiscard]] Number get_little_endian(const unsigned char* in) noexcept {
-  Number value = 0;
-  for (std::size_t byte = 0; byte < sizeof value; ++byte)
-    value = static_cast<Number>(value | static_cast<Number>(in[byte]) << (8 * byte));
-  return value;
-}
-
-struct trace_file_header {
-  static constexpr std::size_t size = 64;
-
-  std::uint16_t version = trace_file_version;  ///< a reader of another one cannot read the file
-  std::uint16_t revision = 0;                  ///< a reader of an older one can
-  std::uint32_t first_chunk = size;            ///< offset
-  std::uint64_t chunks = 0;
-  std::uint64_t bytes = 0;  ///< of the file
-
-  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
-    std::array<unsigned char, size> out{};
-    std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
-    put_little_endian(&out[8], version);
-    put_little_endian(&out[10], revision);
-    put_little_endian(&out[12], first_chunk);
-    put_little_endian(&out[16], chunks);
-    put_little_endian(&out[24], bytes);
-    put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
-    return out;
-  }
-  /// False if the checksum is another one. The magic number is not looked at.
-  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
-    version = get_little_endian<std::uint16_t>(&in[8]);
-    revision = get_little_endian<std::uint16_t>(&in[10]);
-    first_chunk = get_little_endian<std::uint32_t>(&in[12]);
-    chunks = get_little_endian<std::uint64_t>(&in[16]);
-    bytes = get_little_endian<std::uint64_t>(&in[24]);
-    return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
-  }
-};
-
-struct chunk_header {
-  static constexpr std::size_t size = 24;
-  static constexpr std::uint32_t magic = 0x4B4E4843;  // "CHNK"
-  /// Longer ones are damage, so that a flipped bit costs no memory.
-  static constexpr std::uint32_t max_bytes = std::uint32_t{16} << 20;
-
-  std::uint32_t bytes = 0;    ///< that follow
-  std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< 0: none
-  std::uint32_t checksum = 0;
-
-  [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
-    std::array<unsigned char, size> out{};
-    put_little_endian(&out[0], magic);
-    put_little_endian(&out[4], bytes);
-    put_little_endian(&out[8], number);
-    put_little_endian(&out[12], packing);
-    put_little_endian(&out[16], checksum);
-    put_little_endian(&out[20], crc32c::extend(0, out.data(), 20));
-    return out;
-  }
-  [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
-    bytes = get_little_endian<std::uint32_t>(&in[4]);
-    number = get_little_endian<std::uint32_t>(&in[8]);
-    packing = get_little_endian<std::uint32_t>(&in[12]);
-    checksum = get_little_endian<std::uint32_t>(&in[16]);
-    return get_little_endian<std::uint32_t>(in.data()) == magic &&
-           get_little_endian<std::uint32_t>(&in[20]) == crc32c::extend(0, in.data(), 20);
-  }
-};
-
-template <std::size_t Size>
-[[nodiscard]] std::string_view as_text(const std::array<unsigned char, Size>& bytes) noexcept {
-  return {reinterpret_cast<const char*>(bytes.data()), Size};
-}
-
-/// A file that holds a trace, read chunk by chunk.
+/// A file that holds a trace, read chunk by chunk. Of one that a capture still writes it reads what was there at one instant.
 class trace_file_reader {
  public:
   /// Reads on in `file`, which must stay open; `path` is its name for messages. Raises an error unless a trace of a version that
   /// this memprof reads begins there.
   trace_file_reader(std::FILE* file, const std::filesystem::path& path) : path_{path}, file_{file} {
+    const long begin = std::ftell(file);
     std::array<unsigned char, trace_file_header::size> first{};
     const std::size_t got = read(first.data(), first.size());
     if (as_text(first).substr(0, trace_magic.size()) != trace_magic) refuse("it is not a trace");
     if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
-    const bool is_intact = header_.decode(first);
-    if (header_.version > trace_file_version && is_intact) {
-      refuse("it is a trace of version " + std::to_string(header_.version) + ", and this memprof reads version " +
-             std::to_string(trace_file_version) + "; read it with a newer memprof");
+    take_header(first);
+    if (header_.state == trace_file_state::complete) {
+      std::size_t skipped = header_.first_chunk - trace_file_header::size;
+      for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
+    } else {
+      if (begin < 0) refuse("its capture has not ended, and such a trace cannot be read through a pipe; copy it to a file");
+      look_at_live_file(static_cast<std::uint64_t>(begin));
     }
-    if (!is_intact || header_.version == 0 || header_.first_chunk < trace_file_header::size) refuse("its header is damaged");
-    std::size_t skipped = header_.first_chunk - trace_file_header::size;
-    for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
     status_.bytes = header_.first_chunk;
   }
 
   /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
   [[nodiscard]] std::optional<std::string_view> next() {
-    if (status_.chunks == header_.chunks || !status_.damage.empty()) return std::nullopt;
-    std::array<unsigned char, chunk_header::size> bytes{};
-    const std::size_t got = read(bytes.data(), bytes.size());
-    chunk_header chunk;
-    if (got < bytes.size()) return stop(got == 0 ? "cut off" : "cut off within the header of a chunk");
-    if (!chunk.decode(bytes) || chunk.number != status_.chunks || chunk.bytes > chunk_header::max_bytes || chunk.packing != 0) {
-      return stop("damaged");
+    if (!status_.damage.empty() || is_behind_last_chunk()) return std::nullopt;
+    if (const live_snapshot::chunk* const found = live_ ? live_->find(status_.chunks) : nullptr) {
+      return take(found->payload.data(), found->payload.size(), found->payload.size());
     }
-    payload_.resize(chunk.bytes);
-    if (read(payload_.data(), payload_.size()) < payload_.size()) return stop("cut off within a chunk");
-    if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return stop("damaged");
-    ++status_.chunks;
-    status_.bytes += chunk_header::size + chunk.bytes;
-    return std::string_view{reinterpret_cast<const char*>(payload_.data()), payload_.size()};
+    const char* const fault = read_chunk();
+    if (fault == nullptr || (live_ && has_ended_meanwhile() && read_chunk() == nullptr))
+      return take(payload_.data(), payload_.size(), stored_bytes_);
+    // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
+    if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
+    return stop(fault);
   }
 
   /// The last payload holds what is no record.
   void report_bad_record() { stop("damaged, although its checksum is right: it was written wrong"); }
 
+  /// What is known of a file that is not complete, once all chunks were read.
+  void finish_live() {
+    if (!live_ || !status_.damage.empty()) return;
+    if (live_->is_damaged()) {
+      status_.damage = "'" + path_.string() + "' is damaged in the part that its capture had not written out";
+    } else if (header_.state == trace_file_state::stopped) {
+      status_.damage = "'" + path_.string() + "' ends early, as writing it failed (" +
+                       std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
+    } else {
+      status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
+      status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;
+    }
+  }
+
+  /// The live area of a file that is not complete; null otherwise.
+  [[nodiscard]] live_snapshot* live() noexcept { return live_ ? &*live_ : nullptr; }
   [[nodiscard]] const trace_file_status& status() const noexcept { return status_; }
 
  private:
@@ -165,10 +110,108 @@ class trace_file_reader {
     if (got < size && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
     return got;
   }
+
+  void take_header(const std::array<unsigned char, trace_file_header::size>& bytes) {
+    const bool is_intact = header_.decode(bytes);
+    if (header_.version > trace_file_version && is_intact) {
+      refuse("it is a trace of version " + std::to_string(header_.version) + ", and this memprof reads version " +
+             std::to_string(trace_file_version) + "; read it with a newer memprof");
+    }
+    if (!is_intact || header_.version == 0 || header_.first_chunk < trace_file_header::size ||
+        header_.state > trace_file_state::stopped) {
+      refuse("its header is damaged");
+    }
+  }
+
+  /// Looks at the live area, and once more at the header: the capture may end meanwhile.
+  void look_at_live_file(std::uint64_t begin) {
+    begin_ = begin;
+    live_.emplace(::fileno(file_), begin_, header_.live_area, header_.state == trace_file_state::live);
+    if (header_.state == trace_file_state::live) (void)has_ended_meanwhile();
+  }
+
+  /// Whether the file has become complete since it was opened. Its chunks are what they were, but may lie elsewhere.
+  [[nodiscard]] bool has_ended_meanwhile() {
+    std::array<unsigned char, trace_file_header::size> bytes{};
+    if (!read_at(::fileno(file_), begin_, bytes.data(), bytes.size())) return false;
+    trace_file_header now;
+    if (!now.decode(bytes) || now.state != trace_file_state::complete) return false;
+    header_ = now;
+    is_complete_meanwhile_ = true;
+    return true;
+  }
+
+  /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
+  [[nodiscard]] bool is_behind_last_chunk() const noexcept {
+    const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
+    return counts_live ? status_.chunks >= *live_->chunks_so_far() : status_.chunks == header_.chunks;
+  }
+
+  /// Reads the chunk that comes next in the file; null, or what is wrong with it.
+  [[nodiscard]] const char* read_chunk() {
+    std::array<unsigned char, chunk_header::size> bytes{};
+    const std::size_t got = read_on(bytes.data(), bytes.size(), 0);
+    chunk_header chunk;
+    if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
+    if (!chunk.decode(bytes) || chunk.number != status_.chunks || chunk.bytes > chunk_header::max_bytes) return "damaged";
+    check_packing(chunk.packing);
+    payload_.resize(chunk.bytes);
+    if (read_on(payload_.data(), payload_.size(), bytes.size()) < payload_.size()) return "cut off within a chunk";
+    if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
+    stored_bytes_ = chunk.bytes;
+    if (chunk.packing != not_packed && !unpack()) return "damaged, although its checksum is right: it was packed wrong,";
+    return nullptr;
+  }
+
+  void check_packing(std::uint32_t packing) const {
+    if (packing > packed_with_zstd)
+      refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
+    if (packing == not_packed || zstd_unpacker != nullptr) return;
+    refuse(
+        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; a memprof program that has "
+        "it "
+        "unpacks the file: memprof trace FILE --unpack -o NEW_FILE");
+  }
+
+  /// False if the payload is not packed as it says, or too densely, or into more than a chunk may have.
+  [[nodiscard]] bool unpack() {
+    const std::size_t most = payload_.size() * max_packing_ratio;
+    unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
+    const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
+    if (size == no_unpacking) return false;
+    unpacked_.resize(size);
+    payload_.swap(unpacked_);
+    return true;
+  }
+
+  /// Reads behind the last chunk, `skipped` bytes further.
+  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::size_t skipped) {
+    if (!live_) return read(out, size);
+    std::size_t got = 0;
+    while (got < size) {
+      const std::uint64_t offset = begin_ + header_.first_chunk + chunk_bytes_ + skipped + got;
+      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(offset));
+      if (more < 0 && errno == EINTR) continue;
+      if (more < 0) raise_about_file("read", path_, reason_in_errno());
+      if (more == 0) break;
+      got += static_cast<std::size_t>(more);
+    }
+    return got;
+  }
+
+  std::string_view take(const unsigned char* payload, std::size_t size, std::size_t stored) {
+    ++status_.chunks;
+    chunk_bytes_ += chunk_header::size + stored;
+    status_.bytes = header_.first_chunk + chunk_bytes_;
+    return {reinterpret_cast<const char*>(payload), size};
+  }
+
   [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
   std::nullopt_t stop(std::string_view what) {
-    status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) + " of " +
-                     std::to_string(header_.chunks) + " chunks (byte " + std::to_string(status_.bytes) + ")";
+    const bool is_known = header_.chunks != trace_file_header::unknown;
+    status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
+                     (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
+                     std::to_string(status_.bytes) + ")";
     return std::nullopt;
   }
 
@@ -177,6 +220,13 @@ class trace_file_reader {
   trace_file_header header_;
   trace_file_status status_;
   std::vector<unsigned char> payload_;
+  std::vector<unsigned char> unpacked_;
+  std::size_t stored_bytes_ = 0;   ///< of the last chunk's payload in the file
+  std::uint64_t chunk_bytes_ = 0;  ///< of the chunks that were read, with their headers
+
+  std::optional<live_snapshot> live_;
+  std::uint64_t begin_ = 0;  ///< of the trace in the file
+  bool is_complete_meanwhile_ = false;
 };
 
 }  // namespace detail
@@ -223,17 +273,27 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     Visitor& visitor;
     bool has_ended = false;
     bool is_damaged = false;
+    detail::ring_positions* positions = nullptr;  ///< where the file has rings
     void events(const event* first, const event* last, std::uint32_t ring) {
       has_ended = has_ended || (ring == no_ring_id && (last - 1)->kind == event_kind::capture_end);
+      if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
     void definition(detail::control kind, std::string_view payload) {
       is_damaged = is_damaged || !detail::visit_definition(kind, payload, visitor);
+      if (positions == nullptr || kind != detail::control::position) return;
+      detail::payload_reader in{payload};
+      const std::uint64_t ring = in.number();
+      const std::uint64_t events = in.number();
+      is_damaged = is_damaged || in.has_failed() || ring > 0xFFFF'FFFFU;
+      if (!is_damaged) positions->set(static_cast<std::uint32_t>(ring), events);
     }
   };
   detail::trace_file_reader file{source, path};
+  detail::ring_positions positions;
   const auto decoder = std::make_unique<detail::trace_decoder>();
   adapter adapted{visitor};
+  if (file.live() != nullptr) adapted.positions = &positions;
   while (const std::optional<std::string_view> payload = file.next()) {
     const auto* const begin = reinterpret_cast<const unsigned char*>(payload->data());
     const auto* const end = begin + payload->size();
@@ -242,8 +302,16 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     file.report_bad_record();
     break;
   }
+  file.finish_live();
   trace_file_status status = file.status();
   status.has_ended = adapted.has_ended;
+  if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
+    status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
+    if (file.live()->rings_outside() != 0 && !status.is_being_written) {
+      const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+      visitor.events(&gap, &gap + 1, no_ring_id);
+    }
+  }
   if (!status.damage.empty()) {
     const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};  // one or more
     visitor.events(&gap, &gap + 1, no_ring_id);

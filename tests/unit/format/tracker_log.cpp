@@ -417,7 +417,7 @@ TEST_CASE("tracker log: the text of a profile is read back to the profile's numb
   space.cumulative_current = 2 * mib;
   const auto summaries = parse_tracker_log(memprof::to_text(profile, {.format = memprof::text_format::tracker}));
   REQUIRE(summaries.size() == 1);
-  CHECK(summaries.front().provenance.remarks.size() == 1);  // on the lines of the other space
+  CHECK(summaries.front().provenance.remarks.empty());
   CHECK(summaries.front().spaces[0].cumulative_peak == 8 * mib);
   REQUIRE(summaries.front().spaces[0].segments.size() == 2);
   CHECK(summaries.front().spaces[0].segments[1].segment_change == -mib);
@@ -427,12 +427,13 @@ TEST_CASE("tracker log: the text of a profile is read back to the profile's numb
 TEST_CASE("tracker log: lines of other memory spaces are passed over, and said to be there") {
   memprof::profile profile;
   profile.segments = {{"MODEL_CREATION", 0, 0}, {"FORWARD_PASS", 0, 0}};
-  for (const char* name : {"cpu", "cuda:0", "dram"}) {
-    memprof::space_profile& space = profile.spaces.emplace_back();
-    space.name = name;
-    space.segments.resize(2);
-  }
-  const std::string text = memprof::to_text(profile);
+  memprof::space_profile& space = profile.spaces.emplace_back();
+  space.name = "dram";
+  space.segments.resize(2);
+  std::string text = memprof::to_text(profile, {.format = memprof::text_format::tracker});
+  // As memprof 0.1 printed several spaces.
+  const std::string numbers = ": Segment Peak 1.00 MB, Allocations 1.00 MB, Deallocations 0.00 MB, Segment Change +1.00 MB\n";
+  text.insert(text.find("\n--- FORWARD_PASS"), "  cpu" + numbers + "  cuda:0" + numbers);
   for (const std::string& log : {text, with_lines(text, "[rank1]: ", "\n")}) {
     const auto summaries = parse_tracker_log(log);
     REQUIRE(summaries.size() == 1);

@@ -179,9 +179,9 @@ TEST_CASE("run picture: text is text for gnuplot, whatever it holds, and long na
   profile.segments[0].name = profile.spaces[0].segments[0].segment = "'\nsystem 'touch x'\n`y`";
   profile.spaces[0].live_at_peak.by_operation[0].owner = "'\nsystem 'touch x'";
   CHECK(!contains(script(profile, {.title = "'\nsystem 'touch x'\n", .by = composition::operation}), "\nsystem"));
-  CHECK(shortened("forward/block/attention/scores", 20) == ".../attention/scores");
-  CHECK(shortened("scores", 6) == "scores");
-  CHECK(shortened("äöüäöü", 5) == "...öü");
+  CHECK(without_begin("forward/block/attention/scores", 20) == ".../attention/scores");
+  CHECK(without_begin("scores", 6) == "scores");
+  CHECK(without_begin("äöüäöü", 5) == "...öü");
 }
 
 TEST_CASE("run picture: nothing to draw still makes a script") {

@@ -6,7 +6,7 @@ if(NOT status EQUAL 0)
   message(FATAL_ERROR "the example ended with ${status}")
 endif()
 run(0 --logs run.profile run.log --json analysis.json)
-expect("${output}" "Found 2 " "Peak Breakdown (live at the peak)" "Peak Breakdown (by phases)" "Read from: run.profile, memory space cpu")
+expect("${output}" "Found 2 " "Peak Breakdown (live at the peak)" "Read from: run.profile, memory space cpu")
 
 file(READ ${SCRATCH}/analysis.json analysis)
 file(READ ${SCRATCH}/run.profile profile)

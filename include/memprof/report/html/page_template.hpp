@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 // Made by viewer/build.mjs from viewer/src: change it there.
 
 #include <string_view>

@@ -73,7 +73,9 @@ namespace memprof::detail {
     }
   }
   if (outside > 0) owners.emplace_back(std::string_view{}, outside);
-  std::stable_sort(owners.begin(), owners.end(), [](const auto& left, const auto& right) { return left.second > right.second; });
+  std::sort(owners.begin(), owners.end(), [](const auto& left, const auto& right) {
+    return left.second != right.second ? left.second > right.second : left.first < right.first;
+  });
   return owners;
 }
 

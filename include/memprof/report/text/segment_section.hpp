@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -107,8 +108,10 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
     };
     std::vector<std::size_t> order(names.size());
     for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::size_t left, std::size_t right) { return weight(names[left]) > weight(names[right]); });
+    std::sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+      const auto weights = std::pair{weight(names[left]), weight(names[right])};
+      return weights.first != weights.second ? weights.first > weights.second : left < right;
+    });
     std::vector<bool> is_shown(names.size());
     std::size_t used = 1;  // the row that counts the others
     for (const std::size_t index : order) {

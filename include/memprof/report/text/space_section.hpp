@@ -29,10 +29,11 @@ namespace memprof::detail {
   std::vector<const space_profile*> spaces;
   const space_profile* const chosen = options.primary_space.empty() ? nullptr : &source.space(options.primary_space);
   for (const space_profile& space : source.spaces) spaces.push_back(&space);
-  std::stable_sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
+  std::sort(spaces.begin(), spaces.end(), [&](const space_profile* left, const space_profile* right) {
     if ((left == chosen) != (right == chosen)) return left == chosen;
     if (is_full(*left) != is_full(*right)) return is_full(*left);
-    return left->cumulative_peak > right->cumulative_peak;
+    if (left->cumulative_peak != right->cumulative_peak) return left->cumulative_peak > right->cumulative_peak;
+    return left < right;  // as they lie in the profile
   });
   return spaces;
 }

@@ -3,6 +3,7 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 #include <algorithm>
 #include <cstddef>

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/contradictions.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+namespace detail {
+
+/// The first allocation that exceeded the capacity, as a remark.
+[[nodiscard]] inline std::string shortfall_remark(const profile& of, const space_profile& space) {
+  const capacity_shortfall& full = space.first_shortfall;
+  std::string text = "an allocation of " + std::to_string(full.requested) + " bytes";
+  if (!full.core.empty()) text += " on core " + full.core;
+  if (!full.operation.empty()) text += " in operation " + full.operation;
+  const auto index = static_cast<std::size_t>(full.segment);
+  if (full.segment >= 0 && index < of.segments.size()) text += " in segment " + of.segments[index].name;
+  return text + " was the first beyond the capacity: " + std::to_string(full.free) + " bytes were free";
+}
+
+/// Why the capacity of a core is not the device's memory.
+[[nodiscard]] inline std::string core_capacity_remark(const space_profile& space) {
+  return "each core has " + std::to_string(space.capacity) + " bytes of " + space.name +
+         ", but the bytes here are those of all cores together: the device memory is not that of the profile";
+}
+
+}  // namespace detail
+
+/// What has to be known about the numbers of a memory space before they are believed, one sentence each: what its source lacks,
+/// what does not agree, and what happened to the capture. `space` must be one of the profile's.
+[[nodiscard]] inline std::vector<std::string> remarks_on(const profile& of, const space_profile& space) {
+  std::vector<std::string> remarks = of.provenance.remarks;
+  if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
+  if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));
+  for (std::string& sentence : contradictions(of, space)) {
+    remarks.push_back("the profile contradicts itself: " + std::move(sentence));
+  }
+  if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
+  for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
+    remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
+  }
+  if (!of.complete && of.provenance.format.empty()) {
+    remarks.emplace_back("the capture had not ended: the bytes are those so far");
+  }
+  if (of.mode == run_mode::no_dispatch) {
+    remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");
+  }
+  return remarks;
+}
+
+}  // namespace memprof

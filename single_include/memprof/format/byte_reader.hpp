@@ -1,0 +1,82 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/file_io.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <utility>
+
+namespace memprof::detail {
+
+/// Reads a file from its begin, byte by byte or in pieces, and knows where it is. Takes one buffer, whatever the file's size.
+class byte_reader {
+ public:
+  /// The file stays the caller's and must be one that can be read again; `path` is its name for messages.
+  byte_reader(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {
+    if (std::fseek(file_, 0, SEEK_END) == 0) {
+      const long end = std::ftell(file_);
+      size_ = end < 0 ? 0 : static_cast<std::uint64_t>(end);
+    }
+    std::rewind(file_);
+  }
+
+  /// The next byte; -1 at the end.
+  [[nodiscard]] int next() {
+    if (position_ == filled_ && !fill()) return -1;
+    return static_cast<unsigned char>(buffer_[position_++]);
+  }
+  /// Replaces `out` by the next `size` bytes; false if there are not as many.
+  [[nodiscard]] bool next(std::string& out, std::uint64_t size) {
+    if (size > left()) return false;
+    out.clear();
+    while (out.size() < size) {
+      if (position_ == filled_ && !fill()) return false;
+      const std::size_t part = std::min(static_cast<std::size_t>(size) - out.size(), filled_ - position_);
+      out.append(buffer_.data() + position_, part);
+      position_ += part;
+    }
+    return true;
+  }
+  /// Takes `size` bytes as a number, the lowest first; false if there are not as many.
+  [[nodiscard]] bool next_number(std::uint64_t& value, int size) {
+    value = 0;
+    for (int byte = 0; byte < size; ++byte) {
+      const int read = next();
+      if (read < 0) return false;
+      value |= static_cast<std::uint64_t>(read) << (8 * byte);
+    }
+    return true;
+  }
+
+  /// How many bytes have been taken.
+  [[nodiscard]] std::uint64_t offset() const noexcept { return before_ + position_; }
+  [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
+  [[nodiscard]] std::uint64_t left() const noexcept { return size_ - std::min(offset(), size_); }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  [[nodiscard]] bool fill() {
+    before_ += filled_;
+    position_ = 0;
+    filled_ = std::fread(buffer_.data(), 1, buffer_.size(), file_);
+    if (filled_ == 0 && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
+    return filled_ != 0;
+  }
+
+  std::FILE* file_;
+  std::filesystem::path path_;
+  std::uint64_t size_ = 0;
+  std::uint64_t before_ = 0;
+  std::size_t position_ = 0;
+  std::size_t filled_ = 0;
+  std::array<char, std::size_t{64} * 1024> buffer_{};
+};
+
+}  // namespace memprof::detail

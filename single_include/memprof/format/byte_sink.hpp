@@ -1,0 +1,39 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Where a writer of a format puts its bytes.
+template <class T>
+concept byte_sink = requires(T sink, std::string_view bytes) {
+  sink.write(bytes);
+};
+
+/// Writes to an open file, which stays the caller's. Ask `is_good` at the end: errno then has the reason of a failure.
+class file_sink {
+ public:
+  explicit file_sink(std::FILE* file) noexcept : file_(file) {}
+  void write(std::string_view bytes) noexcept {
+    is_good_ = is_good_ && std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size();
+  }
+  [[nodiscard]] bool is_good() const noexcept { return is_good_; }
+
+ private:
+  std::FILE* file_;
+  bool is_good_ = true;
+};
+
+/// Keeps everything in a string.
+struct text_sink {
+  std::string text;
+
+  void write(std::string_view bytes) { text.append(bytes); }
+};
+
+}  // namespace memprof

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A value of a pickle. Containers and texts are numbers of a `pickle_reader`.
+struct pickle_value {
+  enum class type : std::uint8_t { none, boolean, integer, too_large, real, text, list, tuple, dictionary, dropped };
+
+  type kind = type::none;
+  union {
+    std::int64_t integer = 0;
+    double real;
+    std::uint32_t index;
+  };
+
+  [[nodiscard]] bool is(type wanted) const noexcept { return kind == wanted; }
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof {
+
+/// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
+/// `trace_writer` is one.
+template <class T>
+concept recorded_event_writer = event_writer<T> &&
+    requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const event& other) {
+  writer.at(ns);
+  writer.on_thread(thread, name, std::uint64_t{});
+  writer.put_event(other);
+  { writer.label_of(name) } -> std::same_as<label>;
+};
+
+}  // namespace memprof

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/format/byte_reader.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace memprof {
+
+namespace detail {
+
+/// Reads the lines of the log of RAPIDS Memory Manager's `logging_resource_adaptor`:
+/// `Thread,Time,Action,Pointer,Size,Stream`, times as `%H:%M:%S.%f` without a date.
+template <recorded_event_writer Writer>
+class rmm_line_reader {
+ public:
+  explicit rmm_line_reader(Writer& writer) : writer_(writer), space_(writer.space("gpu")) {}
+
+  /// What is wrong with the line; empty: nothing is, and it was handed on.
+  [[nodiscard]] std::string read(std::string_view line) {
+    std::array<std::string_view, 6> fields;
+    std::size_t count = 0;
+    for (bool is_more = true; is_more; ++count) {
+      const std::size_t end = line.find(',');
+      if (count < fields.size()) fields[count] = line.substr(0, end);
+      is_more = end != line.npos;
+      line.remove_prefix(is_more ? end + 1 : line.size());
+    }
+    if (count != fields.size()) return "expected Thread,Time,Action,Pointer,Size,Stream";
+    const std::optional<std::uint64_t> thread = number(fields[0], 10);
+    const std::optional<std::int64_t> time = time_of_day(fields[1]);
+    const std::optional<std::uint64_t> address = number(fields[3], 16);
+    const std::optional<std::uint64_t> bytes = number(fields[4], 10);
+    if (!thread) return not_a(fields[0], "the number of a thread");
+    if (!time) return not_a(fields[1], "a time such as 12:34:56.789012");
+    if (!address) return not_a(fields[3], "an address such as 0x7f1c00000000");
+    if (!bytes) return not_a(fields[4], "a number of bytes");
+    const bool is_allocation = fields[2] == "allocate";
+    const bool is_failure = fields[2] == "allocate failure";
+    if (!is_allocation && !is_failure && fields[2] != "free")
+      return not_a(fields[2], "an action: allocate, allocate failure or free");
+    writer_.at(since_begin(*time));
+    writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
+    if (is_failure) {
+      writer_.put_event({0, 0, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
+    } else if (is_allocation) {
+      writer_.allocate(space_, block_address{*address}, *bytes, {});
+    } else {
+      writer_.deallocate(space_, block_address{*address}, *bytes);
+    }
+    return {};
+  }
+
+ private:
+  [[nodiscard]] static std::string not_a(std::string_view text, const char* what) {
+    return "'" + std::string{text.substr(0, 64)} + "' is not " + what;
+  }
+  [[nodiscard]] static std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
+    if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
+    if (base == 16 && text == "(nil)") return 0;  // as glibc prints a null pointer
+    std::uint64_t value = 0;
+    const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+    if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+  }
+  /// Nanoseconds since midnight.
+  [[nodiscard]] static std::optional<std::int64_t> time_of_day(std::string_view text) noexcept {
+    if (text.size() != 15 || text[2] != ':' || text[5] != ':' || text[8] != '.') return std::nullopt;
+    const std::optional<std::uint64_t> hours = number(text.substr(0, 2), 10);
+    const std::optional<std::uint64_t> minutes = number(text.substr(3, 2), 10);
+    const std::optional<std::uint64_t> seconds = number(text.substr(6, 2), 10);
+    const std::optional<std::uint64_t> microseconds = number(text.substr(9), 10);
+    if (!hours || !minutes || !seconds || !microseconds || *hours > 23 || *minutes > 59 || *seconds > 60) return std::nullopt;
+    return static_cast<std::int64_t>((((*hours * 60 + *minutes) * 60 + *seconds) * 1'000'000 + *microseconds) * 1000);
+  }
+  /// A time that is half a day earlier than the last one is after midnight.
+  [[nodiscard]] std::int64_t since_begin(std::int64_t time) noexcept {
+    constexpr std::int64_t day = 86'400'000'000'000;
+    std::int64_t now = time + days_ * day;
+    if (begin_ < 0) {
+      begin_ = last_ = now;
+    } else if (now < last_ - day / 2) {
+      now += day;
+      ++days_;
+    }
+    last_ = now;
+    return now - begin_;
+  }
+
+  Writer& writer_;
+  space_id space_;
+  std::int64_t begin_ = -1;
+  std::int64_t last_ = 0;
+  std::int64_t days_ = 0;
+  std::map<std::uint64_t, std::uint32_t> threads_;
+};
+
+}  // namespace detail
+
+/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does.
+[[nodiscard]] inline bool is_rmm_log(std::FILE* file) {
+  constexpr std::string_view head = "Thread,Time,Action,Pointer,Size,Stream";
+  std::array<char, head.size()> first{};
+  const std::size_t got = std::fread(first.data(), 1, first.size(), file);
+  std::rewind(file);
+  return std::string_view{first.data(), got} == head;
+}
+
+/// Tells a `trace_writer` what RMM's log has, as the memory space `gpu`; the end is the caller's. Takes the memory of a line.
+/// Returns what ended the reading early, a last line that is cut off, as a sentence without its stop; empty: nothing did. Raises
+/// an error with the line of anything else that cannot be read.
+template <recorded_event_writer Writer>
+[[nodiscard]] std::string read_rmm_log(std::FILE* file, const std::filesystem::path& path, Writer& writer) {
+  constexpr std::size_t longest_line = 4096;
+  detail::byte_reader in{file, path};
+  detail::rmm_line_reader<Writer> lines{writer};
+  std::string line;
+  for (std::uint64_t number = 1;; ++number) {
+    line.clear();
+    int byte = in.next();
+    for (; byte >= 0 && byte != '\n' && line.size() < longest_line; byte = in.next()) line += static_cast<char>(byte);
+    if (line.ends_with('\r')) line.pop_back();
+    const std::string place = "line " + std::to_string(number) + ": ";
+    if (line.size() >= longest_line)
+      detail::raise("cannot read '" + path.string() + "': " + place + "longer than any line of RMM's log");
+    if (!line.empty() && !line.starts_with("Thread,")) {
+      const std::string fault = lines.read(line);
+      if (!fault.empty() && byte < 0) return place + "it is cut off";
+      if (!fault.empty()) detail::raise("cannot read '" + path.string() + "': " + place + fault);
+    }
+    if (byte < 0) return {};
+  }
+}
+
+}  // namespace memprof

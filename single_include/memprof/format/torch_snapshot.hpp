@@ -1,0 +1,348 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/pickle_writer.hpp>
+#include <memprof/format/torch_snapshot_events.hpp>
+#include <memprof/format/torch_snapshot_names.hpp>
+#include <memprof/format/trace_replay.hpp>
+#include <memprof/format/trace_source.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace memprof {
+
+struct torch_snapshot_options {
+  /// memory_viz becomes slow beyond it. A space with more changes is written as a window around its peak, as it stands at the
+  /// window's end.
+  std::size_t events = 200'000;
+};
+
+/// What of a space a snapshot does not have.
+struct torch_snapshot_loss {
+  std::string space;
+  std::uint64_t left_out_events = 0;  ///< before and after the window
+  std::uint64_t left_out_blocks = 0;  ///< they overlap another one, or have no address below 2^53
+  std::uint64_t left_out_bytes = 0;
+  bool segments_are_made_up = false;  ///< the trace does not say what an allocator reserved
+};
+
+namespace detail {
+
+template <byte_sink Sink>
+class torch_snapshot_writer {
+ public:
+  explicit torch_snapshot_writer(Sink& out) : out_(out) {}
+
+  template <trace_source Source>
+  [[nodiscard]] std::vector<torch_snapshot_loss> write(const Source& source, const torch_snapshot_options& options) {
+    clock_visitor times;
+    source.visit(times);
+    snapshot_scan scan;
+    segment_list steps;
+    combined both{scan, steps};
+    trace_replay scanner{both, times.clock};
+    source.visit(scanner);
+    const std::vector<int> device_of = snapshot_devices(scan, scanner.state());
+
+    std::vector<torch_snapshot_loss> losses;
+    std::vector<segment_row> segments;
+    out_.begin_dictionary();
+    out_.begin_items();
+    out_.name("device_traces");
+    const int last_device = *std::max_element(device_of.begin(), device_of.end());
+    out_.list(static_cast<std::size_t>(last_device + 1), [&](std::size_t device) {
+      const auto found = std::find(device_of.begin(), device_of.end(), static_cast<int>(device));
+      if (found == device_of.end()) return out_.begin_list();
+      const auto space = static_cast<std::uint8_t>(found - device_of.begin());
+      losses.push_back(write_events(source, times, space, scan.spaces[space], options, static_cast<int>(device), segments));
+    });
+    out_.name("segments");
+    out_.list(segments.size(), [&](std::size_t index) { write_segment(scanner.state(), segments[index]); });
+    write_settings(scanner.state(), device_of, losses);
+    write_annotations(scanner.state(), steps, last_device);
+    out_.end_dictionary_items();
+    out_.finish();
+    return losses;
+  }
+
+ private:
+  using memo_id = typename pickle_writer<Sink>::memo_id;
+
+  struct segment_list : replay_handler {
+    struct row {
+      label name;
+      std::int64_t end_ns;
+    };
+    std::vector<row> rows;
+    void on_segment_end(const replay_state& at, label name) {
+      if (rows.size() < 10'000) rows.push_back({name, at.now_ns});  // more are no marks that anybody reads
+    }
+  };
+  struct combined : replay_handler {
+    combined(snapshot_scan& first, segment_list& second) : scan(first), steps(second) {}
+    snapshot_scan& scan;
+    segment_list& steps;
+    void on_allocation(const replay_state& at, const replayed_block& block) { scan.on_allocation(at, block); }
+    void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t thread) {
+      scan.on_deallocation(at, block, thread);
+    }
+    void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t thread) {
+      scan.on_allocator_event(at, happened, thread);
+    }
+    void on_segment_end(const replay_state& at, label name) { steps.on_segment_end(at, name); }
+  };
+  struct block_row {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint32_t operation;
+    bool is_live;
+  };
+  struct segment_row {
+    int device;
+    std::uint64_t address;
+    std::uint64_t bytes;
+    snapshot_stream stream;
+    std::vector<block_row> blocks;
+  };
+
+  template <class Source>
+  [[nodiscard]] torch_snapshot_loss write_events(const Source& source, const clock_visitor& times, std::uint8_t space,
+                                                 const snapshot_scan::space_changes& changes,
+                                                 const torch_snapshot_options& options, int device,
+                                                 std::vector<segment_row>& segments) {
+    std::uint64_t first = 0;
+    std::uint64_t last = changes.count;
+    if (changes.count > options.events) {
+      const std::uint64_t before = options.events / 4 * 3;
+      first = std::min(changes.peak_at - std::min(changes.peak_at, before), changes.count - options.events);
+      last = first + options.events;
+    }
+    snapshot_fold fold{space, first, last};
+    trace_replay replay{fold, times.clock};
+    source.visit(replay);
+    const replay_state& at = replay.state();
+    const std::int64_t begin_us = at.info.begin_unix_ns / 1000;
+    const std::vector<snapshot_event>& events = fold.events();
+    const std::map<std::uint64_t, snapshot_segment> ranges = fold.segments();
+    const bool has_own_segments = fold.has_own_segments();
+
+    // Every free is two events of PyTorch, and one more says that categories which nobody gave are unknown.
+    std::size_t written = 0;
+    const auto next_item = [&] {
+      if (written++ % pickle_writer<Sink>::most_items != 0) return;
+      if (written != 1) out_.end_list_items();
+      out_.begin_items();
+    };
+    out_.begin_list();
+    for (const snapshot_event& happened : events) {
+      const bool is_of_segment =
+          happened.action == snapshot_action::segment_alloc || happened.action == snapshot_action::segment_free;
+      if (is_of_segment && !has_own_segments) continue;
+      next_item();
+      write_event(at, happened, action_name(happened.action), begin_us);
+      if (happened.action != snapshot_action::free_requested) continue;
+      next_item();
+      write_event(at, happened, "free_completed", begin_us);
+    }
+    next_item();
+    snapshot_event end{snapshot_action::alloc, category::other, 0, 0, 0, fold.end_ns(), 0, 0};
+    write_event(at, end, "snapshot", begin_us);
+    out_.end_list_items();
+
+    auto next_block = fold.live().begin();
+    for (const auto& [begin, range] : ranges) {
+      segment_row row{device, begin, range.bytes, streams_.of(at, range.stream), {}};
+      std::uint64_t reached = begin;
+      const std::uint64_t end_of_range = begin + range.bytes;
+      const auto fill_to = [&](std::uint64_t address) {
+        if (address > reached) row.blocks.push_back({reached, address - reached, 0, false});
+      };
+      for (; next_block != fold.live().end() && next_block->first < end_of_range; ++next_block) {
+        if (next_block->first < reached) continue;
+        fill_to(next_block->first);
+        const replayed_block& live = next_block->second;
+        row.blocks.push_back({next_block->first, live.bytes, live.operation, true});
+        reached = next_block->first + live.bytes;
+      }
+      fill_to(end_of_range);
+      segments.push_back(std::move(row));
+    }
+    return {std::string{at.space_name(space)}, changes.count - (last - first), fold.left_out_blocks(), fold.left_out_bytes(),
+            !has_own_segments};
+  }
+
+  [[nodiscard]] static std::string_view action_name(snapshot_action action) noexcept {
+    constexpr std::string_view names[] = {"alloc", "free_requested", "segment_alloc", "segment_free", "oom"};
+    return names[static_cast<std::size_t>(action)];
+  }
+
+  void write_event(const replay_state& at, const snapshot_event& happened, std::string_view action, std::int64_t begin_us) {
+    const snapshot_stream stream = streams_.of(at, happened.stream);
+    out_.begin_dictionary();
+    out_.begin_items();
+    out_.name("action");
+    out_.name(action);
+    out_.name(action == "oom" ? "device_free" : "addr");
+    out_.integer(happened.address);
+    out_.name("size");
+    out_.integer(happened.bytes);
+    out_.name("stream");
+    out_.integer(stream.stream);
+    out_.name("time_us");
+    out_.integer(begin_us + happened.time_ns / 1000);
+    out_.name("category");
+    out_.name(happened.of == category::other ? std::string_view{"unknown"} : to_string(happened.of));
+    out_.name("pool_id");
+    out_.pair(stream.pool_first, stream.pool_second);
+    if (happened.annotation != 0) {
+      std::string text{at.names.text(happened.annotation)};
+      std::replace(text.begin(), text.end(), name_separator, ' ');
+      out_.name("user_metadata");
+      out_.name(text);
+    }
+    out_.name("frames");
+    put_frames(at, happened.operation);
+    out_.end_dictionary_items();
+  }
+
+  /// Writes the frames of an operation, innermost first, or refers to them.
+  void put_frames(const replay_state& at, std::uint32_t operation) {
+    const auto found = frames_.find(operation);
+    if (found != frames_.end()) return out_.recall(found->second);
+    out_.begin_list();
+    frames_[operation] = out_.memoize();
+    out_.begin_items();
+    if (operation == 0) put_frame("(no operation)");
+    for (std::uint32_t node = operation; node != 0; node = at.operations()[node].parent)
+      put_frame(at.names.text(at.operations()[node].name));
+    out_.end_list_items();
+  }
+  void put_frame(std::string_view operation) {
+    const auto [found, is_new] = frame_of_name_.try_emplace(std::string{operation}, 0);
+    if (!is_new) return out_.recall(found->second);
+    const snapshot_frame frame{operation};
+    out_.begin_dictionary();
+    found->second = out_.memoize();
+    out_.begin_items();
+    out_.name("name");
+    out_.name(frame.name);
+    out_.name("filename");
+    out_.name(frame.file);
+    out_.name("line");
+    out_.integer(frame.line);
+    out_.end_dictionary_items();
+  }
+
+  void write_segment(const replay_state& at, const segment_row& row) {
+    std::uint64_t live = 0;
+    for (const block_row& block : row.blocks) live += block.is_live ? block.bytes : 0;
+    out_.begin_dictionary();
+    out_.begin_items();
+    const auto number = [&](std::string_view key, auto value) {
+      out_.name(key);
+      out_.integer(value);
+    };
+    number("device", std::int64_t{row.device});
+    number("address", row.address);
+    number("total_size", row.bytes);
+    number("allocated_size", live);
+    number("active_size", live);
+    number("requested_size", live);
+    number("stream", row.stream.stream);
+    out_.name("segment_type");
+    out_.name(row.bytes <= (std::uint64_t{2} << 20) ? "small" : "large");
+    out_.name("segment_pool_id");
+    out_.pair(row.stream.pool_first, row.stream.pool_second);
+    out_.name("is_expandable");
+    out_.boolean(false);
+    out_.name("frames");
+    out_.begin_list();
+    out_.name("blocks");
+    out_.list(row.blocks.size(), [&](std::size_t index) {
+      const block_row& block = row.blocks[index];
+      out_.begin_dictionary();
+      out_.begin_items();
+      number("address", block.address);
+      number("size", block.bytes);
+      number("requested_size", block.is_live ? block.bytes : 0);
+      out_.name("state");
+      out_.name(block.is_live ? "active_allocated" : "inactive");
+      out_.name("frames");
+      if (block.is_live) {
+        put_frames(at, block.operation);
+      } else {
+        out_.begin_list();
+      }
+      out_.end_dictionary_items();
+    });
+    out_.end_dictionary_items();
+  }
+
+  /// memory_viz shows these as they are.
+  void write_settings(const replay_state& at, const std::vector<int>& device_of, const std::vector<torch_snapshot_loss>& losses) {
+    out_.name("allocator_settings");
+    out_.begin_dictionary();
+    out_.begin_items();
+    out_.name("written_by");
+    out_.text(std::string{"memprof "} + version_string);
+    for (std::size_t space = 0; space < any_space; ++space) {
+      if (device_of[space] < 0) continue;
+      out_.text("device " + std::to_string(device_of[space]));
+      out_.text(at.space_name(static_cast<std::uint8_t>(space)));
+    }
+    for (const torch_snapshot_loss& loss : losses) {
+      if (loss.left_out_events == 0) continue;
+      out_.text("left out of " + loss.space);
+      out_.text(std::to_string(loss.left_out_events) + " events before and after a window around the peak");
+    }
+    out_.end_dictionary_items();
+  }
+
+  void write_annotations(const replay_state& at, const segment_list& steps, int last_device) {
+    out_.name("external_annotations");
+    const std::size_t devices = static_cast<std::size_t>(last_device + 1);
+    out_.list(2 * steps.rows.size() * devices, [&](std::size_t index) {
+      const std::size_t step = index / 2 / devices;
+      const bool is_end = index % 2 != 0;
+      const std::int64_t ns = is_end ? steps.rows[step].end_ns : step == 0 ? 0 : steps.rows[step - 1].end_ns;
+      out_.begin_dictionary();
+      out_.begin_items();
+      out_.name("device");
+      out_.integer(static_cast<std::int64_t>(index / 2 % devices));
+      out_.name("time_us");
+      out_.integer(at.info.begin_unix_ns / 1000 + ns / 1000);
+      out_.name("name");
+      out_.name(at.names.text(steps.rows[step].name));
+      out_.name("stage");
+      out_.name(is_end ? "END" : "START");
+      out_.end_dictionary_items();
+    });
+  }
+
+  pickle_writer<Sink> out_;
+  std::unordered_map<std::uint32_t, memo_id> frames_;
+  std::unordered_map<std::string, memo_id> frame_of_name_;
+  snapshot_streams streams_;
+};
+
+}  // namespace detail
+
+/// Writes a trace as a PyTorch memory snapshot, a pickle as of `torch.cuda.memory._dump_snapshot`, for pytorch.org/memory_viz and
+/// torch/cuda/_memory_viz.py: each memory space is a device, its blocks have the operation's path as stack and their category.
+/// Three passes over the trace and one more a space; memory for a window of events and for what is live.
+template <trace_source Source, byte_sink Sink>
+std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink& out,
+                                                      const torch_snapshot_options& options = {}) {
+  return detail::torch_snapshot_writer<Sink>{out}.write(source, options);
+}
+
+}  // namespace memprof

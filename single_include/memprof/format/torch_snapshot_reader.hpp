@@ -1,0 +1,238 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/format/byte_reader.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
+#include <memprof/format/torch_snapshot_facts.hpp>
+#include <memprof/format/torch_snapshot_history.hpp>
+#include <memprof/format/torch_snapshot_json.hpp>
+#include <memprof/format/torch_snapshot_pickle.hpp>
+#include <memprof/format/torch_snapshot_records.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+namespace detail {
+
+/// Tells a writer what a snapshot says, when it is read for the second time.
+template <recorded_event_writer Writer>
+class torch_history_writer {
+ public:
+  torch_history_writer(torch_history& from, Writer& to) : self_(from), writer_(to) {}
+
+  [[nodiscard]] std::uint64_t event_count(std::size_t number) const { return number < counts_.size() ? counts_[number] : 0; }
+  void setting(std::string_view, const std::string&) {}
+  void annotation(const torch_annotation&) {}
+  void segment(const torch_segment&) {}
+  void event(std::size_t number, const torch_event& happened) {
+    if (number >= counts_.size()) return;  // the file has changed since
+    ++counts_[number];
+    if (is_merged_) {
+      merged_.push_back({number, happened});
+    } else {
+      write(number, happened);
+    }
+  }
+
+  void begin() {
+    std::size_t with_history = 0;
+    counts_.resize(self_.devices.size());
+    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
+      spaces_.push_back(writer_.space("cuda:" + std::to_string(number)));
+      if (self_.devices[number].events != 0) ++with_history;
+    }
+    is_merged_ = with_history > 1;
+    writer_.add_facts(to_table(self_.settings));
+    writer_.add_facts(to_table(self_.segment_facts()));
+    writer_.on_thread(1, "PyTorch");
+    for (std::size_t number = 0; number < self_.devices.size(); ++number) {
+      for (const auto& [address, range] : self_.devices[number].reserved_before)
+        put(event_kind::reserve, number, address, range.bytes, range.stream);
+      if (self_.devices[number].before.empty()) continue;
+      const open_operation before = writer_.begin_operation(torch_before_trace, {});
+      for (const auto& [address, block] : self_.devices[number].before) {
+        enter(block.stack);
+        put(event_kind::allocate_on_stream, number, address, block.bytes, block.stream);
+      }
+      enter(0);
+      writer_.end_operation(before);
+    }
+    if (self_.blocks_before != 0) writer_.end_segment(torch_before_segment);
+  }
+
+  void finish() {
+    std::stable_sort(merged_.begin(), merged_.end(),
+                     [](const merged_event& left, const merged_event& right) { return left.of.time_us < right.of.time_us; });
+    for (const merged_event& each : merged_) write(each.device, each.of);
+    enter(0);
+    pass_annotations(std::numeric_limits<std::int64_t>::max());
+  }
+
+ private:
+  struct merged_event {
+    std::size_t device;
+    torch_event of;
+  };
+
+  void put(event_kind kind, std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {
+    const label name = stream == 0 ? 0 : writer_.label_of(self_.streams.text(stream));
+    writer_.put_event({0, address, bytes, name, kind, spaces_[number].value, tag});
+  }
+
+  void write(std::size_t number, const torch_event& happened) {
+    pass_annotations(happened.time_us);
+    at(happened.time_us);
+    const label stream = self_.stream_of(happened.stream, happened.pool);
+    using action = torch_event::action_type;
+    switch (happened.action) {
+      case action::alloc:
+        enter(happened.stack);
+        put(event_kind::allocate_on_stream, number, happened.address, happened.bytes, stream, happened.category.tag());
+        if (happened.metadata != 0) writer_.annotate(block_address{happened.address}, {self_.stacks.name(happened.metadata)});
+        break;
+      case action::free_completed:
+        enter(happened.stack);
+        put(event_kind::deallocate_on_stream, number, happened.address, happened.bytes, stream);
+        break;
+      case action::segment_alloc: put(event_kind::reserve, number, happened.address, happened.bytes, stream); break;
+      case action::segment_free: put(event_kind::release, number, happened.address, happened.bytes, stream); break;
+      case action::oom:
+        enter(happened.stack);
+        put(event_kind::out_of_memory, number, happened.address, happened.bytes, 0);
+        break;
+      default: break;
+    }
+  }
+
+  void at(std::int64_t time_us) {
+    constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max() / 1000;
+    if (time_us > self_.begin_us && time_us < latest) writer_.at((time_us - self_.begin_us) * 1000);
+  }
+
+  /// Ends segments: an annotation is one, and what lies between two of the outermost.
+  void pass_annotations(std::int64_t until_us) {
+    for (; next_annotation_ < self_.annotations.size(); ++next_annotation_) {
+      const torch_annotation& next = self_.annotations[next_annotation_];
+      if (next.time_us > until_us) return;
+      at(next.time_us);
+      if (next.is_begin) {
+        if (depth_++ == 0) writer_.end_segment(torch_unnamed_segment);
+      } else if (depth_ != 0 && --depth_ == 0) {
+        writer_.end_segment(next.name);
+      }
+    }
+  }
+
+  /// Ends and begins operations until those of a stack are open: what two stacks have in common stays open.
+  void enter(std::uint32_t stack) {
+    if (stack == stack_) return;
+    path_.clear();
+    for (std::uint32_t node = stack; node != 0; node = self_.stacks[node].around) path_.push_back(node);
+    std::size_t common = 0;
+    while (common < open_.size() && common < path_.size() && open_[common].node == path_[path_.size() - 1 - common]) ++common;
+    for (; open_.size() > common; open_.pop_back()) writer_.end_operation(open_.back().operation);
+    for (; open_.size() < path_.size();) {
+      const std::uint32_t node = path_[path_.size() - 1 - open_.size()];
+      open_.push_back({node, writer_.begin_operation(self_.stacks.name(self_.stacks[node].name), {})});
+    }
+    stack_ = stack;
+  }
+
+  struct open_frame {
+    std::uint32_t node;
+    typename Writer::open_operation_type operation;
+  };
+
+  torch_history& self_;
+  Writer& writer_;
+  std::vector<space_id> spaces_;
+  std::vector<std::uint64_t> counts_;
+  bool is_merged_ = false;
+  std::vector<merged_event> merged_;
+  std::size_t next_annotation_ = 0;
+  std::size_t depth_ = 0;
+  std::uint32_t stack_ = 0;
+  std::vector<open_frame> open_;
+  std::vector<std::uint32_t> path_;
+};
+
+}  // namespace detail
+
+/// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
+/// `cuda:N`, stacks of frames are operations, `record_function` annotations are segments, and what the allocator reserves is told
+/// with stream and pool. Sizes are those that were asked for.
+///
+/// What was live before the history begins, since it was not recorded or has left the ring buffer, comes first, in a segment and
+/// an operation of its own. The file is read twice, and needs memory for what is live, for different stacks, and 16 bytes for
+/// each object that a pickle numbers; where several devices have a history, for their events as well, which have to be put in
+/// order.
+class torch_snapshot_source {
+ public:
+  /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
+  /// and place, if it holds no snapshot.
+  torch_snapshot_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)), history_(path_) {
+    damage_ = read(history_);
+    history_.finish();
+    if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
+  }
+
+  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does.
+  [[nodiscard]] static bool is_pickle(std::FILE* file) {
+    const int first = std::fgetc(file);
+    const int second = std::fgetc(file);
+    std::rewind(file);
+    return first == 0x80 && second >= 2 && second <= 5;
+  }
+
+  /// What a trace of it says of itself.
+  [[nodiscard]] capture_info info() const {
+    capture_info made;
+    made.library_version = version_string;
+    made.begin_unix_ns = history_.begin_us * 1000;
+    return made;
+  }
+  /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
+  [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
+  /// Blocks and bytes that were live before the history begins.
+  [[nodiscard]] std::uint64_t blocks_before() const noexcept { return history_.blocks_before; }
+  [[nodiscard]] std::uint64_t bytes_before() const noexcept { return history_.bytes_before; }
+  /// Blocks that the history has live at its end and the segments have not, or not with as many bytes: the snapshot contradicts
+  /// itself.
+  [[nodiscard]] std::uint64_t contradictions() const noexcept { return history_.contradictions; }
+
+  /// Tells everything to a `trace_writer`, but for the end. Reads the file for the second time.
+  template <recorded_event_writer Writer>
+  void write_to(Writer& writer) {
+    detail::torch_history_writer<Writer> pass{history_, writer};
+    pass.begin();
+    (void)read(pass);
+    pass.finish();
+  }
+
+ private:
+  template <class Sink>
+  [[nodiscard]] std::string read(Sink& sink) {
+    std::rewind(file_);
+    if (!is_pickle(file_)) return detail::read_torch_json(file_, path_, history_.stacks, sink);
+    detail::byte_reader in{file_, path_};
+    return detail::read_torch_pickle(in, history_.stacks, sink);
+  }
+
+  std::FILE* file_;
+  std::filesystem::path path_;
+  std::string damage_;
+  detail::torch_history history_;
+};
+
+}  // namespace memprof

@@ -1,0 +1,263 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// A block of a trace with all that is known of it: what formats that keep single blocks write.
+struct replayed_block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;      ///< on cores: on all of them together
+  std::uint64_t ordinal = 0;    ///< of its allocation in its space, from 1
+  std::int64_t time_ns = 0;     ///< of its allocation
+  std::uint32_t thread = 0;     ///< that allocated it
+  std::uint32_t operation = 0;  ///< the innermost open there: a node of `replay_state::operations`; 0: none
+  label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
+  label stream = 0;             ///< `stream\x1fpool`
+  std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
+  std::uint8_t space = 0;
+  memprof::category category = category::other;
+  bool is_on_cores = false;
+  bool is_circular_buffer = false;
+};
+
+/// What a trace has said so far.
+struct replay_state {
+  std::int64_t now_ns = 0;
+  std::uint64_t segment = 0;  ///< how many have ended
+  capture_info info;
+  label_table names;
+  label space_names[any_space + 1] = {};
+  operation_follower follower;
+
+  [[nodiscard]] const operation_tree& operations() const noexcept { return follower.operations(); }
+  [[nodiscard]] std::string_view space_name(std::uint8_t space) const noexcept { return names.text(space_names[space]); }
+};
+
+/// What `trace_replay` calls. Handlers derive from it and hide what they care for.
+struct replay_handler {
+  /// A block is live from now on.
+  void on_allocation(const replay_state&, const replayed_block&) {}
+  /// It is live no more.
+  void on_deallocation(const replay_state&, const replayed_block&, std::uint32_t /*thread*/) {}
+  /// It got a name, or another category than `before`: what it was since it was allocated.
+  void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
+  /// Operations began or ended on a thread; `open` are those that are open now.
+  void on_operations(const replay_state&, std::uint32_t /*thread*/, const scope_stack& /*open*/) {}
+  void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
+  void on_segment_end(const replay_state&, label /*name*/) {}
+  /// A free of a block that is not live.
+  void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+  /// `reserve`, `release` or `out_of_memory`.
+  void on_allocator_event(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+};
+
+/// Folds a trace with the rules of the ledger and hands single blocks, with operation, category and time, to a handler. What
+/// formats with more than a profile are made of. Memory for what is live, for operations and names.
+///
+/// Times need the readings of the clock from the whole trace: see `clock_visitor`.
+template <class Handler>
+class trace_replay {
+ public:
+  trace_replay(Handler& handler, const clock_readings& clock) : handler_(handler), clock_(clock) {}
+  trace_replay(const trace_replay&) = delete;
+  trace_replay& operator=(const trace_replay&) = delete;
+
+  [[nodiscard]] const replay_state& state() const noexcept { return state_; }
+  /// Calls `visit(const replayed_block&)` for what is live now in a space, in no particular order.
+  template <class Visitor>
+  void for_each_live(std::uint8_t space, Visitor&& visit) const {
+    if (spaces_[space] == nullptr) return;
+    spaces_[space]->live.for_each([&](const block& entry) { visit(spaces_[space]->slots[entry.owner]); });
+  }
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) { state_.info = info; }
+  void name(label id, std::string_view text) {
+    if (id == state_.names.size() + 1) state_.names.append(text);
+  }
+  void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
+  void facts(const fact_table&, bool) {}
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    followed_thread& on = thread_in(ring);
+    for (const event* next = first; next != last; ++next) {
+      if (next->stamp > stamp_) {
+        stamp_ = next->stamp;
+        state_.now_ns = clock_.to_ns(stamp_);
+      }
+      apply(*next, on);
+    }
+  }
+
+ private:
+  static constexpr auto no_usage = [](std::uint32_t, const open_scope&, std::uint8_t, const scope_usage&) {};
+
+  struct space_blocks {
+    live_blocks live;  ///< `owner` is the index of the slot
+    std::vector<replayed_block> slots;
+    std::vector<std::uint32_t> unused;
+    std::uint64_t ordinal = 0;
+    std::uint64_t allocated = 0;
+  };
+
+  [[nodiscard]] followed_thread& thread_in(std::uint32_t ring) {
+    std::unique_ptr<followed_thread>& thread = threads_[ring];
+    if (thread == nullptr) thread = std::make_unique<followed_thread>(ring);
+    return *thread;
+  }
+  [[nodiscard]] space_blocks& blocks_of(std::uint8_t space) {
+    if (spaces_[space] == nullptr) spaces_[space] = std::make_unique<space_blocks>();
+    return *spaces_[space];
+  }
+
+  void apply(const event& happened, followed_thread& on) {
+    switch (happened.kind) {
+      case event_kind::allocate:
+      case event_kind::allocate_on_stream:
+      case event_kind::allocate_on_cores: allocate(happened, on); break;
+      case event_kind::deallocate:
+      case event_kind::deallocate_on_stream:
+      case event_kind::deallocate_on_cores: deallocate(happened, on); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
+      case event_kind::annotate: annotate(happened); break;
+      case event_kind::scope_begin:
+        if (state_.follower.begin(on, happened, happened.stamp, no_usage)) handler_.on_operations(state_, on.thread, on.scopes);
+        break;
+      case event_kind::scope_end: end_scope(happened, on); break;
+      case event_kind::thread_begin:
+        state_.follower.begin_thread(on, happened.address, block::max_thread, no_usage);
+        handler_.on_operations(state_, on.thread, on.scopes);
+        handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
+        break;
+      case event_kind::segment_end:
+        handler_.on_segment_end(state_, happened.label);
+        ++state_.segment;
+        break;
+      case event_kind::reserve:
+      case event_kind::release:
+      case event_kind::out_of_memory:
+        if (happened.space != any_space) handler_.on_allocator_event(state_, happened, on.thread);
+        break;
+      default: break;
+    }
+  }
+
+  void allocate(const event& happened, const followed_thread& on) {
+    if (happened.space == any_space || happened.address == 0) return;
+    replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, on.scopes.operation()};
+    made.space = happened.space;
+    std::uint16_t tag = happened.tag;
+    if (happened.kind == event_kind::allocate_on_cores) {
+      const core_range cores = core_range::unpacked(happened.label);
+      tag &= 0xFFU;
+      if (!cores.is_valid() || happened.tag >> 8U > static_cast<unsigned>(buffer_kind::circular_buffer) ||
+          __builtin_mul_overflow(happened.bytes, cores.count(), &made.bytes))
+        return;
+      made.is_on_cores = true;
+      made.is_circular_buffer = happened.tag >> 8U != 0;
+      made.cores = happened.label;
+    } else if (happened.kind == event_kind::allocate_on_stream) {
+      made.stream = happened.label;
+    }
+    made.category = static_cast<category>(category_of(is_category(tag) ? tag : on.scopes.tag()));
+    space_blocks& blocks = blocks_of(happened.space);
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (made.bytes > most - blocks.allocated) return;
+    blocks.allocated += made.bytes;
+    if (blocks.live.find(happened.address)) remove(blocks, happened.address, on.thread);
+    const live_blocks::insertion entry = blocks.live.insert(happened.address);
+    if (entry.entry == nullptr) detail::raise("trace_replay: the system has no memory for the table of live blocks");
+    made.ordinal = ++blocks.ordinal;
+    if (blocks.unused.empty()) {
+      entry.entry->owner = blocks.slots.size();
+      blocks.slots.push_back(made);
+    } else {
+      entry.entry->owner = blocks.unused.back();
+      blocks.unused.pop_back();
+      blocks.slots[entry.entry->owner] = made;
+    }
+    handler_.on_allocation(state_, made);
+  }
+
+  void deallocate(const event& happened, const followed_thread& on) {
+    if (happened.space == any_space) return;
+    if (remove(blocks_of(happened.space), happened.address, on.thread)) return;
+    if (happened.address != 0) handler_.on_unmatched_free(state_, happened, on.thread);
+  }
+
+  bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread) {
+    const live_blocks::place found = blocks.live.find(address);
+    if (!found) return false;
+    const auto slot = static_cast<std::uint32_t>(found->owner);
+    blocks.live.erase(found);
+    blocks.unused.push_back(slot);
+    handler_.on_deallocation(state_, blocks.slots[slot], thread);
+    return true;
+  }
+
+  void deallocate_circular_buffers(const event& happened, const followed_thread& on) {
+    const core_range cores = core_range::unpacked(happened.label);
+    if (happened.space == any_space || !cores.is_valid()) return;
+    space_blocks& blocks = blocks_of(happened.space);
+    std::vector<std::uint64_t> ended;
+    blocks.live.for_each([&](const block& entry) {
+      const replayed_block& live = blocks.slots[entry.owner];
+      if (live.is_circular_buffer && core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended) remove(blocks, address, on.thread);
+  }
+
+  void annotate(const event& happened) {
+    if (happened.tag > category_names.size()) return;
+    const std::size_t first = happened.space == any_space ? 0 : happened.space;
+    const std::size_t last = happened.space == any_space ? any_space : first + 1U;
+    for (std::size_t space = first; space < last; ++space) {
+      if (spaces_[space] == nullptr) continue;
+      const live_blocks::place found = spaces_[space]->live.find(happened.address);
+      if (!found) continue;
+      replayed_block& named = spaces_[space]->slots[found->owner];
+      const category before = named.category;
+      if (happened.label != 0) named.annotation = happened.label;
+      if (happened.tag != 0) named.category = static_cast<category>(happened.tag - 1U);
+      handler_.on_annotation(state_, named, before);
+      return;
+    }
+  }
+
+  void end_scope(const event& happened, followed_thread& on) {
+    followed_thread* ended_on = &on;
+    state_.follower.end(on, happened, no_usage, [&](std::uint32_t number) -> followed_thread* {
+      for (const auto& [ring, thread] : threads_) {
+        if (thread->thread == number) return ended_on = thread.get();
+      }
+      return nullptr;
+    });
+    handler_.on_operations(state_, ended_on->thread, ended_on->scopes);
+  }
+
+  Handler& handler_;
+  const clock_readings& clock_;
+  std::uint64_t stamp_ = 0;
+  replay_state state_;
+  std::unique_ptr<space_blocks> spaces_[any_space + 1];
+  std::map<std::uint32_t, std::unique_ptr<followed_thread>> threads_;  // by ring
+};
+
+/// Whatever can hand a trace to a visitor, again and again: a `trace`, a `trace_file`.
+template <class T>
+concept trace_source = requires(const T& source, trace_replay<replay_handler>& visitor) {
+  source.visit(visitor);
+};
+
+}  // namespace memprof

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/trace/trace_file.hpp>
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace memprof {
+
+/// A trace in an open file, to be read as often as a writer needs, as `trace` can be. What is wrong with the file shows in
+/// `status` after the first `visit`; each ends with the last intact event.
+class trace_file {
+ public:
+  /// The file stays the caller's and must be one that can be read again; `path` is its name for messages.
+  trace_file(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {}
+
+  template <trace_visitor Visitor>
+  void visit(Visitor& visitor) const {
+    std::rewind(file_);
+    status_ = read_trace(file_, path_, visitor);
+  }
+  [[nodiscard]] const trace_file_status& status() const noexcept { return status_; }
+
+ private:
+  std::FILE* file_;
+  std::filesystem::path path_;
+  mutable trace_file_status status_;
+};
+
+/// Takes the clock readings of a trace: those that come later are needed for the times of events before.
+struct clock_visitor {
+  clock_readings clock;
+
+  void info(const capture_info&) {}
+  void name(label, std::string_view) {}
+  void space(const space_definition&) {}
+  void facts(const fact_table&, bool) {}
+  void events(const event* first, const event* last, std::uint32_t) {
+    for (; first != last; ++first) {
+      if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
+    }
+  }
+};
+
+}  // namespace memprof

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memprof::detail {
+
+/// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
+/// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
+/// them. Costs a pass over operations and segments.
+template <class Fold>
+[[nodiscard]] double most_bytes_of_profile(Fold& fold) {
+  const auto& events = fold.events();
+  const auto& tree = events.operations();
+  std::vector<double> lengths(tree.size());
+  double paths = 0;
+  double longest = 0;
+  for (std::size_t node = 1; node < tree.size(); ++node) {
+    lengths[node] = lengths[tree[node].parent] + 2.0 * static_cast<double>(fold.names().text(tree[node].name).size()) + 1;
+    paths += lengths[node];
+    longest = std::max(longest, lengths[node]);
+  }
+  const double named = sizeof(live_block) + longest;
+  double total = 2 * paths + static_cast<double>(tree.size() * sizeof(operation_profile));
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    const space_ledger* const space = events.space(id);
+    if (space == nullptr) continue;
+    const auto limit = static_cast<double>(events.options().largest_blocks);
+    total += static_cast<double>(events.segments().marks().size() *
+                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage)));
+    total += static_cast<double>(events.segments().rows().size() *
+                                 (sizeof(named_segments_usage) + sizeof(named_core_peaks) + sizeof(named_reserved_usage)));
+    total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
+    for (const segment_record& record : space->segments()) {
+      // The blocks twice: those that are live are gathered in rows of their own.
+      total += 2 * std::min(limit, static_cast<double>(record.blocks_at_peak)) * named +
+               static_cast<double>(record.owner_count) * named;
+    }
+    total += static_cast<double>(space->overall_owners().size()) * named;
+  }
+  return total;
+}
+
+}  // namespace memprof::detail

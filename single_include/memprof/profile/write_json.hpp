@@ -1,0 +1,51 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json_output.hpp>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Writes a profile as JSON: docs/profile.md describes the format, docs/profile.schema.json is its schema. A program that reads
+/// profiles includes <memprof/profile/json.hpp>, which takes far longer to compile.
+///
+/// Bytes, counts and addresses are integers and keep all 64 bits; enumerations are names. Text that is not valid UTF-8 (the name
+/// of an operation may be any bytes) is written with U+FFFD in the place of each invalid part, so only then a profile that is
+/// read back differs. A number that is not finite is written as null and read back as not-a-number.
+
+namespace memprof {
+
+/// What the key "format" says.
+inline constexpr std::string_view json_format = "memprof-profile";
+
+/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
+inline constexpr std::int64_t json_version = 2;
+
+/// A profile as JSON text, one line a value.
+[[nodiscard]] inline std::string to_json_text(const profile& source) {
+  detail::json_output out;
+  out.begin_object();
+  out.key("format");
+  out.value(json_format);
+  out.key("version");
+  out.value(json_version);
+  for_each_field(source, [&](std::string_view name, const auto& field) {
+    out.key(name);
+    detail::put_json(out, field);
+  });
+  out.end_object();
+  return out.take();
+}
+
+/// Writes a profile to a file as JSON. If that fails, a file that was there before stays as it was. A path such as /dev/stdout
+/// works too. Errors name the path and the reason.
+inline void write_json(const profile& source, const std::filesystem::path& path) {
+  detail::replace_whole_file(path, to_json_text(source) + '\n');
+}
+
+}  // namespace memprof

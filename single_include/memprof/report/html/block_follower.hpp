@@ -1,0 +1,173 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace memprof::detail {
+
+/// A point in a trace: how many events came before, and the clock of the stamps.
+struct moment {
+  std::uint64_t event = 0;
+  std::uint64_t stamp = 0;
+};
+
+/// A live block, and what only one who follows events knows of it: when it began.
+struct followed_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  moment born;
+  std::uint32_t operation = 0;  ///< node of the ledger's tree
+  std::uint32_t category = 0;
+  label annotation = 0;
+  std::uint32_t marks = 0;  ///< for whoever listens
+
+  /// Operation and category in one number; those of all blocks lie close together.
+  [[nodiscard]] std::size_t owner_key() const noexcept { return std::size_t{operation} * category_names.size() + category; }
+};
+
+/// Hands events to a ledger one by one and says what each did to blocks. The rules stay the ledger's: this looks at what became
+/// of the address, or where an event is about many, at what is no longer there.
+class block_follower {
+ public:
+  /// Applies an event, which happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and
+  /// `relabelled(space, before, after)`, where `space` is an id; blocks may be marked.
+  template <class Listener>
+  void apply(ledger& events, const memprof::event& told, std::uint32_t ring, const moment& now, Listener& listener) {
+    switch (told.kind) {
+      case event_kind::allocate:
+      case event_kind::allocate_on_cores:
+      case event_kind::allocate_on_stream: {
+        const std::uint64_t count = allocations_in(events, told.space);
+        events.apply(&told, &told + 1, ring);
+        if (allocations_in(events, told.space) == count) return;
+        end(told.space, told.address, listener);  // a block that was there has made room
+        begin(*events.space(told.space), told, now, listener);
+        break;
+      }
+      case event_kind::deallocate:
+      case event_kind::deallocate_on_cores:
+      case event_kind::deallocate_on_stream: {
+        events.apply(&told, &told + 1, ring);
+        const space_ledger* const space = events.space(told.space);
+        if (space != nullptr && space->blocks().size() != live_in(told.space)) end(told.space, told.address, listener);
+        break;
+      }
+      case event_kind::annotate:
+        events.apply(&told, &told + 1, ring);
+        for (const std::size_t id : used_) {
+          if (told.space == any_space || told.space == id) relabel(events, id, told.address, listener);
+        }
+        return;
+      default:
+        events.apply(&told, &told + 1, ring);
+        if (!may_end_several(told.kind)) return;
+        break;
+    }
+    for (const std::size_t id : used_) {
+      if (told.space == any_space || told.space == id) compare(events, id, listener);
+    }
+  }
+
+  /// Calls `visit(block)` for each live block of a space, in no particular order.
+  template <class Visitor>
+  void for_each(std::size_t space, Visitor&& visit) {
+    if (spaces_[space] == nullptr) return;
+    spaces_[space]->slots.for_each([&](const block& entry) { visit(spaces_[space]->blocks[entry.bytes]); });
+  }
+
+ private:
+  struct followed_space {
+    live_blocks slots;  ///< `bytes` is the index in `blocks`
+    std::vector<followed_block> blocks;
+    std::vector<std::size_t> free;
+  };
+
+  /// Those that this does not know are asked as well.
+  [[nodiscard]] static bool may_end_several(event_kind kind) noexcept {
+    return kind == event_kind::deallocate_circular_buffers || kind > event_kind::capture_end;
+  }
+
+  [[nodiscard]] static std::uint64_t allocations_in(const ledger& events, std::size_t id) noexcept {
+    const space_ledger* const space = events.space(id);
+    return space == nullptr ? 0 : space->allocation_count();
+  }
+  [[nodiscard]] std::size_t live_in(std::size_t id) const noexcept {
+    return spaces_[id] == nullptr ? 0 : spaces_[id]->slots.size();
+  }
+
+  template <class Listener>
+  void begin(const space_ledger& space, const memprof::event& told, const moment& now, Listener& listener) {
+    const block* const found = space.blocks().at(told.address);
+    if (found == nullptr) return;
+    if (spaces_[told.space] == nullptr) {
+      spaces_[told.space] = std::make_unique<followed_space>();
+      used_.push_back(told.space);
+    }
+    followed_space& own = *spaces_[told.space];
+    block* const entry = own.slots.insert(told.address).entry;
+    if (entry == nullptr) throw std::bad_alloc{};
+    if (own.free.empty()) {
+      own.free.push_back(own.blocks.size());
+      own.blocks.emplace_back();
+    }
+    entry->bytes = own.free.back();
+    own.free.pop_back();
+    followed_block& born = own.blocks[entry->bytes];
+    born = {told.address,
+            static_cast<std::int64_t>(found->bytes),
+            now,
+            found->operation(),
+            found->category(),
+            found->annotation(),
+            0};
+    listener.began(told.space, born);
+  }
+
+  template <class Listener>
+  void end(std::size_t id, std::uint64_t address, Listener& listener) {
+    if (spaces_[id] == nullptr) return;
+    followed_space& own = *spaces_[id];
+    const live_blocks::place entry = own.slots.find(address);
+    if (!entry) return;
+    listener.ended(id, own.blocks[entry->bytes]);
+    own.free.push_back(entry->bytes);
+    own.slots.erase(entry);
+  }
+
+  template <class Listener>
+  void relabel(const ledger& events, std::size_t id, std::uint64_t address, Listener& listener) {
+    if (spaces_[id] == nullptr) return;
+    const live_blocks::place entry = spaces_[id]->slots.find(address);
+    const block* const found = events.space(id)->blocks().at(address);
+    if (!entry || found == nullptr) return;
+    followed_block& known = spaces_[id]->blocks[entry->bytes];
+    const followed_block before = known;
+    known.category = found->category();
+    known.annotation = found->annotation();
+    listener.relabelled(id, before, known);
+  }
+
+  /// Ends what is no longer in the ledger. Costs a pass over the live blocks if there is any.
+  template <class Listener>
+  void compare(const ledger& events, std::size_t id, Listener& listener) {
+    const space_ledger* const space = events.space(id);
+    if (space->blocks().size() == live_in(id)) return;
+    std::vector<std::uint64_t> gone;
+    spaces_[id]->slots.for_each([&](const block& entry) {
+      if (space->blocks().at(entry.address) == nullptr) gone.push_back(entry.address);
+    });
+    for (const std::uint64_t address : gone) end(id, address, listener);
+  }
+
+  std::array<std::unique_ptr<followed_space>, ledger::max_spaces + 1> spaces_;
+  std::vector<std::size_t> used_;
+};
+
+}  // namespace memprof::detail

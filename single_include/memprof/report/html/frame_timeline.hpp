@@ -1,0 +1,157 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/report/html/block_follower.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace memprof::detail {
+
+/// Live bytes of one space over a stretch of a trace, in a bounded number of buckets. Each keeps one real moment: the first with
+/// its greatest total, and what each owner had then, to the byte.
+///
+/// An event costs the same whatever the number of owners: a new maximum only raises an epoch, as it does in the ledger
+/// (`owner_stats`), and owners are looked at when a bucket ends.
+class frame_timeline {
+ public:
+  struct bucket {
+    moment begin;
+    moment at;  ///< after this event `total` was live
+    std::int64_t total = 0;
+    std::int64_t blocks = 0;
+    std::int64_t low = 0;       ///< least total, that before its first event included
+    std::int64_t reserved = 0;  ///< greatest
+  };
+  /// From a bucket on, an owner has so much.
+  struct part {
+    std::uint32_t bucket;
+    std::uint32_t slot;
+    std::int64_t bytes;
+    std::int64_t blocks;
+  };
+
+  /// For a stretch of so many events of the space and so much time, in at most `max_buckets` (4 or more).
+  frame_timeline(std::size_t slots, std::uint64_t events, std::uint64_t stamps, std::size_t max_buckets)
+      : stats_(slots), told_(slots), max_buckets_(max_buckets) {
+    // A bucket ends by its events at most half as often as there may be buckets, and by its time no more often.
+    const std::uint64_t half = max_buckets / 2 - 1;
+    is_exact_ = events + 1 <= max_buckets;
+    events_per_bucket_ = is_exact_ ? 1 : (events + half) / half;
+    stamps_per_bucket_ = stamps / half + 1;
+  }
+
+  /// What an owner had before the stretch.
+  void start_with(std::size_t slot, const owner_stats& before) { stats_[slot].change(0, before.live, before.blocks); }
+  void start_with_total(std::int64_t live, std::int64_t reserved) {
+    last_total_ = live;
+    last_reserved_ = reserved;
+  }
+
+  /// An owner gained or lost a block. `end_event` follows.
+  void change(std::size_t slot, std::int64_t bytes, std::int64_t blocks) { stats_[slot].change(epoch_, bytes, blocks); }
+
+  /// Tells what an event has led to.
+  void end_event(const moment& now, std::int64_t total, std::int64_t blocks, std::int64_t reserved) {
+    const bool is_new = buckets_.empty() || is_full(now);
+    if (is_new) {
+      close();
+      buckets_.push_back({now, now, total, blocks, std::min(last_total_, total), std::max(last_reserved_, reserved)});
+      events_in_bucket_ = 0;
+    }
+    bucket& open = buckets_.back();
+    ++events_in_bucket_;
+    if (is_new || total > open.total) {
+      open.at = now;
+      open.total = total;
+      open.blocks = blocks;
+      ++epoch_;
+    }
+    open.low = std::min(open.low, total);
+    open.reserved = std::max(open.reserved, reserved);
+    last_total_ = total;
+    last_reserved_ = reserved;
+  }
+
+  /// A block that began with event `born` turns out to be another owner's: so it was since.
+  void relabel(std::uint64_t born, std::size_t from, std::size_t to, std::int64_t bytes) {
+    const bool is_in_moment = !buckets_.empty() && born <= buckets_.back().at.event;
+    const auto move = is_in_moment ? &owner_stats::correct : &owner_stats::change;
+    (stats_[from].*move)(epoch_, -bytes, -1);
+    (stats_[to].*move)(epoch_, bytes, 1);
+    const std::size_t closed = buckets_.empty() ? 0 : buckets_.size() - 1;
+    const auto first = std::lower_bound(buckets_.begin(), buckets_.begin() + static_cast<std::ptrdiff_t>(closed), born,
+                                        [](const bucket& each, std::uint64_t event) { return each.at.event < event; });
+    const auto index = static_cast<std::size_t>(first - buckets_.begin());
+    if (index == closed) return;
+    const auto add = [&](std::size_t slot, std::int64_t sign) {
+      for (owned* const values : {&gains_[index * stats_.size() + slot], &told_[slot]}) {
+        values->bytes += sign * bytes;
+        values->blocks += sign;
+      }
+    };
+    add(from, -1);
+    add(to, 1);
+  }
+
+  /// After the last event.
+  void finish() { close(); }
+
+  [[nodiscard]] const owner_stats& stats(std::size_t slot) const noexcept { return stats_[slot]; }
+  [[nodiscard]] const std::vector<bucket>& buckets() const noexcept { return buckets_; }
+  /// What owners had, by bucket; only where it is not what they had in the bucket before. After `finish`.
+  [[nodiscard]] std::vector<part> parts() const {
+    std::vector<part> rows;
+    std::vector<owned> now(stats_.size());
+    for (std::size_t index = 0; index < gains_.size(); ++index) {
+      const owned& gain = gains_[index];
+      if (gain.bytes == 0 && gain.blocks == 0) continue;
+      const std::size_t slot = index % stats_.size();
+      now[slot].bytes += gain.bytes;
+      now[slot].blocks += gain.blocks;
+      rows.push_back({static_cast<std::uint32_t>(index / stats_.size()), static_cast<std::uint32_t>(slot), now[slot].bytes,
+                      now[slot].blocks});
+    }
+    return rows;
+  }
+
+ private:
+  struct owned {
+    std::int64_t bytes = 0;
+    std::int64_t blocks = 0;
+  };
+
+  [[nodiscard]] bool is_full(const moment& now) const noexcept {
+    if (is_exact_) return true;
+    if (buckets_.size() == max_buckets_) return false;
+    return events_in_bucket_ >= events_per_bucket_ || now.stamp - buckets_.back().begin.stamp >= stamps_per_bucket_;
+  }
+
+  /// Keeps what owners had at the open bucket's moment.
+  void close() {
+    if (buckets_.empty()) return;
+    for (std::size_t slot = 0; slot < stats_.size(); ++slot) {
+      const owned at_moment{stats_[slot].live_at_peak(epoch_), stats_[slot].blocks_at_peak(epoch_)};
+      gains_.push_back({at_moment.bytes - told_[slot].bytes, at_moment.blocks - told_[slot].blocks});
+      told_[slot] = at_moment;
+    }
+  }
+
+  std::vector<owner_stats> stats_;  ///< by slot
+  std::vector<owned> told_;         ///< by slot: at the moment of the last bucket that is closed
+  std::vector<owned> gains_;        ///< by closed bucket, then slot: what its moment has more than that of the one before
+  std::vector<bucket> buckets_;
+  std::size_t max_buckets_;
+  bool is_exact_ = false;  ///< every event has its own bucket
+  std::uint64_t events_per_bucket_ = 1;
+  std::uint64_t stamps_per_bucket_ = 1;
+  std::uint64_t events_in_bucket_ = 0;
+  std::uint64_t epoch_ = 1;
+  std::int64_t last_total_ = 0;
+  std::int64_t last_reserved_ = 0;
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,151 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/report/html/block_follower.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace memprof::detail {
+
+/// A thread of a page.
+struct page_thread {
+  label name = 0;
+  std::uint64_t system_id = 0;
+};
+
+/// One run of an operation.
+struct invocation {
+  std::uint32_t thread = 0;     ///< index into `invocation_follower::threads`
+  std::uint32_t depth = 0;      ///< 0: outermost
+  std::uint32_t operation = 0;  ///< node of the ledger's tree
+  moment begin;
+  const std::int64_t* before = nullptr;  ///< by space: what its thread had allocated less what it had freed when it began,
+  const std::int64_t* after = nullptr;   ///< and now
+
+  [[nodiscard]] std::int64_t delta(std::size_t space) const noexcept { return after[space] - before[space]; }
+};
+
+/// Follows the operations that a ledger has open on each thread, and says of each when it ends when it had begun.
+class invocation_follower {
+ public:
+  /// The changes of so many spaces are kept apart.
+  explicit invocation_follower(std::size_t spaces) : spaces_(spaces) {}
+
+  /// A thread allocated so many bytes in a space, or freed them if they are negative.
+  void change(std::uint32_t ring, std::size_t space, std::int64_t bytes) {
+    if (ring_thread* const on = thread_of_ring(ring)) on->net[space] += bytes;
+  }
+
+  /// Looks at what the ledger has made of an event, which happened at `now`. Calls `ended(invocation)` for each invocation that
+  /// it ended.
+  template <class Ended>
+  void follow(const ledger& events, const event& told, std::uint32_t ring, const moment& now, Ended&& ended) {
+    if (told.kind != event_kind::scope_begin && told.kind != event_kind::scope_end && told.kind != event_kind::thread_begin)
+      return;
+    if (ring_thread* const on = thread_of_ring(ring)) {
+      compare(*on, events.thread(ring), now, ended);
+      if (told.kind == event_kind::thread_begin) on->index = index_of(told.address, {told.label, told.bytes});
+    }
+    const bool may_be_of_another = told.kind == event_kind::scope_end && told.address >> 32U != 0;
+    for (std::size_t other = 0; may_be_of_another && other < rings_.size(); ++other) {
+      if (rings_[other] != nullptr) compare(*rings_[other], events.thread(other), now, ended);
+    }
+  }
+
+  /// Calls `visit(invocation)` for each that is open.
+  template <class Visitor>
+  void for_each_open(Visitor&& visit) {
+    for (const std::unique_ptr<ring_thread>& on : rings_) {
+      for (std::size_t depth = 0; on != nullptr && depth < on->open.size(); ++depth) visit(at(*on, depth));
+    }
+  }
+
+  /// Those that had operations or were named. The last may stand for all beyond the first thousand.
+  [[nodiscard]] const std::vector<page_thread>& threads() const noexcept { return threads_; }
+
+ private:
+  static constexpr std::size_t max_threads = 1024;
+
+  struct open_invocation {
+    std::uint32_t number;
+    std::uint32_t operation;
+    moment begin;
+  };
+  struct ring_thread {
+    std::size_t index = max_threads;  ///< in `threads_`; `max_threads`: not known yet
+    std::vector<open_invocation> open;
+    std::vector<std::int64_t> net;            ///< by space
+    std::vector<std::int64_t> nets_at_begin;  ///< the same when each of `open` began, one after the other
+  };
+
+  /// Null where the ledger follows none either.
+  [[nodiscard]] ring_thread* thread_of_ring(std::uint32_t ring) {
+    if (ring < rings_.size() && rings_[ring] != nullptr) return rings_[ring].get();
+    if (ring > block::max_thread) return nullptr;
+    if (ring >= rings_.size()) rings_.resize(ring + std::size_t{1});
+    rings_[ring] = std::make_unique<ring_thread>();
+    rings_[ring]->net.resize(spaces_);
+    return rings_[ring].get();
+  }
+
+  [[nodiscard]] std::size_t index_of(std::uint64_t number, const page_thread& thread) {
+    const auto [known, is_new] = indices_.try_emplace(number, threads_.size());
+    if (!is_new) return known->second;
+    if (threads_.size() == max_threads) {
+      indices_.erase(known);
+      return max_threads - 1;
+    }
+    threads_.push_back(threads_.size() + 1 == max_threads ? page_thread{} : thread);
+    return known->second;
+  }
+
+  [[nodiscard]] invocation at(ring_thread& on, std::size_t depth) {
+    return {static_cast<std::uint32_t>(on.index),
+            static_cast<std::uint32_t>(depth),
+            on.open[depth].operation,
+            on.open[depth].begin,
+            on.nets_at_begin.data() + depth * spaces_,
+            on.net.data()};
+  }
+
+  /// Finds out which operations have gone and which is new, by what the thread has open now.
+  template <class Ended>
+  void compare(ring_thread& on, const followed_thread* known, const moment& now, Ended& ended) {
+    if (known == nullptr) return;
+    if (on.index == max_threads) on.index = index_of(known->thread, {});
+    const scope_stack& scopes = known->scopes;
+    std::size_t kept = 0;
+    for (std::size_t depth = 0; depth < on.open.size(); ++depth) {
+      if (kept < scopes.depth() && on.open[depth].number == scopes[kept].number) {
+        if (kept != depth) move(on, depth, kept);
+        ++kept;
+      } else {
+        ended(at(on, depth));
+      }
+    }
+    on.open.resize(kept);
+    on.nets_at_begin.resize(kept * spaces_);
+    for (; kept < scopes.depth(); ++kept) {
+      on.open.push_back({scopes[kept].number, scopes[kept].operation, now});
+      on.nets_at_begin.insert(on.nets_at_begin.end(), on.net.begin(), on.net.end());
+    }
+  }
+
+  void move(ring_thread& on, std::size_t from, std::size_t to) {
+    on.open[to] = on.open[from];
+    std::copy_n(on.nets_at_begin.data() + from * spaces_, spaces_, on.nets_at_begin.data() + to * spaces_);
+  }
+
+  std::size_t spaces_;
+  std::vector<std::unique_ptr<ring_thread>> rings_;
+  std::vector<page_thread> threads_;
+  std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread
+};
+
+}  // namespace memprof::detail

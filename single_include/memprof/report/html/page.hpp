@@ -1,0 +1,135 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/report/html/columns.hpp>
+#include <memprof/report/html/gzip.hpp>
+#include <memprof/report/html/page_detail.hpp>
+#include <memprof/report/html/page_frame.hpp>
+#include <memprof/report/html/page_frames.hpp>
+#include <memprof/report/html/page_owners.hpp>
+#include <memprof/report/html/page_profile.hpp>
+#include <memprof/report/html/page_template.hpp>
+#include <memprof/report/html/run_frames.hpp>
+#include <memprof/report/html/run_survey.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// What a page says beside the numbers, and how it is packed.
+struct html_options {
+  std::string title;               ///< its heading; empty: the program that was captured
+  std::string source;              ///< name of the file that the page is made of, if it is of one
+  std::vector<std::string> notes;  ///< sentences that somebody who trusts the numbers must know
+  /// The bytes as a gzip member, as zlib makes it; null: they are stored, in a page some three times as large.
+  std::string (*gzip)(std::string_view) = nullptr;
+};
+
+namespace detail {
+
+/// The data of a page: the two blocks of viewer/DATA.md.
+struct page_data {
+  nlohmann::ordered_json run;
+  std::string columns;  ///< none if `run["detail"]` is null
+};
+
+/// The program of a command line without its folder; "memprof" if nobody knows.
+[[nodiscard]] inline std::string title_of(const profile& of, const html_options& options) {
+  if (!options.title.empty()) return options.title;
+  std::string program = of.process.command_line.substr(0, of.process.command_line.find(' '));
+  program.erase(0, program.find_last_of('/') + 1);  // npos + 1 is 0
+  if (!program.empty()) return program;
+  return options.source.empty() ? "memprof" : options.source;
+}
+
+/// The page of a profile of which `cut_segments` left `segments`.
+[[nodiscard]] inline nlohmann::ordered_json run_for_page(const profile& of, const page_segments& segments,
+                                                         const html_options& options) {
+  nlohmann::ordered_json run = {{"format", "memprof-page"},
+                                {"version", 1},
+                                {"title", title_of(of, options)},
+                                {"source", options.source},
+                                {"profile", profile_for_page(of)},
+                                {"kept_segments", nullptr},
+                                {"segment_count", segments.count},
+                                {"notes", options.notes},
+                                {"detail", nullptr}};
+  if (segments.numbers.size() != segments.count) run["kept_segments"] = segments.numbers;
+  return run;
+}
+
+[[nodiscard]] inline page_data data_for_page(profile of, const html_options& options) {
+  const page_segments segments = cut_segments(of);
+  return {run_for_page(of, segments, options), {}};
+}
+
+/// The page of a trace, which `replay(visitor)` hands to a `trace_visitor`, twice and the same each time.
+template <class Replay>
+[[nodiscard]] page_data data_for_page_of_trace(Replay&& replay, const html_options& options) {
+  const auto survey = std::make_unique<run_survey>();
+  replay(*survey);
+  survey->finish();
+  profile of = build_profile_of(survey->fold());
+  std::vector<std::uint8_t> spaces;
+  for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+    if (survey->fold().events().space(id) != nullptr) spaces.push_back(static_cast<std::uint8_t>(id));
+  }
+  const page_segments segments = cut_segments(of);
+
+  constexpr std::size_t max_owners = 64;
+  const page_owners owners{*survey, spaces,
+                           spaces.size() <= 4 ? max_owners : std::max<std::size_t>(4 * max_owners / spaces.size(), 4)};
+  std::vector<page_frame> frames = frames_for_page(*survey, spaces, owners, of);
+  run_frames filling{spaces, owners, frames, segments.numbers};
+  replay(filling);
+  filling.finish();
+
+  page_data data{run_for_page(of, segments, options), {}};
+  page_columns columns;
+  const page_detail detail{*survey, spaces, owners, frames, filling};
+  const std::size_t max_bytes = std::size_t{options.gzip == nullptr ? 2U : 8U} << 20U;
+  data.run["detail"] = page_detail_writer{detail}.write(columns, max_bytes);
+  data.columns = columns.bytes();
+  return data;
+}
+
+/// Writes a page. A file that is there is replaced, or stays as it was if that fails.
+inline void write_page(const page_data& data, const std::filesystem::path& path, const html_options& options) {
+  const auto packed = [&](std::string_view bytes) {
+    return base64(options.gzip == nullptr ? gzip_stored(bytes) : options.gzip(bytes));
+  };
+  const std::string run = packed(data.run.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+  const std::string columns = data.run["detail"].is_null() ? std::string{} : packed(data.columns);
+  replace_file(path, [&](std::FILE* file) {
+    bool is_written = true;
+    const auto write = [&](std::string_view text) { is_written = is_written && write_text(file, text); };
+    const auto write_block = [&](std::string_view id, std::string_view text) {
+      if (text.empty()) return;
+      write("<script type=\"application/octet-stream\" id=\"");
+      write(id);
+      write("\">");
+      write(text);
+      write("</script>\n");
+    };
+    for (const std::string_view piece : page_head) write(piece);
+    write_block("memprof-run", run);
+    write_block("memprof-columns", columns);
+    for (const std::string_view piece : page_tail) write(piece);
+    return is_written;
+  });
+}
+
+}  // namespace detail
+}  // namespace memprof

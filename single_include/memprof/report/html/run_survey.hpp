@@ -1,0 +1,141 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/report/html/address_regions.hpp>
+#include <memprof/report/html/block_follower.hpp>
+#include <memprof/report/html/step_survey.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// What a page must know of a trace before it can choose what to show: its length, who owned how much, where blocks lay, which
+/// steps there were. A `trace_visitor` that also folds the profile, so that one pass gives both.
+class run_survey {
+ public:
+  /// Bytes of one owner, by `followed_block::owner_key`.
+  struct owner_total {
+    std::int64_t live = 0;
+    std::int64_t greatest = -1;  ///< -1: it never had any block
+  };
+
+  // --- a trace_visitor ----------------------------------------------------------------------------------------------
+
+  void info(const capture_info& info) {
+    if (events_ == 0) segment_begin_.stamp = now_ = info.begin_stamp;
+    fold_.info(info);
+  }
+  void name(label id, std::string_view text) { fold_.name(id, text); }
+  void space(const space_definition& space) { fold_.space(space); }
+  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    for (; first != last; ++first, ++events_) {
+      now_ = std::max(now_, first->stamp);
+      if (first->kind == event_kind::segment_end) end_segment(first->label, events_ + 1);
+      if (first->kind == event_kind::clock_reading) clock_.add(first->stamp, static_cast<std::int64_t>(first->address));
+      follower_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
+      const bool is_reservation = first->kind == event_kind::reserve || first->kind == event_kind::release;
+      if (is_reservation && fold_.events().space(first->space) != nullptr) count_activity(first->space);
+    }
+  }
+
+  /// After the last event.
+  void finish() {
+    if (!fold_.events().has_ended()) end_segment(0, events_);
+    steps_.finish();
+    for (address_regions& each : regions_) each.finish();
+  }
+
+  // --- what it found ------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] trace_fold& fold() noexcept { return fold_; }
+  [[nodiscard]] const trace_fold& fold() const noexcept { return fold_; }
+  [[nodiscard]] std::uint64_t event_count() const noexcept { return events_; }
+  /// The stamp of the last event.
+  [[nodiscard]] std::uint64_t last_stamp() const noexcept { return now_; }
+  /// Of the whole trace, so that it also places what came before a reading.
+  [[nodiscard]] const clock_readings& clock() const noexcept { return clock_; }
+  [[nodiscard]] const step_survey& steps() const noexcept { return steps_; }
+  /// These by id of the space.
+  [[nodiscard]] const std::vector<owner_total>& owners(std::size_t space) const noexcept { return owners_[space]; }
+  [[nodiscard]] const address_regions& regions(std::size_t space) const noexcept { return regions_[space]; }
+  /// Events that changed what was live or reserved.
+  [[nodiscard]] std::uint64_t activity(std::size_t space) const noexcept {
+    return space < activity_.size() ? activity_[space] : 0;
+  }
+
+  // --- what a block_follower says -----------------------------------------------------------------------------------
+
+  void began(std::size_t space, const followed_block& block) {
+    count_activity(space);
+    regions_[space].add(block.address, block.bytes);
+    change_owner(space, block.owner_key(), block.bytes);
+  }
+  void ended(std::size_t space, const followed_block& block) {
+    count_activity(space);
+    change_owner(space, block.owner_key(), -block.bytes);
+  }
+  void relabelled(std::size_t space, const followed_block& before, const followed_block& after) {
+    change_owner(space, before.owner_key(), -before.bytes);
+    change_owner(space, after.owner_key(), after.bytes);
+  }
+
+ private:
+  static constexpr std::size_t max_spaces = ledger::max_spaces + 1;
+
+  void count_activity(std::size_t space) {
+    if (space >= activity_.size()) {
+      activity_.resize(space + 1);
+      last_active_.resize(space + 1);
+    }
+    if (last_active_[space] == events_ + 1) return;  // one event may end several blocks
+    last_active_[space] = events_ + 1;
+    ++activity_[space];
+  }
+
+  void change_owner(std::size_t space, std::size_t key, std::int64_t bytes) {
+    std::vector<owner_total>& totals = owners_[space];
+    if (key >= totals.size()) totals.resize(std::max(key + 1, 2 * totals.size()));
+    totals[key].live += bytes;
+    totals[key].greatest = std::max(totals[key].greatest, totals[key].live);
+  }
+
+  /// Before the ledger learns of it: then it still has the segment open. `behind`: the first event that is not in it.
+  void end_segment(label name, std::uint64_t behind) {
+    used_.clear();
+    for (std::size_t id = 0; id < activity_.size(); ++id) {
+      const space_ledger* const space = fold_.events().space(id);
+      if (space == nullptr) continue;
+      const segment_record record = space->open_segment();
+      const std::int64_t change = record.live_at_end - record.live_at_start;
+      used_.push_back({static_cast<std::uint8_t>(id), record.live_at_peak - record.live_at_start, record.allocated,
+                       record.allocated - change, change, record.live_at_peak, record.live_at_end});
+    }
+    const moment end{behind, now_};
+    steps_.end_segment(name, segment_begin_, end, used_, activity_);
+    segment_begin_ = end;
+  }
+
+  trace_fold fold_;
+  block_follower follower_;
+  std::uint64_t events_ = 0;
+  std::uint64_t now_ = 0;
+  clock_readings clock_;
+  step_survey steps_;
+  moment segment_begin_;
+  std::vector<page_segment_usage> used_;
+  std::vector<std::uint64_t> activity_;     ///< by id of the space; these as long as there are any
+  std::vector<std::uint64_t> last_active_;  ///< the last event counted, plus 1
+  std::array<std::vector<owner_total>, max_spaces> owners_;
+  std::array<address_regions, max_spaces> regions_;
+};
+static_assert(trace_visitor<run_survey>);
+
+}  // namespace memprof::detail

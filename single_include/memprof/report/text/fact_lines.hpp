@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace memprof {
+
+namespace detail {
+
+/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes" and
+/// "..._memory" are bytes.
+[[nodiscard]] inline page_line fact_text(std::string_view column, const fact_value& value) {
+  if (const auto* const text = std::get_if<std::string>(&value)) return page_line{}.add_name(*text);
+  if (const auto* const number = std::get_if<double>(&value)) {
+    const double size = *number < 0 ? -*number : *number;
+    return decimal(*number, size < 1000 ? 3 : 0);
+  }
+  const std::int64_t number = std::get<std::int64_t>(value);
+  if (column.ends_with("_ns")) return short_time(number);
+  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory")) return short_bytes(number);
+  return grouped(number);
+}
+
+[[nodiscard]] inline page_section fact_table_section(const fact_table& table, std::size_t most_rows) {
+  page_section section;
+  section.is_wide = true;
+  section.table.has_titles = true;
+  const std::size_t shown = std::min(most_rows, table.rows.size());
+  for (std::size_t column = 0; column < table.columns.size(); ++column) {
+    const bool is_text =
+        shown != 0 && column < table.rows.front().size() && std::holds_alternative<std::string>(table.rows.front()[column]);
+    section.table.columns.push_back({table.columns[column], !is_text});
+  }
+  for (std::size_t index = 0; index < shown; ++index) {
+    std::vector<page_line>& row = section.table.rows.emplace_back();
+    for (std::size_t column = 0; column < table.columns.size() && column < table.rows[index].size(); ++column) {
+      row.push_back(fact_text(table.columns[column], table.rows[index][column]));
+    }
+  }
+  return section;
+}
+
+}  // namespace detail
+
+/// A table of facts with at most so many rows, in at most `text_options::columns`. The names of columns tell what their numbers
+/// are: "..._ns" are times, "bytes", "..._bytes" and "..._memory" bytes.
+[[nodiscard]] inline std::string to_text(const fact_table& table, std::size_t most_rows, const text_options& options = {}) {
+  const std::size_t columns = std::max<std::size_t>(options.columns, 60);
+  const auto count = static_cast<std::int64_t>(table.rows.size());
+  std::string text = detail::with_emphasis(detail::shortened(detail::on_one_line(table.name), columns - 30),
+                                           detail::emphasis::strong, options.is_colored);
+  text += " (" + detail::grouped(count, "row", "rows") + ")\n";
+  for (const std::string& line :
+       detail::section_text(detail::fact_table_section(table, most_rows), columns, 1, options.is_colored)) {
+    text += line + '\n';
+  }
+  if (most_rows < table.rows.size()) {
+    text += detail::grouped(count - static_cast<std::int64_t>(most_rows), "further row", "further rows") + '\n';
+  }
+  return text;
+}
+
+}  // namespace memprof

@@ -1,0 +1,305 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+/// @file
+/// What the live area of a trace file holds at one instant, although its capture may go on storing there.
+
+namespace memprof::detail {
+
+/// Reads so many bytes at that place; what is behind the end of the file reads as zeros. False if the system refuses.
+[[nodiscard]] inline bool read_at(int file, std::uint64_t offset, void* out, std::size_t size) noexcept {
+  auto* next = static_cast<unsigned char*>(out);
+  while (size != 0) {
+    const ::ssize_t got = ::pread(file, next, size, static_cast<::off_t>(offset));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return false;
+    if (got == 0) {
+      std::memset(next, 0, size);
+      return true;
+    }
+    next += got;
+    offset += static_cast<std::uint64_t>(got);
+    size -= static_cast<std::size_t>(got);
+  }
+  return true;
+}
+
+/// The live area of a file whose header says that a capture writes it, or that writing failed.
+class live_snapshot {
+ public:
+  /// A chunk that may not be in the file yet, as far as it is whole.
+  struct chunk {
+    std::uint64_t number;
+    std::vector<unsigned char> payload;
+  };
+  /// Events that a ring held.
+  struct ring {
+    std::uint32_t id;
+    std::uint64_t first_number;  ///< how many events of the ring there were before
+    std::vector<event> events;
+  };
+
+  /// Looks at the area that begins at `area`; the file itself begins at `base`. What is damaged is left out.
+  live_snapshot(int file, std::uint64_t base, std::uint32_t area, bool wants_rings) : file_{file}, base_{base}, area_{area} {
+    // Without an area the lock alone tells; with one, rings come first: what is drained meanwhile is then found in the chunks.
+    is_being_written_ = is_file_locked(file);
+    std::array<unsigned char, live_area_header::size> bytes{};
+    if (area == 0) return;
+    if (!read(area, bytes.data(), bytes.size()) || !header_.decode(bytes)) {
+      is_damaged_ = true;
+      return;
+    }
+    if (wants_rings) {
+      const std::uint64_t given = number_at(area + live_area_header::given_places);
+      read_rings();
+      if (used_places_ < given) is_damaged_ = true;  // the file is shorter than it was
+    }
+    read_chunks();
+    rings_outside_ = number_at(area + live_area_header::rings_outside);
+  }
+
+  [[nodiscard]] bool is_being_written() const noexcept { return is_being_written_; }
+  [[nodiscard]] bool is_damaged() const noexcept { return is_damaged_; }
+  /// Threads whose last events are nowhere in the file.
+  [[nodiscard]] std::uint64_t rings_outside() const noexcept { return rings_outside_; }
+  [[nodiscard]] std::vector<ring>& rings() noexcept { return rings_; }
+
+  /// The chunk of that number; null if the area does not have it.
+  [[nodiscard]] const chunk* find(std::uint64_t number) const noexcept {
+    for (const chunk& each : chunks_) {
+      if (each.number == number) return &each;
+    }
+    return nullptr;
+  }
+  /// One more than the number of the last chunk; none if the area has had none.
+  [[nodiscard]] std::optional<std::uint64_t> chunks_so_far() const noexcept { return chunks_so_far_; }
+
+ private:
+  [[nodiscard]] bool read(std::uint64_t offset, void* out, std::size_t size) const noexcept {
+    return read_at(file_, base_ + offset, out, size);
+  }
+
+  /// Of 8 bytes.
+  [[nodiscard]] std::uint64_t number_at(std::uint64_t offset) const noexcept {
+    std::array<unsigned char, 8> bytes{};
+    (void)read(offset, bytes.data(), bytes.size());
+    return get_little_endian<std::uint64_t>(bytes.data());
+  }
+
+  /// Whether the file has so many bytes there: what it claims to have costs memory.
+  [[nodiscard]] bool has_bytes(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    struct stat status {};
+    return ::fstat(file_, &status) == 0 && base_ + offset + bytes <= static_cast<std::uint64_t>(status.st_size);
+  }
+
+  [[nodiscard]] live_buffer_state state_of(std::uint32_t index) const noexcept {
+    std::array<unsigned char, live_buffer_state::size> bytes{};
+    (void)read(area_ + live_area_header::buffer_states + index * live_buffer_state::size, bytes.data(), bytes.size());
+    return {get_little_endian<std::uint64_t>(bytes.data()), get_little_endian<std::uint64_t>(&bytes[8])};
+  }
+
+  void read_chunks() {
+    for (std::uint32_t index = 0; index < header_.buffers; ++index) {
+      // It may be filled, or become another chunk's, while it is read.
+      constexpr int attempts = 100;
+      bool is_read = false;
+      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_chunk(index);
+      if (!is_read) is_damaged_ = true;
+    }
+  }
+
+  [[nodiscard]] bool read_chunk(std::uint32_t index) {
+    const live_buffer_state state = state_of(index);
+    if (state.number == 0) return state.commit == 0;
+    const auto size = static_cast<std::uint32_t>(state.commit);
+    const std::uint64_t buffer = header_.first_buffer + std::uint64_t{index} * header_.buffer_bytes;
+    if (size > header_.buffer_bytes || !has_bytes(buffer, size)) return false;
+    chunk found{state.number - 1, std::vector<unsigned char>(size)};
+    if (!read(buffer, found.payload.data(), size)) return false;
+    const std::uint32_t checksum = crc32c::extend(0, found.payload.data(), size);
+    if (state.commit != 0 && live_buffer_state::commit_of(size, checksum, state.number) != state.commit) return false;
+    if (state_of(index).number != state.number) return false;
+    chunks_so_far_ = std::max(chunks_so_far_.value_or(0), state.number);
+    chunks_.push_back(std::move(found));
+    return true;
+  }
+
+  [[nodiscard]] std::uint64_t place(std::uint32_t index) const noexcept {
+    return header_.first_place + std::uint64_t{index} * header_.place_bytes;
+  }
+
+  /// The header of a place that is a ring's, and how many events it holds; false if it is none's. What is impossible is damage.
+  [[nodiscard]] bool read_header(std::uint32_t index, live_ring_header& header, std::size_t& events) {
+    std::array<unsigned char, live_ring_header::size> bytes{};
+    if (!read(place(index), bytes.data(), bytes.size())) return false;
+    header.decode(bytes.data());
+    if (header.published == 0) return false;
+    const std::uint64_t held = header.published - header.first;
+    const bool is_sound = header.check == live_ring_header::check_of(header.first, header.ring, header.capacity) &&
+                          held % sizeof(event) == 0 && held / sizeof(event) <= header.capacity &&
+                          live_ring_header::size + std::uint64_t{header.capacity} * sizeof(event) <= header_.place_bytes &&
+                          has_bytes(place(index), live_ring_header::size + held);
+    if (!is_sound) is_damaged_ = true;
+    events = is_sound ? static_cast<std::size_t>(held / sizeof(event)) : 0;
+    return is_sound;
+  }
+
+  /// The events of a place, if its ring did not start again while they were read.
+  [[nodiscard]] bool read_ring(std::uint32_t index, ring& found) {
+    live_ring_header before;
+    live_ring_header after;
+    std::size_t count = 0;
+    std::size_t now = 0;
+    if (!read_header(index, before, count)) return true;
+    found = {before.ring, before.first_number, std::vector<event>(count)};
+    if (!read(place(index) + live_ring_header::size, found.events.data(), count * sizeof(event))) return true;
+    return read_header(index, after, now) && after.first_number == before.first_number && now >= count;
+  }
+
+  void read_rings() {
+    // The cut of a drain (record/event_order.hpp), without the clock: no event that was published before the second look at
+    // all rings is younger than the youngest of the first. What is, or has no stamp and comes after such a one, waits.
+    std::uint64_t until = ~std::uint64_t{0};
+    if (is_being_written_) {
+      until = 0;
+      for (std::uint32_t index = 0; index < header_.places; ++index) {
+        ring seen{};
+        (void)read_ring(index, seen);
+        for (const event& each : seen.events) until = std::max(until, each.stamp);
+      }
+    }
+    for (std::uint32_t index = 0; index < header_.places; ++index) {
+      ring seen{};
+      constexpr int attempts = 100;
+      bool is_read = false;
+      for (int attempt = 0; attempt < attempts && !is_read; ++attempt) is_read = read_ring(index, seen);
+      if (seen.id != 0) ++used_places_;
+      if (!is_read || seen.events.empty()) continue;
+      std::size_t count = seen.events.size();
+      for (std::size_t position = count; position-- > 0;) {
+        const std::uint64_t stamp = seen.events[position].stamp;
+        if (stamp == 0) continue;
+        if (stamp <= until) break;
+        count = position;
+      }
+      seen.events.resize(count);
+      rings_.push_back(std::move(seen));
+    }
+  }
+
+  int file_;
+  std::uint64_t base_;
+  std::uint32_t area_;
+  live_area_header header_;
+  bool is_being_written_ = false;
+  bool is_damaged_ = false;
+  std::uint64_t rings_outside_ = 0;
+  std::uint64_t used_places_ = 0;
+  std::vector<chunk> chunks_;
+  std::vector<ring> rings_;
+  std::optional<std::uint64_t> chunks_so_far_;
+};
+
+/// How far a trace has come on each ring.
+class ring_positions {
+ public:
+  void add(const event* first, const event* last, std::uint32_t ring) {
+    if (known_ == nullptr || ring != known_ring_) {
+      known_ = &rings_[ring];  // stays where it is
+      known_ring_ = ring;
+    }
+    known_->events += static_cast<std::uint64_t>(last - first);
+    for (const event* each = last; each != first; --each) {
+      if (each[-1].stamp == 0) continue;
+      known_->last_stamp = each[-1].stamp;
+      break;
+    }
+  }
+  void set(std::uint32_t ring, std::uint64_t events) { rings_[ring].events = events; }
+
+  [[nodiscard]] std::uint64_t events(std::uint32_t ring) const {
+    const auto found = rings_.find(ring);
+    return found == rings_.end() ? 0 : found->second.events;
+  }
+  [[nodiscard]] std::uint64_t last_stamp(std::uint32_t ring) const {
+    const auto found = rings_.find(ring);
+    return found == rings_.end() ? 0 : found->second.last_stamp;
+  }
+
+ private:
+  struct position {
+    std::uint64_t events = 0;
+    std::uint64_t last_stamp = 0;
+  };
+  std::unordered_map<std::uint32_t, position> rings_;
+  position* known_ = nullptr;
+  std::uint32_t known_ring_ = 0;
+};
+
+/// Hands the events that rings still held to `visitor`, merged as a drain merges them (record/drain.hpp), but for those that the
+/// trace has already. A gap comes first if some are neither here nor there. Returns how many it handed over.
+template <class Visitor>
+std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const ring_positions& positions, Visitor& visitor) {
+  struct pending {
+    const event* next;
+    const event* end;
+    std::uint64_t last_stamp;
+    std::uint32_t ring;
+
+    [[nodiscard]] std::uint64_t key() const noexcept { return next->stamp != 0 ? next->stamp : last_stamp; }
+  };
+  const auto is_before = [](const pending& left, const pending& right) noexcept { return left.key() > right.key(); };
+  std::vector<pending> heap;
+  std::uint64_t missing = 0;
+  for (const live_snapshot::ring& each : rings) {
+    const std::uint64_t position = positions.events(each.id);
+    const std::uint64_t known = position > each.first_number ? position - each.first_number : 0;
+    if (each.first_number > position) missing += each.first_number - position;
+    if (known >= each.events.size()) continue;
+    const event* const first = each.events.data();
+    heap.push_back({first + known, first + each.events.size(), positions.last_stamp(each.id), each.id});
+  }
+  if (missing != 0) {
+    const event gap{0, 0, missing, 0, event_kind::gap, any_space, 0};
+    visitor.events(&gap, &gap + 1, no_ring_id);
+  }
+  std::uint64_t handed_over = 0;
+  std::size_t count = heap.size();
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(heap.data(), count, position, is_before);
+  while (count != 0) {
+    pending& top = heap[0];
+    std::uint64_t until = ~std::uint64_t{0};
+    if (count > 1) until = heap[1].key();
+    if (count > 2) until = std::min(until, heap[2].key());
+    const event* last = top.next;
+    if (top.next->stamp != 0) top.last_stamp = top.next->stamp;
+    for (++last; last != top.end && last->stamp <= until; ++last) {
+      if (last->stamp != 0) top.last_stamp = last->stamp;
+    }
+    visitor.events(top.next, last, top.ring);
+    handed_over += static_cast<std::uint64_t>(last - top.next);
+    top.next = last;
+    if (top.next == top.end) heap[0] = heap[--count];
+    if (count > 1) sift_into_heap(heap.data(), count, 0, is_before);
+  }
+  return handed_over;
+}
+
+}  // namespace memprof::detail

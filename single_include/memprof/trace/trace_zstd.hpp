@@ -1,0 +1,102 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/file_io.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <zstd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Trace files packed with zstd (memprof::zstd in CMake). A program in which any unit includes this header reads them; others say
+/// what they lack.
+
+namespace memprof {
+namespace detail {
+
+/// Unpacks [in, in + size) into [out, out + room); the length of that, or `no_unpacking` if it is none or does not fit.
+[[nodiscard]] inline std::size_t unpack_with_zstd(unsigned char* out, std::size_t room, const unsigned char* in,
+                                                  std::size_t size) noexcept {
+  const std::size_t unpacked = ZSTD_decompress(out, room, in, size);
+  return ZSTD_isError(unpacked) != 0 ? no_unpacking : unpacked;
+}
+
+[[maybe_unused]] inline const bool reads_zstd = (zstd_unpacker = unpack_with_zstd, true);
+
+struct zstd_freer {
+  void operator()(ZSTD_CCtx* context) const noexcept { ZSTD_freeCCtx(context); }
+};
+
+/// Packs payloads of chunks.
+class zstd_packer {
+ public:
+  /// The payload packed, if that is shorter.
+  [[nodiscard]] std::optional<std::string_view> pack(std::string_view payload) {
+    constexpr int level = 3;  // higher ones save a percent
+    packed_.resize(ZSTD_compressBound(payload.size()) + skippable_header);
+    std::size_t size = ZSTD_compressCCtx(context_.get(), packed_.data(), packed_.size(), payload.data(), payload.size(), level);
+    if (ZSTD_isError(size) != 0) raise("cannot pack a trace: zstd says '" + std::string{ZSTD_getErrorName(size)} + "'");
+    // Readers refuse what is packed more densely, because a small file should not cost much.
+    while (size * max_packing_ratio < payload.size()) size = pad(size);
+    if (size >= payload.size()) return std::nullopt;
+    return std::string_view{reinterpret_cast<const char*>(packed_.data()), size};
+  }
+
+ private:
+  static constexpr std::size_t skippable_header = 8;
+
+  /// Adds a frame of zstd that means nothing.
+  [[nodiscard]] std::size_t pad(std::size_t size) {
+    packed_.resize(size + 2 * skippable_header);
+    put_little_endian(&packed_[size], std::uint32_t{0x184D2A50});
+    put_little_endian(&packed_[size + 4], static_cast<std::uint32_t>(skippable_header));
+    put_little_endian(&packed_[size + skippable_header], std::uint64_t{0});
+    return size + 2 * skippable_header;
+  }
+
+  std::unique_ptr<ZSTD_CCtx, zstd_freer> context_{ZSTD_createCCtx()};
+  std::vector<unsigned char> packed_;
+};
+
+}  // namespace detail
+
+/// Writes the trace that begins in `source` (`name` is its name for messages) to the file `target`, its chunks packed with zstd
+/// or, if `packs` is false, not packed. Raises an error, and leaves what was there, if the trace is damaged or either file fails.
+/// The target has to be a file, not a pipe. Some 300 MB a second, and the memory of a few chunks.
+inline void repack_trace(std::FILE* source, const std::filesystem::path& name, const std::filesystem::path& target,
+                         bool packs = true) {
+  detail::trace_file_reader from{source, name};
+  if (from.live() != nullptr) detail::raise("'" + name.string() + "' was not ended by its capture; only such a trace is packed");
+  detail::zstd_packer packer;
+  detail::replace_file(target, [&](std::FILE* file) {
+    detail::trace_file_header header;
+    header.bytes = detail::trace_file_header::size;
+    bool is_written = detail::write_text(file, detail::as_text(header.encode()));
+    while (const std::optional<std::string_view> payload = from.next()) {
+      const std::optional<std::string_view> packed = packs ? packer.pack(*payload) : std::nullopt;
+      const std::string_view stored = packed.value_or(*payload);
+      detail::chunk_header chunk;
+      chunk.bytes = static_cast<std::uint32_t>(stored.size());
+      chunk.number = static_cast<std::uint32_t>(header.chunks++);
+      chunk.packing = packed ? detail::packed_with_zstd : detail::not_packed;
+      chunk.checksum = detail::crc32c::extend(0, reinterpret_cast<const unsigned char*>(stored.data()), stored.size());
+      header.bytes += detail::chunk_header::size + stored.size();
+      is_written = is_written && detail::write_text(file, detail::as_text(chunk.encode())) && detail::write_text(file, stored);
+    }
+    if (!from.status().damage.empty()) detail::raise(from.status().damage + "; it was not packed");
+    // Only now it is known how long the file is.
+    return is_written && std::fseek(file, 0, SEEK_SET) == 0 && detail::write_text(file, detail::as_text(header.encode()));
+  });
+}
+
+}  // namespace memprof
