@@ -64,6 +64,8 @@ function literals(text) {
 function headerOf({ head, tail }) {
   return `#pragma once
 
+#include <memprof/config.hpp>
+
 // Made by viewer/build.mjs from viewer/src: change it there.
 
 #include <string_view>

@@ -11786,7 +11786,7 @@ class live_trace {
     if (pages == nullptr) return false;
     bool is_moved = true;
     for (std::uint64_t done = 0; is_moved && done < bytes;) {
-      const std::size_t wanted = bytes - done < at_once ? static_cast<std::size_t>(bytes - done) : at_once;
+      const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
       const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(first_chunk_ + done));
       if (got < 0 && errno == EINTR) continue;
       is_moved = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), trace_file_header::size + done) == 0;
@@ -13705,7 +13705,7 @@ namespace memprof::detail {
   };
   const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
   if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
-  if (seconds < 24 * 3600) return two_parts(seconds / 60, 60, "h", "min");
+  if (seconds < std::int64_t{24} * 3600) return two_parts(seconds / 60, 60, "h", "min");
   return two_parts(seconds / 3600, 24, "d", "h");
 }
 
@@ -13719,6 +13719,7 @@ namespace memprof::detail {
 
 // ---- <memprof/report/text/check_section.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -13906,8 +13907,7 @@ struct tally_of_spaces {
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
     const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
-    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(static_cast<std::int64_t>(time_ns + 0.5)) +
-             " an event");
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(std::llround(time_ns)) + " an event");
   }
   section.lines.push_back(line);
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;

@@ -1,6 +1,7 @@
 #include "gzip.hpp"
 
-#include <memprof/report/html/gzip.hpp>
+#include <memprof/format/gzip.hpp>
+#include <memprof/report/html/base64.hpp>
 
 #include <string>
 #include <string_view>

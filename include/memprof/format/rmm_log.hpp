@@ -140,7 +140,8 @@ template <recorded_event_writer Writer>
     if (!line.empty() && !line.starts_with("Thread,")) {
       const std::string fault = lines.read(line);
       if (!fault.empty() && byte < 0) return place + "it is cut off";
-      if (!fault.empty()) detail::raise("cannot read '" + path.string() + "': " + place + fault);
+      if (!fault.empty())
+        detail::raise(std::string{"cannot read '"}.append(path.string()).append("': ").append(place).append(fault));
     }
     if (byte < 0) return {};
   }

@@ -53,8 +53,8 @@ void write_speedscope(const stack_table& table, std::string_view name, Sink& out
       text += is_first ? R"({"type":"sampled","name":)" : R"(,{"type":"sampled","name":)";
       is_first = false;
       detail::append_json_string(text, table.spaces[space].name + std::string{titles[static_cast<std::size_t>(value)]});
-      text += R"(,"unit":"bytes","startValue":0,"endValue":)" + std::to_string(sum) + R"(,"samples":[)" + samples +
-              R"(],"weights":[)" + weights + "]}";
+      text.append(R"(,"unit":"bytes","startValue":0,"endValue":)").append(std::to_string(sum));
+      text.append(R"(,"samples":[)").append(samples).append(R"(],"weights":[)").append(weights).append("]}");
       out.write(text);
       text.clear();
     }

@@ -39,8 +39,8 @@ class torch_history {
 
    private:
     friend torch_history;
-    std::unordered_map<std::uint64_t, std::uint64_t> live;  // of blocks that the history has allocated: bytes by address
-    std::map<std::uint64_t, std::uint64_t> reserved;        // likewise of segments
+    std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
+    std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
   };
 
   explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
@@ -64,15 +64,15 @@ class torch_history {
     ++on.events;
     note_time(happened.time_us);
     switch (happened.action) {
-      case action::alloc: on.live[happened.address] = happened.bytes; break;
+      case action::alloc: on.live_[happened.address] = happened.bytes; break;
       case action::free_completed:
         // The history has lost its allocation: it was live before. After that the address may come again.
-        if (on.live.erase(happened.address) == 0)
+        if (on.live_.erase(happened.address) == 0)
           on.before.try_emplace(happened.address, live_block{happened.bytes, 0, stream_of(happened.stream, happened.pool)});
         break;
-      case action::segment_alloc: on.reserved[happened.address] = happened.bytes; break;
+      case action::segment_alloc: on.reserved_[happened.address] = happened.bytes; break;
       case action::segment_free:
-        if (on.reserved.erase(happened.address) == 0)
+        if (on.reserved_.erase(happened.address) == 0)
           on.reserved_before.try_emplace(happened.address, range{happened.bytes, stream_of(happened.stream, happened.pool)});
         break;
       default: break;
@@ -86,19 +86,19 @@ class torch_history {
       const label stream = stream_of(segment.stream, segment.pool);
       add_reserved(on, segment, stream);
       for (const torch_block& block : segment.blocks) {
-        const auto found = on.live.find(block.address);
-        if (found == on.live.end()) {
+        const auto found = on.live_.find(block.address);
+        if (found == on.live_.end()) {
           on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream});
         } else {
           if (found->second != block.bytes) ++contradictions;
-          on.live.erase(found);
+          on.live_.erase(found);
         }
       }
     }
     for (device_state& on : devices) {
-      if (!segments.empty()) contradictions += on.live.size();
-      on.live = {};
-      on.reserved = {};
+      if (!segments.empty()) contradictions += on.live_.size();
+      on.live_ = {};
+      on.reserved_ = {};
       for (const auto& [address, block] : on.before) {
         ++blocks_before;
         bytes_before += block.bytes;
@@ -158,7 +158,7 @@ class torch_history {
   static void add_reserved(device_state& on, const torch_segment& segment, label stream) {
     std::uint64_t at = segment.address;
     const std::uint64_t end = segment.address + segment.total_size;
-    for (auto next = on.reserved.lower_bound(at); next != on.reserved.end() && next->first < end; ++next) {
+    for (auto next = on.reserved_.lower_bound(at); next != on.reserved_.end() && next->first < end; ++next) {
       if (next->first > at) on.reserved_before.try_emplace(at, range{next->first - at, stream});
       at = next->first + next->second;
     }

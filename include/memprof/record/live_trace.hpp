@@ -515,7 +515,7 @@ class live_trace {
     if (pages == nullptr) return false;
     bool is_moved = true;
     for (std::uint64_t done = 0; is_moved && done < bytes;) {
-      const std::size_t wanted = bytes - done < at_once ? static_cast<std::size_t>(bytes - done) : at_once;
+      const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
       const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(first_chunk_ + done));
       if (got < 0 && errno == EINTR) continue;
       is_moved = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), trace_file_header::size + done) == 0;

@@ -90,7 +90,7 @@ inline void append_comparison(std::string& text, std::string_view title, const p
 /// The device's memory, and where it comes from if the caller did not say it; or how to name a device.
 [[nodiscard]] inline std::string device_text(const profile& of, const space_profile& space, const memory_breakdown& breakdown) {
   if (!breakdown.device_memory) return "no device was named: --device NAME or --device-memory SIZE says whether the peak fits";
-  const std::string text = grouped_megabytes(*breakdown.device_memory);
+  std::string text = grouped_megabytes(*breakdown.device_memory);
   if (breakdown.device_memory_from != device_memory_source::profile) return text;
   const std::string device = of.device.empty() ? std::string{"its device"} : on_one_line(of.device);
   return text + " (from the profile: " + on_one_line(space.name) + " of " + device + ")";

@@ -59,7 +59,7 @@ class torch_snapshot_writer {
     out_.begin_items();
     out_.name("device_traces");
     const int last_device = *std::max_element(device_of.begin(), device_of.end());
-    out_.list(static_cast<std::size_t>(last_device + 1), [&](std::size_t device) {
+    out_.list(static_cast<std::size_t>(last_device) + 1, [&](std::size_t device) {
       const auto found = std::find(device_of.begin(), device_of.end(), static_cast<int>(device));
       if (found == device_of.end()) return out_.begin_list();
       const auto space = static_cast<std::uint8_t>(found - device_of.begin());
@@ -309,7 +309,7 @@ class torch_snapshot_writer {
 
   void write_annotations(const replay_state& at, const segment_list& steps, int last_device) {
     out_.name("external_annotations");
-    const std::size_t devices = static_cast<std::size_t>(last_device + 1);
+    const std::size_t devices = static_cast<std::size_t>(last_device) + 1;
     out_.list(2 * steps.rows.size() * devices, [&](std::size_t index) {
       const std::size_t step = index / 2 / devices;
       const bool is_end = index % 2 != 0;

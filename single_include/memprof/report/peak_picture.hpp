@@ -94,7 +94,10 @@ inline void append_canvas(std::string& script, std::size_t bars, std::string_vie
     wished[index] = std::max(wished[index], least);
   }
   double most = end - distance / 2;
-  for (std::size_t index = wished.size(); index-- > 0; most -= distance) wished[index] = std::min(wished[index], most);
+  for (std::size_t index = wished.size(); index-- > 0;) {
+    wished[index] = std::min(wished[index], most);
+    most -= distance;
+  }
   return wished;
 }
 
@@ -128,8 +131,9 @@ inline void append_labels(std::string& script, const analyzed_space& bar, std::s
   for (std::size_t index = 0; index < places.size(); ++index) {
     const std::string begin = x + ".25," + decimal(side_places[index], 6);
     const std::string place = decimal(places[index], 6);
-    script += "set arrow from " + begin + " to " + x + ".28," + place + " nohead front linecolor rgb '#666666'\n";
-    script += "set label " + gnuplot_string(side_texts[index]) + " at " + x + ".29," + place + " left front font 'Sans,16'\n";
+    script.append("set arrow from ").append(begin).append(" to ").append(x).append(".28,").append(place);
+    script.append(" nohead front linecolor rgb '#666666'\nset label ").append(gnuplot_string(side_texts[index]));
+    script.append(" at ").append(x).append(".29,").append(place).append(" left front font 'Sans,16'\n");
   }
   std::string total = gnuplot_string("Total: " + amount_text(bar.breakdown.peak));
   if (bar.breakdown.excess() > 0) {

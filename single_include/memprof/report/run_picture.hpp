@@ -176,8 +176,8 @@ inline void append_composition(std::string& script, const composition_rows& rows
     script += "set object rectangle from 0," + decimal(static_cast<double>(index) - 0.32, 2) + " to " + end + ',' +
               decimal(static_cast<double>(index) + 0.32, 2) + " front fillcolor rgb '" + std::string{row.colour} +
               "' fillstyle solid 1 noborder\n";
-    script += "set label " + gnuplot_string(amount_text(row.bytes) + "   " + share_text(row.bytes, whole)) + " at " + end + ',' +
-              y + " left offset 0.8,0 front font 'Sans,20'\n";
+    script.append("set label ").append(gnuplot_string(amount_text(row.bytes) + "   " + share_text(row.bytes, whole)));
+    script.append(" at ").append(end).append(",").append(y).append(" left offset 0.8,0 front font 'Sans,20'\n");
   }
   if (!names.empty()) script += "set ytics (" + names + ") nomirror scale 0 font 'Sans,20'\n";
   script += "plot NaN notitle\nset border 3\n";

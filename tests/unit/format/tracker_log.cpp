@@ -433,7 +433,7 @@ TEST_CASE("tracker log: lines of other memory spaces are passed over, and said t
   std::string text = memprof::to_text(profile, {.format = memprof::text_format::tracker});
   // As memprof 0.1 printed several spaces.
   const std::string numbers = ": Segment Peak 1.00 MB, Allocations 1.00 MB, Deallocations 0.00 MB, Segment Change +1.00 MB\n";
-  text.insert(text.find("\n--- FORWARD_PASS"), "  cpu" + numbers + "  cuda:0" + numbers);
+  text.insert(text.find("--- FORWARD_PASS"), "  cpu" + numbers + "  cuda:0" + numbers);
   for (const std::string& log : {text, with_lines(text, "[rank1]: ", "\n")}) {
     const auto summaries = parse_tracker_log(log);
     REQUIRE(summaries.size() == 1);

@@ -1,12 +1,13 @@
 #pragma once
 
 #include <memprof/detail/file_io.hpp>
+#include <memprof/format/gzip.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/html/base64.hpp>
 #include <memprof/report/html/columns.hpp>
-#include <memprof/report/html/gzip.hpp>
 #include <memprof/report/html/page_detail.hpp>
 #include <memprof/report/html/page_frame.hpp>
 #include <memprof/report/html/page_frames.hpp>

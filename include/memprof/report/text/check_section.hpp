@@ -11,6 +11,7 @@
 #include <memprof/report/text/quantity.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -198,8 +199,7 @@ struct tally_of_spaces {
   const auto& cost = source.cost;
   if (cost.memory_bytes != 0 || cost.events != 0) {
     const double time_ns = cost.record_ns_per_event + cost.drain_ns_per_event;
-    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(static_cast<std::int64_t>(time_ns + 0.5)) +
-             " an event");
+    line.add("; profiler " + short_bytes(cost.memory_bytes) + ", " + short_time(std::llround(time_ns)) + " an event");
   }
   section.lines.push_back(line);
   const std::size_t shown = faults.size() <= most + 1 ? faults.size() : most;

@@ -86,7 +86,7 @@ namespace memprof::detail {
   };
   const std::int64_t seconds = time_ns / ns_per_second + (time_ns % ns_per_second >= ns_per_second / 2 ? 1 : 0);
   if (seconds < 3600) return two_parts(seconds, 60, "min", "s");
-  if (seconds < 24 * 3600) return two_parts(seconds / 60, 60, "h", "min");
+  if (seconds < std::int64_t{24} * 3600) return two_parts(seconds / 60, 60, "h", "min");
   return two_parts(seconds / 3600, 24, "d", "h");
 }
 

@@ -3,9 +3,10 @@
 #include <memprof/memprof.hpp>
 
 #include <memprof/detail/file_io.hpp>
+#include <memprof/format/gzip.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/report/html/base64.hpp>
 #include <memprof/report/html/columns.hpp>
-#include <memprof/report/html/gzip.hpp>
 #include <memprof/report/html/page_detail.hpp>
 #include <memprof/report/html/page_frame.hpp>
 #include <memprof/report/html/page_frames.hpp>
