@@ -34,7 +34,9 @@ int main() {
   expect(profile.space("cpu").cumulative_peak == 4000, "the peak is that of the vector");
   expect(profile.space("cpu").cumulative_current == 0, "nothing is left");
   expect(profile.segments.size() == 2, "there are two segments");
-  expect(memprof::to_text(profile, {.format = memprof::text_format::tracker}).find("Overall DRAM Peak: 0.00 MB") != std::string::npos, "the text has the totals");
+  expect(memprof::to_text(profile, {.format = memprof::text_format::tracker}).find("Overall DRAM Peak: 0.00 MB") !=
+             std::string::npos,
+         "the text has the totals");
 
   // Decimal numbers, which libc++ before version 20 has no std::from_chars for.
   expect(memprof::parse_byte_size("1.5e9") == 1'500'000'000, "a number with an exponent");

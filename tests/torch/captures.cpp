@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 memprof::capture_guard begin_torch(const memprof::capture_options& options) {
   return memprof::begin_capture<memprof::torch_backend>(options);

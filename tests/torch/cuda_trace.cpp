@@ -3,6 +3,7 @@
 #include <memprof/backend/torch.hpp>
 #include <memprof/backend/torch/capture/cuda_trace.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 #include <torch/torch.h>
 

@@ -3,6 +3,7 @@
 #define MEMPROF_ENABLED 0
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 #include <torch/torch.h>
 

@@ -3,6 +3,7 @@
 #include "unseen_models.hpp"
 
 #include <memprof/backend/torch_no_dispatch.hpp>
+#include <memprof/profile/fact/approximated_operation.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

@@ -28,8 +28,8 @@
 #include <cstdio>
 #include <optional>
 #include <string>
-#include <utility>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {

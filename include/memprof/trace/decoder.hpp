@@ -91,8 +91,7 @@ class trace_decoder {
       return in;
     }
     if (value > static_cast<std::uint64_t>(end - in)) return nullptr;
-    visitor.definition(static_cast<control>(first),
-                       std::string_view{reinterpret_cast<const char*>(in), std::size_t{value}});
+    visitor.definition(static_cast<control>(first), std::string_view{reinterpret_cast<const char*>(in), std::size_t{value}});
     return in + value;
   }
 

@@ -4,6 +4,7 @@
 #include <memprof/backend/new_delete.hpp>
 #include <memprof/backend/torch.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 
 #include <torch/torch.h>
 
