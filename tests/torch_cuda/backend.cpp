@@ -132,7 +132,7 @@ std::vector<memprof::missing_source> not_captured() {
   CHECK(profile.space("cpu").cumulative_peak >= 3 * 8 * 8 * 4);
   CHECK(profile.exact);
   CHECK(profile.find_space("cuda:0") == nullptr);
-  CHECK_THAT(memprof::to_text(profile), ContainsSubstring("CUDA not captured: "));
+  CHECK_THAT(memprof::to_text(profile), ContainsSubstring("CUDA not captured:"));
   return missing_of(profile);
 }
 
