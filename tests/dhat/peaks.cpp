@@ -6,6 +6,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/generators/catch_generators.hpp>
 
+#include <scratch_folder.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <cstdint>
@@ -68,7 +70,8 @@ TEST_CASE("dhat: a program's peak through new_delete equals valgrind's, to the b
   if (run("valgrind --version 2>/dev/null").status != 0) SKIP("valgrind is not installed");
 
   const std::string program = GENERATE("growing_vectors", "churning_tree", "counted_words", "threads_at_a_barrier");
-  const std::string file = (std::filesystem::temp_directory_path() / ("memprof_dhat_" + program + ".out")).string();
+  const memprof_tests::scratch_folder folder;
+  const std::string file = folder.file("dhat.out");
   // By default valgrind would put its own `operator new` in the place of the program's.
   const command_result ran = run("valgrind --quiet --tool=dhat --soname-synonyms=somalloc=nouserintercepts --dhat-out-file='" +
                                  file + "' '" DHAT_TEST_PROGRAMS "/memprof_dhat_" + program + "' 2>&1");
@@ -79,5 +82,4 @@ TEST_CASE("dhat: a program's peak through new_delete equals valgrind's, to the b
   const std::int64_t own_peak = std::strtoll(ran.output.c_str() + told + 5, nullptr, 10);
   CHECK(own_peak > 100'000);  // it saw its blocks
   CHECK(own_peak == bytes_under_operator_new(file));
-  std::filesystem::remove(file);
 }

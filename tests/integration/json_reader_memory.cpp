@@ -5,12 +5,12 @@
 #include <memprof/memprof.hpp>
 #include <memprof/profile/json.hpp>
 
+#include <scratch_folder.hpp>
 #include <unit/profile/filled_profile.hpp>
 
 #include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <random>
 #include <string>
 
 namespace {
@@ -71,8 +71,8 @@ TEST_CASE("json reader memory: a file takes no more than the profile that is in 
   memprof::profile large = memprof_tests::filled_profile();
   const memprof::operation_profile child = large.operations[1];
   large.operations.resize(5000, child);
-  const auto path =
-      std::filesystem::temp_directory_path() / ("memprof_memory_" + std::to_string(std::random_device{}()) + ".json");
+  const memprof_tests::scratch_folder folder;
+  const auto path = folder / "profile.json";
   memprof::write_json(large, path);
   memprof::profile read;
   const std::int64_t reading = peak_of([&] { read = memprof::read_json(path); });

@@ -30,8 +30,6 @@
 #include <thread>
 #include <vector>
 
-#include "scratch_folder.hpp"
-
 namespace {
 
 /// How the disk behaves.

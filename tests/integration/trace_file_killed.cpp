@@ -25,8 +25,6 @@
 #include <thread>
 #include <vector>
 
-#include "scratch_folder.hpp"
-
 namespace {
 
 using memprof_tests::scratch_folder;

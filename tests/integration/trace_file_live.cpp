@@ -21,8 +21,6 @@
 #include <thread>
 #include <vector>
 
-#include "scratch_folder.hpp"
-
 namespace {
 
 using Catch::Matchers::ContainsSubstring;

@@ -1,4 +1,5 @@
 #include <memprof/detail/file_io.hpp>
+#include <scratch_folder.hpp>
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -9,30 +10,16 @@
 #include <csignal>
 #include <filesystem>
 #include <iterator>
-#include <random>
 #include <string>
 
 namespace fs = std::filesystem;
 using memprof::detail::read_whole_file;
 using memprof::detail::replace_whole_file;
+using memprof_tests::scratch_folder;
 
 namespace {
 
-class scratch_directory {
- public:
-  scratch_directory() : path_{fs::temp_directory_path() / ("memprof_whole_file_" + std::to_string(std::random_device{}()))} {
-    fs::create_directory(path_);
-  }
-  scratch_directory(const scratch_directory&) = delete;
-  scratch_directory& operator=(const scratch_directory&) = delete;
-  ~scratch_directory() { fs::remove_all(path_); }
-
-  [[nodiscard]] fs::path operator/(const char* name) const { return path_ / name; }
-  [[nodiscard]] auto count() const { return std::distance(fs::directory_iterator{path_}, {}); }
-
- private:
-  fs::path path_;
-};
+auto entries_of(const scratch_folder& folder) { return std::distance(fs::directory_iterator{folder.path()}, {}); }
 
 /// No file may grow beyond that size: as on a full disk, a write fails in the middle.
 class file_size_limit {
@@ -58,18 +45,18 @@ class file_size_limit {
 }  // namespace
 
 TEST_CASE("whole_file: what was written is read back, whatever the size") {
-  const scratch_directory directory;
+  const scratch_folder directory;
   for (const std::size_t size : {0UL, 1UL, 65'535UL, 65'536UL, 65'537UL, 1'000'000UL}) {
     std::string text(size, '\0');
     std::generate(text.begin(), text.end(), [value = 0]() mutable { return static_cast<char>(value++); });
     replace_whole_file(directory / "file", text);
     CHECK(read_whole_file(directory / "file") == text);
   }
-  CHECK(directory.count() == 1);
+  CHECK(entries_of(directory) == 1);
 }
 
 TEST_CASE("whole_file: a write that fails in the middle leaves the old file and nothing else") {
-  const scratch_directory directory;
+  const scratch_folder directory;
   replace_whole_file(directory / "file", "old");
   std::string problem;
   {
@@ -82,7 +69,7 @@ TEST_CASE("whole_file: a write that fails in the middle leaves the old file and 
   }
   CHECK(problem == "cannot write '" + (directory / "file").string() + "': File too large");
   CHECK(read_whole_file(directory / "file") == "old");
-  CHECK(directory.count() == 1);
+  CHECK(entries_of(directory) == 1);
 }
 
 TEST_CASE("whole_file: a full device is told, and a device stays a device") {
@@ -94,7 +81,7 @@ TEST_CASE("whole_file: a full device is told, and a device stays a device") {
 }
 
 TEST_CASE("whole_file: a link is followed and permissions are kept") {
-  const scratch_directory directory;
+  const scratch_folder directory;
   replace_whole_file(directory / "file", "old");
   fs::permissions(directory / "file", fs::perms::owner_read | fs::perms::owner_write | fs::perms::others_read);
   fs::create_symlink(directory / "file", directory / "link");
@@ -106,7 +93,7 @@ TEST_CASE("whole_file: a link is followed and permissions are kept") {
 }
 
 TEST_CASE("whole_file: a link without a target stays a link, and gets one") {
-  const scratch_directory scratch;
+  const scratch_folder scratch;
   fs::create_symlink("target.txt", scratch / "link.txt");
   memprof::detail::replace_whole_file(scratch / "link.txt", "text");
   CHECK(fs::is_symlink(scratch / "link.txt"));
@@ -117,16 +104,16 @@ TEST_CASE("whole_file: a link without a target stays a link, and gets one") {
 }
 
 TEST_CASE("whole_file: a file that has the temporary name already stays as it is") {
-  const scratch_directory directory;
+  const scratch_folder directory;
   replace_whole_file(directory / "file.tmp0", "of the user");
   replace_whole_file(directory / "file", "text");
   CHECK(read_whole_file(directory / "file.tmp0") == "of the user");
   CHECK(read_whole_file(directory / "file") == "text");
-  CHECK(directory.count() == 2);
+  CHECK(entries_of(directory) == 2);
 }
 
 TEST_CASE("whole_file: a directory is no file") {
-  const scratch_directory directory;
+  const scratch_folder directory;
   const fs::path path = directory / "";
   CHECK_THROWS_MATCHES(replace_whole_file(path, "text"), memprof::error,
                        Catch::Matchers::Message("cannot write '" + path.string() + "': it is a directory; name a file in it"));

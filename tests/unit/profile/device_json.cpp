@@ -1,4 +1,5 @@
 #include <memprof/profile/device_json.hpp>
+#include <scratch_folder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -86,7 +87,8 @@ TEST_CASE("device JSON: a device has one to eight spaces") {
 }
 
 TEST_CASE("device JSON: a name that is no preset is a file") {
-  const std::filesystem::path file = std::filesystem::temp_directory_path() / "memprof_device_json_test.json";
+  const memprof_tests::scratch_folder folder;
+  const std::filesystem::path file = folder / "card.json";
   std::ofstream{file} << full;
   CHECK(memprof::find_device(file.string()).name.view() == "my card");
   CHECK(memprof::read_device(file).space_count == 2);

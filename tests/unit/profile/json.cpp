@@ -1,4 +1,5 @@
 #include <memprof/profile/json.hpp>
+#include <scratch_folder.hpp>
 
 #include <bit>
 #include <catch2/catch_test_macros.hpp>
@@ -19,11 +20,6 @@ using memprof::profile;
 namespace {
 
 profile through_text(const profile& source) { return memprof::parse_json(memprof::to_json(source).dump()); }
-
-/// Another path in every process, as test programs run side by side.
-std::filesystem::path scratch_file() {
-  return std::filesystem::temp_directory_path() / ("memprof_json_" + std::to_string(std::random_device{}()) + ".json");
-}
 
 /// A field of a struct that a later version of the format added.
 struct grown {
@@ -49,7 +45,8 @@ TEST_CASE("json: an empty, a small and a full profile are read back equal") {
 }
 
 TEST_CASE("json: a file holds what was written") {
-  const auto path = scratch_file();
+  const memprof_tests::scratch_folder folder;
+  const auto path = folder / "profile.json";
   memprof::write_json(memprof_tests::filled_profile(), path);
   CHECK(memprof::read_json(path) == memprof_tests::filled_profile());
   memprof::write_json(memprof_tests::small_profile(), path);
@@ -111,7 +108,8 @@ TEST_CASE("json: names that are not UTF-8 are written with replacement character
                       "b",
                       0, 0},
                      {"\xc3\xa9", 0, 0}};
-  const auto path = scratch_file();
+  const memprof_tests::scratch_folder folder;
+  const auto path = folder / "profile.json";
   memprof::write_json(source, path);
   const profile read = memprof::read_json(path);
   CHECK(read.segments[0].name ==

@@ -1,11 +1,11 @@
 #include <memprof/profile/json.hpp>
+#include <scratch_folder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 
 #include "filled_profile.hpp"
@@ -127,8 +127,8 @@ TEST_CASE("json hostile: keys may come in any order, and what the document is ex
 TEST_CASE("json hostile: a file is read as its text is, whatever its size") {
   memprof::profile large = memprof_tests::filled_profile();
   for (int count = 0; count < 2000; ++count) large.facts[0].rows.push_back(large.facts[0].rows[0]);
-  const auto path =
-      std::filesystem::temp_directory_path() / ("memprof_hostile_" + std::to_string(std::random_device{}()) + ".json");
+  const memprof_tests::scratch_folder folder;
+  const auto path = folder / "profile.json";
   memprof::write_json(large, path);
   CHECK(memprof::read_json(path) == large);
 

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_writer.hpp>
+#include <scratch_folder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -10,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -24,18 +24,13 @@ namespace {
 
 class scratch_file {
  public:
-  scratch_file()
-      : path_{std::filesystem::temp_directory_path() / ("memprof_" + std::to_string(std::random_device{}()) + ".memtrace")} {}
-  scratch_file(const scratch_file&) = delete;
-  scratch_file& operator=(const scratch_file&) = delete;
-  ~scratch_file() { std::filesystem::remove(path_); }
-
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
   [[nodiscard]] std::string read() const { return memprof::detail::read_whole_file(path_); }
   void write(const std::string& bytes) const { std::ofstream{path_, std::ios::binary} << bytes; }
 
  private:
-  std::filesystem::path path_;
+  memprof_tests::scratch_folder folder_;
+  std::filesystem::path path_ = folder_ / "run.memtrace";
 };
 
 /// Two spaces, operations, two segments.

@@ -2,6 +2,7 @@
 
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_writer.hpp>
+#include <scratch_folder.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -22,24 +23,10 @@
 using Catch::Matchers::ContainsSubstring;
 using memprof::detail::chunk_header;
 using memprof::detail::trace_file_header;
+using memprof_tests::scratch_folder;
 using memprof_tests::trace_records;
 
 namespace {
-
-class scratch_folder {
- public:
-  scratch_folder() : path_{std::filesystem::temp_directory_path() / ("memprof_zstd_" + std::to_string(std::random_device{}()))} {
-    std::filesystem::create_directory(path_);
-  }
-  scratch_folder(const scratch_folder&) = delete;
-  scratch_folder& operator=(const scratch_folder&) = delete;
-  ~scratch_folder() { std::filesystem::remove_all(path_); }
-
-  [[nodiscard]] std::filesystem::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 /// So many blocks, at addresses that repeat or not.
 void put_blocks(memprof::trace& target, std::uint64_t blocks, bool are_random) {

@@ -7,6 +7,7 @@
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
 #include <property/random_sequence.hpp>
+#include <scratch_folder.hpp>
 #include <unit/report/html/brute_force.hpp>
 #include <unit/report/html/page_reader.hpp>
 
@@ -31,20 +32,20 @@ using memprof::trace;
 using memprof::trace_writer;
 using memprof_tests::page_check;
 using memprof_tests::page_column;
-using memprof_tests::page_file;
 using memprof_tests::page_reader;
 using memprof_tests::page_table;
+using memprof_tests::scratch_folder;
 
 [[nodiscard]] page_reader page_of(const trace& source, const memprof::html_options& options = {}) {
-  const page_file file{"page"};
-  memprof::write_html(source, file.path, options);
-  return page_reader{file.path};
+  const scratch_folder folder;
+  memprof::write_html(source, folder / "page.html", options);
+  return page_reader{folder / "page.html"};
 }
 
 [[nodiscard]] page_reader page_of(const memprof::profile& source) {
-  const page_file file{"page"};
-  memprof::write_html(source, file.path);
-  return page_reader{file.path};
+  const scratch_folder folder;
+  memprof::write_html(source, folder / "page.html");
+  return page_reader{folder / "page.html"};
 }
 
 /// A run of so many steps of three phases: each allocates `blocks` in `layers` operations and frees them again. Every tenth step
@@ -495,22 +496,22 @@ TEST_CASE("write_html: of many segments a page keeps those that somebody will lo
 }
 
 TEST_CASE("write_html: a trace that is cut off gives the page of its beginning", "[html]") {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() / "memprof_page.memtrace";
+  const scratch_folder folder;
+  const std::filesystem::path path = folder / "run.memtrace";
+  const std::filesystem::path page_path = folder / "page.html";
   trace source;
   trace_writer writer{source};
   train(writer, 5000, 12, 2);
   memprof::write_trace(source, path);
   std::filesystem::resize_file(path, std::filesystem::file_size(path) * 2 / 3);
-  const page_file file{"cut"};
   const memprof::detail::file_handle opened{std::fopen(path.c_str(), "rb")};
   memprof::html_options given;
   given.source = "run.memtrace";
   const memprof::trace_file_status status = memprof::write_html_of_trace_file(
-      opened.get(), path, file.path, given,
+      opened.get(), path, page_path, given,
       [](const memprof::trace_file_status& found, memprof::html_options& options) { options.notes.push_back(found.damage); });
-  std::filesystem::remove(path);
   CHECK(!status.damage.empty());
-  const page_reader page{file.path};
+  const page_reader page{page_path};
   CHECK(page.run["notes"][0] == status.damage);
   CHECK(page.run["profile"]["exact"] == false);
   CHECK(page.run["profile"]["complete"] == false);
@@ -519,12 +520,13 @@ TEST_CASE("write_html: a trace that is cut off gives the page of its beginning",
 }
 
 TEST_CASE("write_html: a page that cannot be written leaves the old one, and is known as a page", "[html]") {
-  const page_file file{"old"};
-  memprof::write_html(memprof::profile{}, file.path);
-  CHECK(memprof::is_html_page(file.path));
+  const scratch_folder folder;
+  const std::filesystem::path path = folder / "page.html";
+  memprof::write_html(memprof::profile{}, path);
+  CHECK(memprof::is_html_page(path));
   CHECK(!memprof::is_html_page(__FILE__));
   CHECK(!memprof::is_html_page("no such file"));
-  CHECK_THROWS_AS(memprof::write_html(memprof::profile{}, std::filesystem::temp_directory_path()), memprof::error);
+  CHECK_THROWS_AS(memprof::write_html(memprof::profile{}, folder.path()), memprof::error);
   CHECK_THROWS_AS(memprof::write_html(memprof::profile{}, "/nowhere/at/all.html"), memprof::error);
 }
 

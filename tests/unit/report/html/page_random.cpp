@@ -1,6 +1,7 @@
 #include <memprof/report/html.hpp>
 #include <memprof/trace/trace.hpp>
 #include <property/random_sequence.hpp>
+#include <scratch_folder.hpp>
 #include <unit/report/html/brute_force.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -47,13 +48,14 @@ constexpr std::array<std::string_view, property::label_count> texts{
 }
 
 TEST_CASE("write_html: random runs are shown as they were", "[html]") {
-  const memprof_tests::page_file file{"random"};
+  const memprof_tests::scratch_folder folder;
+  const auto path = folder / "page.html";
   for (const property::personality& kind : property::personalities) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       CAPTURE(kind.name, seed);
       const memprof::trace source = trace_of(property::sequence_generator{kind, seed}.make(1));
-      memprof::write_html(source, file.path);
-      const memprof_tests::page_reader page{file.path};
+      memprof::write_html(source, path);
+      const memprof_tests::page_reader page{path};
       memprof_tests::page_check{page, source}.everything();
     }
   }

@@ -129,18 +129,4 @@ struct page_reader {
   }
 };
 
-/// A file that goes away.
-struct page_file {
-  std::filesystem::path path;
-
-  explicit page_file(const std::string& name)
-      : path(std::filesystem::temp_directory_path() / ("memprof_page_" + name + ".html")) {}
-  page_file(const page_file&) = delete;
-  page_file& operator=(const page_file&) = delete;
-  ~page_file() {
-    std::error_code ignored;
-    std::filesystem::remove(path, ignored);
-  }
-};
-
 }  // namespace memprof_tests

@@ -5,10 +5,11 @@
 #include <atomic>
 #include <filesystem>
 #include <string>
+#include <system_error>
 
 namespace memprof_tests {
 
-/// A folder of its own that is gone at the end of the scope.
+/// A new folder, removed at the end of the scope. No two have one path, as test programs run side by side.
 class scratch_folder {
  public:
   scratch_folder() {
@@ -25,6 +26,7 @@ class scratch_folder {
   }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
 
  private:
