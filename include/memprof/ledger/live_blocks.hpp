@@ -59,6 +59,13 @@ class live_blocks {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
 
+  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the table.
+  [[nodiscard]] std::uint64_t passed_groups() const noexcept {
+    std::uint64_t total = 0;
+    for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
+    return total;
+  }
+
   /// Where a block is: what `erase` needs to take it away without looking again.
   struct place {
     block* entry = nullptr;         ///< null if the address is not live

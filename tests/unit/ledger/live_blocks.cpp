@@ -173,6 +173,7 @@ TEST_CASE("live blocks: crowds of one hash that come and go leave nothing behind
     std::vector<std::uint64_t> crowd;
     for (std::uint64_t index = 0; index < 310; ++index) crowd.push_back(address_with_hash((home << 59) + index));
     for (const std::uint64_t address : crowd) REQUIRE(table.insert(address).is_new);
+    CHECK(table.passed_groups() != 0);
     for (const std::uint64_t address : crowd) {
       const auto found = table.find(address);
       REQUIRE(found);
@@ -180,5 +181,6 @@ TEST_CASE("live blocks: crowds of one hash that come and go leave nothing behind
     }
   }
   CHECK(table.size() == 0);
+  CHECK(table.passed_groups() == 0);
   for (std::uint64_t home = 0; home < 32; ++home) CHECK_FALSE(table.find(address_with_hash((home << 59) + 5)));
 }

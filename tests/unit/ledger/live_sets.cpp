@@ -58,6 +58,41 @@ TEST_CASE("live sets: a block of no bytes that comes after the peak is not part 
   CHECK(addresses_of(set) == std::vector<std::uint64_t>{0x100});
 }
 
+TEST_CASE("live sets: a block that comes right after the peak and goes again is not part of it") {
+  told_ledger told;
+  told.allocate(0x100, 100);
+  told.allocate(0x200, 50);  // the peak
+  told.free(0x100);
+  told.allocate(0x300, 40);
+  told.free(0x300);
+  told.snapshot("A");
+  CHECK(addresses_of(told.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x100, 0x200});
+}
+
+TEST_CASE("live sets: of equal peaks the first segment's is that of the capture") {
+  told_ledger told;
+  told.allocate(0x100, 100);
+  told.snapshot("A");
+  told.free(0x100);
+  told.allocate(0x200, 100);
+  told.snapshot("B");
+  const profile made = told.finished_profile();
+  CHECK(made.space("cpu").peak_segment == 0);
+  CHECK(addresses_of(made.space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x100});
+}
+
+TEST_CASE("live sets: what is freed leaves its category") {
+  told_ledger told;
+  told.allocate(0x100, 100, {.tag = told.tag_of(memprof::category::parameter)});
+  told.snapshot("A");
+  told.free(0x100);
+  told.allocate(0x200, 150, {.tag = told.tag_of(memprof::category::activation)});
+  told.snapshot("B");
+  const live_set set = told.finished_profile().space("cpu").segments[1].live_at_peak;
+  REQUIRE(set.by_category.size() == 1);
+  CHECK(set.by_category[0] == owned_bytes{"activation", 150, 1});
+}
+
 TEST_CASE("live sets: owners beyond the limit are summed up, but the overall peak lists all of them") {
   told_ledger told{{.owners_per_segment = 2}};
   std::uint64_t bytes = 1;

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Puts known bugs into the headers, one at a time, and demands that the tests notice: tests/mutants/mutants.toml.
+
+Each mutant is one changed header in a folder that the compiler searches first; the sources that should judge it are
+compiled against that. A mutant that all tests pass survives. So does one whose tests fail without it: run them first.
+"""
+import argparse
+import concurrent.futures
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+import tempfile
+import tomllib
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+TIMEOUT_S = 300
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("words", nargs="*", help="only mutants with one of these words in what they are, or in their file")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--compiler", default=os.environ.get("CXX", "c++"))
+    parser.add_argument("--flags", default="-std=c++20 -O1 -w", help="of the compiler")
+    parser.add_argument("--packages", default=str(ROOT / "build/packages/usr"), help="where Catch2 is, if not the system's")
+    return parser.parse_args()
+
+
+def mutated(mutant):
+    """The text of the changed header; raises ValueError if the list no longer fits the code."""
+    text = (ROOT / "include/memprof" / mutant["file"]).read_text()
+    count = text.count(mutant["old"])
+    if count != 1:
+        raise ValueError(f"its text is {count} times in {mutant['file']}")
+    return text.replace(mutant["old"], mutant["new"])
+
+
+def libraries(packages):
+    folders = [path.parent for path in pathlib.Path(packages).rglob("libCatch2.a")]
+    return [f"-L{folder}" for folder in folders] + ["-lCatch2Main", "-lCatch2", "-ldl", "-pthread"]
+
+
+def run(command, **options):
+    return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=TIMEOUT_S, **options)
+
+
+def judge(options, mutant, folder):
+    """(verdict, details): killed, survived, or stale if it does not compile or no longer fits."""
+    if mutant is not None and "text" in mutant:
+        header = folder / "include/memprof" / mutant["file"]
+        header.parent.mkdir(parents=True)
+        header.write_text(mutant["text"])
+    objects = []
+    for source in mutant["tests"] + ["replay.cpp"]:
+        objects.append(str(folder / (source.replace("/", "_") + ".o")))
+        command = [options.compiler, *shlex.split(options.flags), f"-I{folder / 'include'}", f"-I{ROOT / 'include'}",
+                   f"-I{ROOT / 'tests'}", f"-I{ROOT / 'examples'}", "-isystem", f"{options.packages}/include",
+                   f'-DMEMPROF_SOURCE_DIR="{ROOT}"', "-c", str(ROOT / "tests" / source), "-o", objects[-1]]
+        done = run(command)
+        if done.returncode != 0:
+            return "stale", done.stdout[-2000:]
+    program = str(folder / "tests")
+    done = run([options.compiler, *objects, *libraries(options.packages), "-rdynamic", "-o", program])
+    if done.returncode != 0:
+        return "stale", done.stdout[-2000:]
+    try:
+        done = run([program], cwd=folder, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        return "killed", "it hangs"
+    failed = [line for line in done.stdout.splitlines() if "FAILED" in line]
+    return ("survived", "") if done.returncode == 0 else ("killed", failed[0] if failed else "it crashes")
+
+
+def try_one(options, mutant):
+    with tempfile.TemporaryDirectory(prefix="memprof_mutant_") as folder:
+        return judge(options, mutant, pathlib.Path(folder))
+
+
+def main():
+    options = arguments()
+    mutants = tomllib.loads((ROOT / "tests/mutants/mutants.toml").read_text())["mutant"]
+    if options.words:
+        mutants = [each for each in mutants if any(word in each["what"] or word in each["file"] for word in options.words)]
+    counts = {"killed": 0, "survived": 0, "stale": 0}
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        # Without any mutant all tests pass: else a red one says nothing.
+        sources = sorted({tuple(each["tests"]) for each in mutants})
+        sound = {tests: pool.submit(try_one, options, {"tests": list(tests)}) for tests in sources}
+        for tests, result in sound.items():
+            verdict, details = result.result()
+            if verdict != "survived":
+                print(f"{' '.join(tests)}: fails without a mutant: {details}")
+                return 2
+        running = []
+        for each in mutants:
+            try:
+                running.append((each, pool.submit(try_one, options, {**each, "text": mutated(each)})))
+            except ValueError as fault:
+                counts["stale"] += 1
+                print(f"stale     {each['what']}: {fault}")
+        for each, result in running:
+            verdict, details = result.result()
+            counts[verdict] += 1
+            print(f"{verdict:9} {each['what']} ({each['file']})" + (f": {details}" if verdict == "stale" else ""), flush=True)
+    print(f"{counts['killed']} of {len(mutants)} mutants killed, {counts['survived']} survived, {counts['stale']} stale")
+    return 0 if counts["killed"] == len(mutants) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
