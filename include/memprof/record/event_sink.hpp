@@ -95,10 +95,20 @@ class event_sink {
   void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
+  /// The same of a block that streams may still use, as PyTorch's caching allocator frees it: it is not live any more, but stays
+  /// active until `complete_deallocation` (`space_profile::active`).
+  void request_deallocation(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
+  }
+  /// No stream uses the block any more, whose deallocation was requested.
+  void complete_deallocation(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::complete_deallocation, space.value, 0});
+  }
 
   /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
   /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
-  /// Blocks that were told on streams count as live in the rows of their streams until they are deallocated one by one.
+  /// Blocks that were told on streams count as live in the rows of their streams, and as active, until they are deallocated one
+  /// by one.
   void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
   }
