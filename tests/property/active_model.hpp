@@ -17,6 +17,7 @@ class active_model {
  public:
   /// `replaced` bytes were live at the address.
   void allocate(std::uint64_t address, std::int64_t bytes, std::int64_t replaced) {
+    is_used_ = true;
     set(current() - std::min(replaced, current()));
     end_unfinished(address);
     set(current() + bytes);

@@ -20,7 +20,7 @@ struct frame_parts;
 class active_ledger {
  public:
   void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
-    has_blocks_ = true;
+    is_used_ = true;
     end_unfinished(address);
     level_.change(bytes);
   }
@@ -29,6 +29,7 @@ class active_ledger {
 
   /// A live block is freed, and stays active. False if the system has no memory to keep it.
   [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
+    is_used_ = true;
     end_unfinished(address);
     const live_blocks::insertion made = pending_.insert(address);
     if (made.entry == nullptr) return false;
@@ -41,17 +42,15 @@ class active_ledger {
     if (const live_blocks::place found = pending_.find(address)) return end(found);
     unmatched_completions.add(bytes);
   }
-  /// The source tells when streams are done: without that the active bytes are the live ones.
-  void note_use() noexcept { is_used_ = true; }
+  /// A deallocation was requested of a block that is not known.
+  void note_unknown_request() noexcept { is_used_ = true; }
 
   /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
-    return !(has_blocks_ || is_used_) || level_.end_segment(history);
-  }
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Leaves out the segments that are no longer kept.
   void compact(const segment_history& history) noexcept { level_.compact(history); }
 
-  /// Whether the source tells when streams are done with blocks.
+  /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
   /// How many freed blocks streams may still use.
   [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
@@ -80,7 +79,6 @@ class active_ledger {
 
   live_blocks pending_;
   byte_level level_;
-  bool has_blocks_ = false;
   bool is_used_ = false;
 };
 

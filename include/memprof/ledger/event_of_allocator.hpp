@@ -52,7 +52,7 @@ namespace detail {
   const std::uint64_t bytes = freed ? freed->bytes : 0;
   space.streams().deallocate(told.label, static_cast<std::int64_t>(bytes));
   const bool is_request = told.tag != 0;
-  if (is_request) space.active().note_use();
+  if (is_request && !freed) space.active().note_unknown_request();
   const bool is_kept = is_request && freed && space.active().request(told.address, bytes);
   if (!is_kept) space.active().deallocate(static_cast<std::int64_t>(bytes));
   run.deallocate(told, stamp);

@@ -275,7 +275,7 @@ struct frame_parts {
 
   template <class State, class Active>
   static void active(State& state, Active& part, const segment_history& history) noexcept {
-    state.numbers(part.is_used_, part.has_blocks_);
+    state.number(part.is_used_);
     state.amounts(part.level_.current_);
     level(state, part.level_, history);
     table_of_blocks(state, part.pending_, [&](auto& freed) { state.amounts(freed.bytes); });

@@ -296,8 +296,8 @@ struct named_active_usage {
 };
 
 /// The bytes of blocks that were told on streams, until no stream uses them any more: live ones, and freed ones that work on a
-/// stream may still use. PyTorch's `active_bytes`, in bytes that were asked for. All 0 and empty if the source does not tell when
-/// streams are done with a block (`event_sink::request_deallocation`).
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
+/// empty if no block was told on a stream.
 struct active_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                          ///< at the end
@@ -362,7 +362,7 @@ struct space_profile {
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
   reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
-  active_profile active;              ///< what streams use of it, freed blocks among it, if its allocator tells that
+  active_profile active;              ///< what streams use of it, freed blocks among it, if blocks are told on streams
   std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
