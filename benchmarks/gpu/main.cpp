@@ -51,12 +51,6 @@ device_peaks take_device_peaks() {
   return {stats.requested_bytes[0].peak, stats.allocated_bytes[0].peak, stats.reserved_bytes[0].peak};
 }
 
-/// The greatest number of live bytes within a segment; in the profile it is told from the segment's beginning.
-std::int64_t live_peak(const memprof::space_profile& space, std::size_t segment) {
-  const std::int64_t before = segment == 0 ? 0 : space.segments[segment - 1].cumulative_current;
-  return before + space.segments[segment].segment_peak;
-}
-
 bool is_equal(std::string_view phase, const char* what, std::int64_t captured, std::int64_t device) {
   if (captured == device) return true;
   std::fprintf(stderr, "gpu_accuracy: %.*s: %s is %lld in the profile and %lld in getDeviceStats\n",
@@ -67,12 +61,12 @@ bool is_equal(std::string_view phase, const char* what, std::int64_t captured, s
 
 /// Compares blocks and reserved bytes of all phases. PyTorch counts what was asked for until no stream uses it any more.
 bool equals_device(const memprof::profile& profile, const std::vector<device_peaks>& device) {
-  const memprof::space_profile& blocks = profile.space("cuda:0 active");
+  const memprof::active_profile& active = profile.space("cuda:0").active;
   const memprof::reserved_profile& reserved = profile.space("cuda:0").reserved;
   bool is_equal_everywhere = true;
   for (std::size_t phase = 0; phase < device.size(); ++phase) {
     const std::string& name = profile.segments.at(phase).name;
-    is_equal_everywhere &= is_equal(name, "the peak", live_peak(blocks, phase), device[phase].requested);
+    is_equal_everywhere &= is_equal(name, "the peak", active.segments.at(phase).peak, device[phase].requested);
     is_equal_everywhere &= is_equal(name, "the reserved peak", reserved.segments.at(phase).peak, device[phase].reserved);
   }
   return is_equal_everywhere;
@@ -99,7 +93,7 @@ int train_really(const gpu_accuracy::training& wanted) {
     overall.allocated = std::max(overall.allocated, phase.allocated);
     overall.reserved = std::max(overall.reserved, phase.reserved);
   }
-  print("captured", capture.profile().space("cuda:0 active").cumulative_peak);
+  print("captured", capture.profile().space("cuda:0").active.peak);
   print("requested", overall.requested);
   print("allocated", overall.allocated);
   print("reserved", overall.reserved);

@@ -333,22 +333,34 @@ def check_torch(sample):
     assert len(snapshot["device_traces"]) == 4 and snapshot["device_traces"][0] == []
     for name, device in devices.items():
         space = sample.spaces[name]
-        live = {block["address"]: block["size"] for segment in snapshot["segments"] if segment["device"] == device
-                for block in segment["blocks"] if block["state"] == "active_allocated"}
+        segments = [segment for segment in snapshot["segments"] if segment["device"] == device]
+        live = {block["address"]: block["size"] for segment in segments for block in segment["blocks"]
+                if block["state"] == "active_allocated"}
+        pending = {block["address"]: block["size"] for segment in segments for block in segment["blocks"]
+                   if block["state"] == "active_pending_free"}
         assert sum(live.values()) == space["cumulative_current"], name
-        now = peak = 0
-        held = {}
+        assert sum(segment["allocated_size"] for segment in segments) == sum(live.values()), name
+        assert sum(segment["active_size"] for segment in segments) == sum(live.values()) + sum(pending.values()), name
+        now = peak = active = active_peak = 0
+        held, freed = {}, {}
         for event in snapshot["device_traces"][device]:
             if event["action"] == "alloc":
-                assert event["addr"] not in held
+                assert event["addr"] not in held and event["addr"] not in freed
                 held[event["addr"]] = event["size"]
                 now += event["size"]
-                peak = max(peak, now)
-            elif event["action"] == "free_completed":
-                assert held.pop(event["addr"]) == event["size"]
+                active += event["size"]
+                peak, active_peak = max(peak, now), max(active_peak, active)
+            elif event["action"] == "free_requested":
+                freed[event["addr"]] = held.pop(event["addr"])
+                assert freed[event["addr"]] == event["size"]
                 now -= event["size"]
+            elif event["action"] == "free_completed":
+                assert freed.pop(event["addr"]) == event["size"]
+                active -= event["size"]
             assert event["frames"] and {"name", "filename", "line"} == set(event["frames"][0])
-        assert peak == space["cumulative_peak"] and held == live, name
+        assert peak == space["cumulative_peak"] and held == live and freed == pending, name
+        if name == "cuda:1":  # the only one with streams
+            assert pending and (active_peak, active) == (space["active"]["peak"], space["active"]["current"]), name
         assert any(event["category"] == "unknown" for event in snapshot["device_traces"][device])
     for segment in snapshot["segments"]:
         assert segment["address"] + segment["total_size"] < 2**53
@@ -372,14 +384,14 @@ def check_torch(sample):
     for name, device in devices.items():
         events = window["device_traces"][device]
         allocations = [event for event in events if event["action"] == "alloc"]
-        frees = [event for event in events if event["action"] == "free_completed"]
+        frees = [event for event in events if event["action"] == "free_requested"]
         assert 0 < len(allocations) + len(frees) <= 200 < whole[name]
         live = sum(block["size"] for segment in window["segments"] if segment["device"] == device
                    for block in segment["blocks"] if block["state"] == "active_allocated")
         now = live - sum(event["size"] for event in allocations) + sum(event["size"] for event in frees)
         peak = now
         for event in events:
-            now += {"alloc": event["size"], "free_completed": -event["size"]}.get(event["action"], 0)
+            now += {"alloc": event["size"], "free_requested": -event["size"]}.get(event["action"], 0)
             peak = max(peak, now)
         assert peak == sample.spaces[name]["cumulative_peak"], name
     done = subprocess.run([sample.memprof, "export", sample.json, "--format", "torch-snapshot", "-o", "x"], capture_output=True,

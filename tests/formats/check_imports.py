@@ -45,17 +45,27 @@ def requested(block):
 
 
 def totals(snapshot):
-    """What the snapshot says itself, by device: live, reserved, peak of requested bytes, number of allocations."""
+    """What the snapshot says itself, by device, of requested bytes: live, active and reserved ones, peaks, number of allocations."""
     devices = {}
     for number in range(len(snapshot["device_traces"])):
         segments = [segment for segment in snapshot["segments"] if segment["device"] == number]
-        live = sum(requested(block) for segment in segments for block in segment["blocks"] if block["state"] != "inactive")
+        blocks = [block for segment in segments for block in segment["blocks"]]
+        active = sum(requested(block) for block in blocks if block["state"] != "inactive")
+        live = sum(requested(block) for block in blocks if block["state"] == "active_allocated")
         events = snapshot["device_traces"][number]
-        change = lambda event: {"alloc": event["size"], "free_completed": -event["size"]}.get(event["action"], 0)
-        now = peak = live - sum(change(event) for event in events)
-        for event in events:
-            now += change(event)
-            peak = max(peak, now)
+        # Old histories tell only when a free was completed.
+        has_requests = any(event["action"] == "free_requested" for event in events)
+
+        def peak_of(at_end, end_of_block):
+            change = lambda event: {"alloc": event["size"], end_of_block: -event["size"]}.get(event["action"], 0)
+            now = peak = at_end - sum(change(event) for event in events)
+            for event in events:
+                now += change(event)
+                peak = max(peak, now)
+            return peak
+
+        peak = peak_of(live, "free_requested" if has_requests else "free_completed")
+        active_peak = peak_of(active, "free_completed")
         reserve = lambda event: {"segment_alloc": event["size"], "segment_map": event["size"], "segment_free": -event["size"],
                                  "segment_unmap": -event["size"]}.get(event["action"], 0)
         held = sum(segment["total_size"] for segment in segments)
@@ -63,7 +73,7 @@ def totals(snapshot):
         for event in events:
             at += reserve(event)
             top = max(top, at)
-        devices[f"cuda:{number}"] = {"live": live, "peak": peak, "reserved": held, "reserved_peak": top,
+        devices[f"cuda:{number}"] = {"live": live, "peak": peak, "active": active, "active_peak": active_peak, "reserved": held, "reserved_peak": top,
                                      "allocations": sum(event["action"] == "alloc" for event in events)}
     return devices
 
@@ -77,6 +87,9 @@ def compare(profile, snapshot):
         space = spaces[name]
         assert space["cumulative_current"] == wanted["live"], (name, space["cumulative_current"], wanted)
         assert space["cumulative_peak"] == wanted["peak"], (name, space["cumulative_peak"], wanted)
+        assert space["active"]["current"] == wanted["active"], (name, space["active"]["current"], wanted)
+        assert space["active"]["peak"] == wanted["active_peak"], (name, space["active"]["peak"], wanted)
+        assert not any(space["active"][odd]["count"] for odd in ("unmatched_completions", "missing_completions")), space["active"]
         assert space["reserved"]["current"] == wanted["reserved"], (name, space["reserved"]["current"], wanted)
         assert space["reserved"]["peak"] == wanted["reserved_peak"], (name, wanted)
         before = next((row["allocation_count"] for row in space["segments"] if row["segment"] == "BEFORE_TRACE"), 0)
@@ -90,7 +103,7 @@ def compare(profile, snapshot):
 def numbers(profile):
     """What does not depend on names."""
     return {space["name"]: (space["cumulative_peak"], space["cumulative_current"], space["allocations"], space["allocation_count"],
-                            space["reserved"]["peak"]) for space in profile["spaces"]}
+                            space["reserved"]["peak"], space["active"]["peak"]) for space in profile["spaces"]}
 
 
 def check_samples(into, data):
@@ -131,13 +144,20 @@ def made(seed, devices=2):
     time = 1_700_000_000_000_000
     for device in range(devices):
         base = (device + 1) << 40
-        blocks, next_address, trace = {}, base, snapshot["device_traces"][device]
+        blocks, awaited, next_address, trace = {}, {}, base, snapshot["device_traces"][device]
+        end_of_block = lambda action, address, size: {"action": action, "addr": address, "size": size, "stream": 0, "time_us": time,
+                                                      "frames": choose.choice(stacks)}
         record = False
         for number in range(400):
             time += choose.randrange(1, 50)
             if number == 100:
                 record = True  # what is live now has no event
             kind = choose.randrange(20)
+            if awaited and choose.randrange(8) == 0:
+                address = choose.choice(list(awaited))
+                size = awaited.pop(address)
+                if record:
+                    trace.append(end_of_block("free_completed", address, size))
             if kind < 11 or not blocks:
                 size = choose.randrange(1, 1 << 20)
                 blocks[next_address] = size
@@ -148,23 +168,28 @@ def made(seed, devices=2):
                     trace.append(event)
             elif kind < 19:
                 address = choose.choice(list(blocks))
-                size = blocks.pop(address)
+                awaited[address] = blocks.pop(address)
                 if record:
-                    for action in ("free_requested", "free_completed"):
-                        trace.append({"action": action, "addr": address, "size": size, "stream": 0, "time_us": time,
-                                      "frames": choose.choice(stacks)})
+                    trace.append(end_of_block("free_requested", address, awaited[address]))
+                # One in four waits for a stream.
+                if choose.randrange(4):
+                    size = awaited.pop(address)
+                    if record:
+                        trace.append(end_of_block("free_completed", address, size))
             elif record:
                 trace.append({"action": "oom", "device_free": 1000, "size": 10 * GB, "stream": 0, "time_us": time, "frames": []})
         segment = {"device": device, "address": base, "total_size": 1 << 30, "allocated_size": 0, "active_size": 0,
-                   "requested_size": sum(blocks.values()), "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0),
+                   "requested_size": sum(blocks.values()) + sum(awaited.values()), "stream": 0, "segment_type": "large", "segment_pool_id": (0, 0),
                    "is_expandable": False, "frames": [], "blocks": []}
         at = base
-        for address in sorted(blocks):
+        for address in sorted([*blocks, *awaited]):
             if address > at:
                 segment["blocks"].append({"address": at, "size": address - at, "requested_size": 0, "state": "inactive", "frames": []})
-            size = (blocks[address] + 511) // 512 * 512
-            segment["blocks"].append({"address": address, "size": size, "requested_size": blocks[address], "frames": stacks[0],
-                                      "state": choose.choice(["active_allocated", "active_pending_free"])})
+            is_live = address in blocks
+            asked = blocks[address] if is_live else awaited[address]
+            size = (asked + 511) // 512 * 512
+            segment["blocks"].append({"address": address, "size": size, "requested_size": asked, "frames": stacks[0],
+                                      "state": "active_allocated" if is_live else "active_pending_free"})
             at = address + size
         segment["blocks"].append({"address": at, "size": base + (1 << 30) - at, "requested_size": 0, "state": "inactive", "frames": []})
         snapshot["segments"].append(segment)

@@ -108,13 +108,16 @@ class sample {
     live_[index] = live_.back();
     live_.pop_back();
     if (freed.stream != 0) {
-      put(event_kind::deallocate_on_stream, freed.space, freed.address, freed.bytes, freed.stream);
+      const bool is_awaited = pick(2) == 0;  // streams may still use it
+      writer_.put_event({0, freed.address, freed.bytes, freed.stream, event_kind::deallocate_on_stream, freed.space.value,
+                         static_cast<std::uint16_t>(is_awaited ? 1 : 0)});
+      if (is_awaited) awaited_.push_back(freed);
     } else {
       writer_.deallocate(freed.space, memprof::block_address{freed.address}, freed.bytes);
     }
   }
   void rare() {
-    switch (pick(6)) {
+    switch (pick(8)) {
       case 0: writer_.deallocate(spaces_[0], memprof::block_address{0x10}, 64); break;  // of a block that nobody allocated
       case 1: put(event_kind::out_of_memory, spaces_[1], 1000, 1'000'000'000'000, 0); break;
       case 2: writer_.on_thread(1 + static_cast<std::uint32_t>(pick(2)), "worker", 4712); break;
@@ -122,6 +125,12 @@ class sample {
         if (!live_.empty() && live_.back().space == spaces_[2]) {  // a second allocation at a live address
           writer_.allocate(spaces_[2], memprof::block_address{live_.back().address}, live_.back().bytes);
         }
+        break;
+      case 4:
+      case 5:
+        if (awaited_.empty()) break;
+        put(event_kind::complete_deallocation, awaited_.back().space, awaited_.back().address, awaited_.back().bytes, 0);
+        awaited_.pop_back();
         break;
       default:
         if (live_.empty()) break;
@@ -138,6 +147,7 @@ class sample {
   std::int64_t now_ = 0;
   std::vector<memprof::open_operation> open_;
   std::vector<live_block> live_;
+  std::vector<live_block> awaited_;
 };
 
 }  // namespace

@@ -251,6 +251,11 @@ class fold_model {
         space.reserved.segments_by_name.push_back({rows_[row].name, summary(row, [&](std::size_t at) { return held[at].peak; }),
                                                    summary(row, [&](std::size_t at) { return held[at].current; })});
       }
+      if (!space.active.segments.empty()) {
+        const std::vector<active_usage>& used = space.active.segments;
+        space.active.segments_by_name.push_back({rows_[row].name, summary(row, [&](std::size_t at) { return used[at].peak; }),
+                                                 summary(row, [&](std::size_t at) { return used[at].current; })});
+      }
       if (!space.cores.segments.empty()) {
         const std::vector<core_peaks>& peaks = space.cores.segments;
         space.cores.segments_by_name.push_back({rows_[row].name,
@@ -261,6 +266,7 @@ class fold_model {
     }
     leave_kept(space.segments);
     leave_kept(space.reserved.segments);
+    leave_kept(space.active.segments);
     leave_kept(space.cores.segments);
     to_index(space.peak_segment);
     to_index(space.first_shortfall.segment);

@@ -238,6 +238,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t folded = 0, other_segments = 0, other_operations = 0, gaps = 0, growing = 0, long_steps = 0, lost_failures = 0;
   std::int64_t late_sums = 0;
+  std::int64_t awaited = 0, active_peaks = 0, unmatched_completions = 0, missing_completions = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1500; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
@@ -260,6 +261,10 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       for (const out_of_memory_failure& failed : space.out_of_memory) {
         lost_failures += failed.segment < 0 && failed.segment_number >= 0;
       }
+      awaited += space.active.current > space.cumulative_current;
+      active_peaks += space.active.peak > space.cumulative_peak;
+      unmatched_completions += space.active.unmatched_completions.count;
+      missing_completions += space.active.missing_completions.count;
       unmatched += space.anomalies.unmatched_frees.count;
       replaced += space.anomalies.replaced_allocations.count;
       mismatched += space.anomalies.mismatched_sizes.count;
@@ -311,6 +316,10 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      long_steps,
                                      lost_failures,
                                      late_sums,
+                                     awaited,
+                                     active_peaks,
+                                     unmatched_completions,
+                                     missing_completions,
                                      unmatched,
                                      replaced,
                                      mismatched,

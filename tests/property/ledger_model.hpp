@@ -4,6 +4,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
+#include <property/active_model.hpp>
 #include <property/core_model.hpp>
 #include <property/reserved_model.hpp>
 #include <property/stream_model.hpp>
@@ -57,6 +58,7 @@ class ledger_model {
       case event_kind::allocate_on_stream: allocate_on_stream(thread, told); break;
       case event_kind::deallocate_on_stream: deallocate_on_stream(thread, told); break;
       case event_kind::out_of_memory: out_of_memory(thread, told); break;
+      case event_kind::complete_deallocation: complete_deallocation(told); break;
       case event_kind::deallocate_range: deallocate_range(thread, told); break;
       default: ++rejected_; break;
     }
@@ -71,6 +73,7 @@ class ledger_model {
       space.segments.push_back(starting(space, stamp_));
       space.cores.end_segment();
       space.reserved.end_segment();
+      space.active.end_segment();
     }
   }
 
@@ -140,6 +143,7 @@ class ledger_model {
     core_model cores;
     reserved_model reserved;
     stream_model streams;
+    active_model active;
     std::vector<failure> failures;  // all of them
   };
   struct flow {
@@ -377,14 +381,29 @@ class ledger_model {
     if (rejected_ != rejected_before || told.address == 0) return;
     space_of(told.space).streams.deallocate(told.label, replaced);
     space_of(told.space).streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+    space_of(told.space).active.allocate(told.address, static_cast<std::int64_t>(told.bytes), replaced);
   }
 
   void deallocate_on_stream(std::uint32_t thread, const event& told) {
     if (told.space != any_space) {
       space_state& space = space_of(told.space);
-      space.streams.deallocate(told.label, live_bytes_at(space, told.address));
+      const std::int64_t bytes = live_bytes_at(space, told.address);
+      space.streams.deallocate(told.label, bytes);
+      if (told.tag == 0) {
+        space.active.deallocate(bytes);
+      } else {
+        space.active.request(told.address, bytes, space.live.count(told.address) != 0);
+      }
     }
     deallocate(thread, told);
+  }
+
+  void complete_deallocation(const event& told) {
+    if (told.space == any_space) {
+      ++rejected_;
+    } else {
+      space_of(told.space).active.complete(told.address, told.bytes);
+    }
   }
 
   void out_of_memory(std::uint32_t thread, const event& told) {

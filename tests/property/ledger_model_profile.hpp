@@ -190,6 +190,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.anomalies.overlapping_blocks = overlapping_blocks_of(space);
   result.cores = space.cores.build(space.first_segment, segments.size());
   result.reserved = space.reserved.build(space.first_segment, segments.size());
+  result.active = space.active.build(space.first_segment, segments.size());
   result.streams = space.streams.build([&](std::uint32_t name) { return text_of(names, name); });
   for (const failure& failed : space.failures) {
     if (result.out_of_memory.size() == out_of_memory_ledger::max_kept) {

@@ -161,6 +161,8 @@ class sequence_generator {
       make_annotation(told);
     } else if (random_.chance(kind_.reservations)) {
       make_reservation(told);
+    } else if (random_.chance(kind_.on_streams / 4)) {
+      make_completion(told);
     } else if (random_.chance(kind_.on_cores)) {
       make_on_cores(told);
     } else if (random_.chance(48)) {
@@ -221,11 +223,29 @@ class sequence_generator {
       case event_kind::deallocate:
         told.kind = event_kind::deallocate_on_stream;
         told.label = name;
+        if (random_.chance(60)) {  // streams may still use it
+          told.tag = 1;
+          waiting_[told.space].push_back(told.address);
+        }
         break;
       case event_kind::reserve:
       case event_kind::release: told.label = name; break;
       default: break;
     }
+  }
+
+  /// No stream uses a freed block any more; sometimes there is none, or the address has come again meanwhile.
+  void make_completion(event& told) {
+    told.kind = event_kind::complete_deallocation;
+    auto& waiting = waiting_[told.space];
+    if (random_.chance(50)) told.bytes = random_size();
+    if (waiting.empty() || random_.chance(10)) {
+      told.address = random_.below(8) * stride_;
+      return;
+    }
+    const std::size_t index = random_.below(waiting.size());
+    told.address = waiting[index];
+    waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   void make_on_cores(event& told) {
@@ -358,6 +378,7 @@ class sequence_generator {
   std::uint32_t thread_ = 0;
   std::uint64_t spaces_ = 1;
   std::array<std::vector<std::pair<std::uint64_t, std::uint64_t>>, space_count> live_;  // address and size
+  std::array<std::vector<std::uint64_t>, space_count> waiting_;                         // addresses of freed blocks
   std::map<std::uint32_t, open_operations> open_;                                       // by ring
 };
 

@@ -44,6 +44,8 @@ namespace memprof::property {
         << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
     if (told.kind == event_kind::deallocate_range) {
       out << "event_kind::deallocate_range";
+    } else if (told.kind == event_kind::complete_deallocation) {
+      out << "event_kind::complete_deallocation";
     } else if (kind < std::size(kinds) && kind != 0) {
       out << "event_kind::" << kinds[kind];
     } else {
@@ -144,6 +146,10 @@ class profile_lines {
       write(where + " reserved peak of " + row.segment, row.peak);
       write(where + " reserved current of " + row.segment, row.current);
     }
+    for (const named_active_usage& row : space.active.segments_by_name) {
+      write(where + " active peak of " + row.segment, row.peak);
+      write(where + " active current of " + row.segment, row.current);
+    }
     line(where + " events_per_point", space.timeline.events_per_point);
     for (const timeline_point& point : space.timeline.points) {
       line(where + " point time, peak, current", point.time_ns, point.peak, point.current);
@@ -163,6 +169,11 @@ class profile_lines {
     }
     for (const event_tally* tally : {&space.reserved.unmatched_releases, &space.reserved.replaced_reservations}) {
       line(where + " reserved anomaly", tally->count, tally->bytes);
+    }
+    line(where + " active peak, current", space.active.peak, space.active.current);
+    for (const active_usage& usage : space.active.segments) line(where + " active in a segment", usage.peak, usage.current);
+    for (const event_tally* tally : {&space.active.unmatched_completions, &space.active.missing_completions}) {
+      line(where + " active anomaly", tally->count, tally->bytes);
     }
     for (const stream_usage& row : space.streams) {
       line(where + " stream, pool, peak, current, count, reserved", row.stream, row.pool, row.cumulative_peak,

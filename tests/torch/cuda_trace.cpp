@@ -69,13 +69,35 @@ TEST_CASE("torch cuda trace: a block ends when its tensor dies, and is active un
   trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000400, 600, nullptr});
   trace.record(trace_entry{trace_entry::FREE_REQUESTED, 0, 0x10000000, 1000, nullptr});
   CHECK(capture.profile().space("cuda:0").cumulative_current == 600);
-  CHECK(capture.profile().space("cuda:0 active").cumulative_current == 1600);
+  CHECK(capture.profile().space("cuda:0").active.current == 1600);
   trace.record(trace_entry{trace_entry::FREE_COMPLETED, 0, 0x10000000, 1000, nullptr});
   capture.end();
   CHECK(capture.profile().space("cuda:0").cumulative_peak == 1600);
   CHECK(capture.profile().space("cuda:0").reserved.peak == 2 * megabyte);
-  CHECK(capture.profile().space("cuda:0 active").cumulative_current == 600);
+  CHECK(capture.profile().space("cuda:0").active.current == 600);
+  CHECK(capture.profile().space("cuda:0").active.peak == 1600);
+  CHECK(capture.profile().spaces.size() == 1);
   CHECK(capture.profile().space("cuda:0").anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("torch cuda trace: a block that a stream keeps counts as active in later segments, and not as live") {
+  memprof::detail::cuda_trace trace = two_devices();
+  auto capture = memprof::begin_capture();
+  trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000000, 1000, nullptr});
+  trace.record(trace_entry{trace_entry::FREE_REQUESTED, 0, 0x10000000, 1000, nullptr});
+  memprof::snapshot("FIRST");
+  trace.record(trace_entry{trace_entry::ALLOC, 0, 0x10000400, 600, nullptr});
+  memprof::snapshot("SECOND");
+  trace.record(trace_entry{trace_entry::FREE_COMPLETED, 0, 0x10000000, 1000, nullptr});
+  capture.end("THIRD");
+  const memprof::space_profile& space = capture.profile().space("cuda:0");
+  CHECK(space.cumulative_peak == 1000);
+  CHECK(space.active.peak == 1600);
+  REQUIRE(space.active.segments.size() == 3);
+  CHECK(space.active.segments[0] == memprof::active_usage{1000, 1000});
+  CHECK(space.active.segments[1] == memprof::active_usage{1600, 1600});
+  CHECK(space.active.segments[2] == memprof::active_usage{1600, 600});
+  CHECK(space.segments[1].cumulative_current == 600);
 }
 
 TEST_CASE("torch cuda trace: expandable segments are reserved and released by pages") {
@@ -154,7 +176,7 @@ TEST_CASE("torch cuda trace: rows by stream and pool say who holds the memory") 
   REQUIRE(rows.size() == 2);
   CHECK(rows[0] == memprof::stream_usage{"0x5500a0", "0:3", 11000, 6000, 2, 20 * megabyte, 20 * megabyte});
   CHECK(rows[1] == memprof::stream_usage{"default", "", 1000, 1000, 1, 2 * megabyte, 2 * megabyte});
-  CHECK(profile.space("cuda:0 active").streams.empty());
+  CHECK(profile.space("cuda:0").active.peak == 12000);
 }
 
 TEST_CASE("torch cuda trace: where libtorch does not tell the pool, it is unknown, also that of older segments") {

@@ -62,19 +62,19 @@ class compared_capture {
     memprof::snapshot(name);
   }
 
-  /// Ends the capture and compares. `requested_bytes` of PyTorch keeps a block until no stream uses it, as "cuda:0 active" does;
-  /// where no stream outlives a block's tensor, as `streams_end` tells, "cuda:0" has the same peaks.
+  /// Ends the capture and compares. `requested_bytes` of PyTorch keeps a block until no stream uses it: it is the active bytes.
+  /// Where no stream outlives a block's tensor, as `streams_end` tells, live bytes have the same peaks.
   void compare(bool streams_end = true) {
     guard_.end();
     const memprof::profile& profile = guard_.profile();
     const memprof::space_profile& live = profile.space("cuda:0");
-    const memprof::space_profile& active = profile.space("cuda:0 active");
     for (std::size_t index = 0; index < statistics_.size(); ++index) {
       const segment_statistics& expected = statistics_[index];
       const std::string name = expected.name + ": ";
-      check(name + "peak of cuda:0 active", peak_of(active, index), expected.requested_peak - before_.requested);
-      check(name + "cuda:0 active at the end", active.segments[index].cumulative_current, expected.requested - before_.requested);
-      if (streams_end) check(name + "peak of cuda:0", peak_of(live, index), expected.requested_peak - before_.requested);
+      const memprof::active_usage& active = live.active.segments[index];
+      check(name + "peak of active bytes", active.peak, expected.requested_peak - before_.requested);
+      check(name + "active bytes at the end", active.current, expected.requested - before_.requested);
+      if (streams_end) check(name + "peak of live bytes", peak_of(live, index), expected.requested_peak - before_.requested);
       check(name + "peak of reserved bytes", live.reserved.segments[index].peak, expected.reserved_peak);
       check(name + "reserved bytes at the end", live.reserved.segments[index].current, expected.reserved);
       const std::int64_t before = index == 0 ? before_.all_allocations : statistics_[index - 1].all_allocations;

@@ -162,7 +162,7 @@ void another_stream_uses_a_block() {
   const memprof::profile& profile = capture.profile();
   check("PyTorch keeps the block while the stream works", requested_while_used, bytes);
   check("cuda:0 when the tensor is dead", profile.space("cuda:0").segments[0].cumulative_current, 0);
-  check("cuda:0 active then", profile.space("cuda:0 active").segments[0].cumulative_current, bytes);
+  check("active bytes then", profile.space("cuda:0").active.segments[0].current, bytes);
 }
 
 /// The names of the two calls changed, and what they take.

@@ -178,7 +178,9 @@ TEST_CASE("torch cuda: the allocator's trace becomes the space of the device, an
   CHECK(space.streams[0] == memprof::stream_usage{"default", "", 5300, 300, 2, 2 * mib, 2 * mib});
   REQUIRE(space.out_of_memory.size() == 1);
   CHECK(space.out_of_memory[0].requested == 70 * mib);
-  CHECK(profile.space("cuda:0 active").cumulative_peak == 5300);
+  CHECK(space.active.peak == 5300);
+  CHECK(space.active.current == 300);
+  CHECK(profile.find_space("cuda:0 active") == nullptr);
   CHECK(missing_of(profile).empty());
 }
 

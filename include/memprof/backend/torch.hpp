@@ -26,7 +26,6 @@
 #include <memprof/backend/torch/capture/operator_scopes.hpp>
 #include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/trace/fact_table.hpp>
 
 #include <vector>
@@ -49,8 +48,8 @@ class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
 
-  void attach(event_sink&, const capture_options&) {
-    detail::process_operator_table().begin(detail::active_session());
+  void attach(event_sink& writer, const capture_options&) {
+    detail::process_operator_table().begin(writer.capture());
     detail::process_device_times().begin_capture();
     detail::begin_recording_tensors();  // the last that may throw, so nothing needs undoing
   }

@@ -22,7 +22,7 @@
 namespace memprof::detail {
 
 /// What happened, in PyTorch's words.
-enum class snapshot_action : std::uint8_t { alloc, free_requested, segment_alloc, segment_free, oom };
+enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
 
 struct snapshot_event {
   snapshot_action action;
@@ -85,6 +85,7 @@ class snapshot_fold : public replay_handler {
     end_ns_ = at.now_ns;
     if (block.bytes == 0) return;  // PyTorch has no blocks of nothing
     std::uint64_t address = 0;
+    if (map_address(block, address)) complete_in(address, block.bytes, at.now_ns);
     if (!place(block, address)) {
       ++left_out_blocks_;
       left_out_bytes_ += block.bytes;
@@ -94,8 +95,7 @@ class snapshot_fold : public replay_handler {
     touch(address, block.bytes);
     if (count_ <= first_) return;
     event_of_[address] = events_.size();
-    events_.push_back({snapshot_action::alloc, block.category, block.operation, address, block.bytes, at.now_ns, block.stream,
-                       block.annotation});
+    add(snapshot_action::alloc, address, block, at.now_ns);
   }
   void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
     if (block.space != space_ || !advance()) return;
@@ -104,11 +104,10 @@ class snapshot_fold : public replay_handler {
     if (!map_address(block, address)) return;
     const auto found = live_.find(address);
     if (found == live_.end() || found->second.ordinal != block.ordinal) return;
-    live_.erase(found);
+    found->second = block;
     event_of_.erase(address);
-    if (count_ <= first_) return;
-    events_.push_back({snapshot_action::free_requested, block.category, block.operation, address, block.bytes, at.now_ns,
-                       block.stream, block.annotation});
+    add(snapshot_action::free_requested, address, block, at.now_ns);
+    if (!block.is_awaited) complete(found, at.now_ns);
   }
   void on_annotation(const replay_state&, const replayed_block& block, category) {
     std::uint64_t address = 0;
@@ -124,7 +123,10 @@ class snapshot_fold : public replay_handler {
   void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t) {
     if (happened.space != space_ || !advance()) return;
     end_ns_ = at.now_ns;
-    if (happened.kind == event_kind::out_of_memory) {
+    if (happened.kind == event_kind::complete_deallocation) {
+      const auto found = live_.find(happened.address);
+      if (found != live_.end() && found->second.is_awaited) complete(found, at.now_ns);
+    } else if (happened.kind == event_kind::out_of_memory) {
       add(snapshot_action::oom, happened, at.now_ns);
     } else if (happened.kind == event_kind::reserve) {
       if (happened.bytes == 0 || happened.bytes >= snapshot_address_limit || happened.address >= snapshot_address_limit) return;
@@ -144,7 +146,8 @@ class snapshot_fold : public replay_handler {
   /// around the addresses that blocks had.
   [[nodiscard]] bool has_own_segments() const noexcept { return !reserved_.empty() && outside_ == 0; }
   [[nodiscard]] const std::vector<snapshot_event>& events() const noexcept { return events_; }
-  [[nodiscard]] const std::map<std::uint64_t, replayed_block>& live() const noexcept { return live_; }
+  /// By address; those that are freed and still in use, `is_awaited`, among them.
+  [[nodiscard]] const std::map<std::uint64_t, replayed_block>& blocks() const noexcept { return live_; }
   [[nodiscard]] std::map<std::uint64_t, snapshot_segment> segments() const {
     if (has_own_segments()) return reserved_;
     std::map<std::uint64_t, snapshot_segment> made_up;
@@ -163,6 +166,25 @@ class snapshot_fold : public replay_handler {
   void add(snapshot_action action, const event& happened, std::int64_t now_ns) {
     if (count_ <= first_) return;
     events_.push_back({action, category::other, 0, happened.address, happened.bytes, now_ns, happened.label, 0});
+  }
+  void add(snapshot_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns) {
+    if (count_ <= first_) return;
+    events_.push_back({action, block.category, block.operation, address, block.bytes, now_ns, block.stream, block.annotation});
+  }
+
+  /// Ends a block that has been freed.
+  std::map<std::uint64_t, replayed_block>::iterator complete(std::map<std::uint64_t, replayed_block>::iterator freed,
+                                                             std::int64_t now_ns) {
+    add(snapshot_action::free_completed, freed->first, freed->second, now_ns);
+    return live_.erase(freed);
+  }
+  /// Where a new block begins, streams are done with what was freed there, whether or not the trace said so.
+  void complete_in(std::uint64_t address, std::uint64_t bytes, std::int64_t now_ns) {
+    auto next = live_.lower_bound(address);
+    if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) --next;
+    while (next != live_.end() && next->first < address + bytes) {
+      next = next->second.is_awaited ? complete(next, now_ns) : std::next(next);
+    }
   }
 
   /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get invented ones: 2^36 bytes for

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/out_of_memory_ledger.hpp>
 #include <memprof/ledger/reserved_ledger.hpp>
@@ -13,13 +14,13 @@
 
 /// @file
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
-/// and gives back, and when the device has no more.
+/// and gives back, which freed blocks streams still use, and when the device has no more.
 
 namespace memprof {
 
 /// Whether the event is one of these.
 [[nodiscard]] inline bool is_of_allocator(event_kind kind) noexcept {
-  return kind >= event_kind::reserve && kind <= event_kind::out_of_memory;
+  return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
 namespace detail {
@@ -36,13 +37,26 @@ namespace detail {
   if (!run.allocate(told, stamp)) return false;
   stream_ledger& streams = run.space->streams();
   streams.deallocate(told.label, replaced);
-  if (run.space->allocation_count() != count) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  active_ledger& active = run.space->active();
+  active.deallocate(replaced);
+  if (run.space->allocation_count() == count) return true;
+  streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  active.allocate(told.address, static_cast<std::int64_t>(told.bytes));
   return true;
 }
 
-inline void deallocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
-  run.space->streams().deallocate(told.label, live_bytes_at(*run.space, told.address));
+/// False if the system has no memory to keep a block that is freed and still in use.
+[[nodiscard]] inline bool deallocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  const live_blocks::place freed = space.find(told.address);
+  const std::uint64_t bytes = freed ? freed->bytes : 0;
+  space.streams().deallocate(told.label, static_cast<std::int64_t>(bytes));
+  const bool is_request = told.tag != 0;
+  if (is_request && !freed) space.active().note_unknown_request();
+  const bool is_kept = is_request && freed && space.active().request(told.address, bytes);
+  if (!is_kept) space.active().deallocate(static_cast<std::int64_t>(bytes));
   run.deallocate(told, stamp);
+  return is_kept || !is_request || !freed;
 }
 
 [[nodiscard]] inline bool change_reserved(space_ledger& space, const event& told) noexcept {
@@ -69,7 +83,8 @@ inline void deallocate_on_stream(thread_state& run, const event& told, std::uint
 [[nodiscard]] inline bool apply_of_allocator(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
   switch (told.kind) {
     case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, told, stamp);
-    case event_kind::deallocate_on_stream: detail::deallocate_on_stream(run, told, stamp); return true;
+    case event_kind::deallocate_on_stream: return detail::deallocate_on_stream(run, told, stamp);
+    case event_kind::complete_deallocation: run.space->active().complete(told.address, told.bytes); return true;
     case event_kind::out_of_memory: return detail::note_out_of_memory(run, told, stamp);
     default: return detail::change_reserved(*run.space, told);
   }

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/active_ledger.hpp>
+#include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -262,13 +264,29 @@ struct frame_parts {
     counted(state, part.further_);
   }
 
-  template <class State, class Reserved>
-  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
-    state.number(part.is_used_);
+  /// All but what it is now, which the caller knows.
+  template <class State, class Level>
+  static void level(State& state, Level& part, const segment_history& history) noexcept {
     state.amounts(part.peak_, part.segment_peak_);
     state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
     state.require(part.segments_.size() <= history.marks().size());
     summaries(state, part.by_name_, history.rows().size());
+  }
+
+  template <class State, class Active>
+  static void active(State& state, Active& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    state.amounts(part.level_.current_);
+    level(state, part.level_, history);
+    table_of_blocks(state, part.pending_, [&](auto& freed) { state.amounts(freed.bytes); });
+    counted(state, part.unmatched_completions);
+    counted(state, part.missing_completions);
+  }
+
+  template <class State, class Reserved>
+  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    level(state, part.level_, history);
     std::uint64_t held = 0;
     std::uint64_t reached = 0;
     state.rows(part.ranges_, [&](auto& row) {
@@ -279,7 +297,7 @@ struct frame_parts {
     });
     if constexpr (State::reads) {
       state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
-      part.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+      part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
     }
     counted(state, part.unmatched_releases);
     counted(state, part.replaced_reservations);
@@ -385,6 +403,7 @@ struct frame_parts {
     cores(state, part.cores_, history);
     reserved(state, part.reserved_, history);
     streams(state, part.streams_);
+    active(state, part.active_, history);
     out_of_memory(state, part.out_of_memory_, operation_count);
   }
 

@@ -276,13 +276,13 @@ class ledger {
       if (enter(run, told.space) && !deallocate_range(run, told, stamp_)) ++rejected_events_;
       return;
     }
-    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     if (is_of_allocator(told.kind)) {
       if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
         ++rejected_events_;
       }
       return;
     }
+    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
     const event_on_cores change{told};
     if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
       ++rejected_events_;

@@ -2,8 +2,8 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
 
 #include <algorithm>
@@ -18,12 +18,6 @@ namespace detail {
 struct frame_parts;
 }
 
-/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
-struct reserved_record {
-  std::int64_t peak;
-  std::int64_t current;
-};
-
 /// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
 /// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
 /// thousand at most.
@@ -34,14 +28,12 @@ class reserved_ledger {
   [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
     const std::uint64_t end = address + bytes;
     if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
     is_used_ = true;
     const std::uint64_t replaced = erase(address, end);
     if (replaced != 0) replaced_reservations.add(replaced);
     insert(first_behind(address), {address, end});
-    current_ += static_cast<std::int64_t>(bytes);
-    segment_peak_ = std::max(segment_peak_, current_);
-    peak_ = std::max(peak_, current_);
+    level_.change(static_cast<std::int64_t>(bytes));
     return true;
   }
 
@@ -58,30 +50,20 @@ class reserved_ledger {
   }
 
   /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
-    if (!is_used_) return true;
-    const reserved_record ended = open_segment();
-    segment_peak_ = current_;
-    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
-    segments_.back() = ended;
-    return true;
-  }
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  void compact(const segment_history& history) noexcept { level_.compact(history); }
 
   /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
   /// How many ranges are held.
   [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
-  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
-  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  /// One for each mark of the history, or fewer if there was no memory; zeros before the first event.
-  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
-  /// Peak and current.
-  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
-  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
+  [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
+  /// What is held, in each segment.
+  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes() + by_name_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
 
   tally unmatched_releases;
   tally replaced_reservations;
@@ -119,7 +101,7 @@ class reserved_ledger {
     remove(first, last);
     if (right.begin < right.end) insert(first, right);
     if (left.begin < left.end) insert(first, left);
-    current_ -= static_cast<std::int64_t>(erased);
+    level_.change(-static_cast<std::int64_t>(erased));
     return erased;
   }
 
@@ -136,11 +118,7 @@ class reserved_ledger {
   }
 
   detail::page_array<range> ranges_;  ///< disjoint, by address
-  detail::page_array<reserved_record> segments_;
-  summaries_by_name<2> by_name_;
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t segment_peak_ = 0;
+  byte_level level_;
   bool is_used_ = false;
 };
 

@@ -3,6 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -175,6 +176,9 @@ class space_ledger {
   /// What of both was for which stream and from which pool.
   [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
   [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  /// What streams use, freed blocks among it.
+  [[nodiscard]] active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
   [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
@@ -216,7 +220,8 @@ class space_ledger {
     hold_with_failures(history, number);
     const bool is_summed_up = sum_up(history, record);
     const bool is_reserved_kept = reserved_.end_segment(history);
-    return cores_.end_segment(history) && is_reserved_kept && is_summed_up;
+    const bool is_active_kept = active_.end_segment(history);
+    return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
   }
 
   /// Leaves out the segments that are no longer kept. No segment has begun since the last one ended.
@@ -232,6 +237,7 @@ class space_ledger {
     }
     owners_.truncate(count);
     reserved_.compact(history);
+    active_.compact(history);
     cores_.compact(history);
   }
 
@@ -317,7 +323,8 @@ class space_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
            owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
+           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() +
+           out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -472,6 +479,7 @@ class space_ledger {
   core_ledger cores_;
   reserved_ledger reserved_;
   stream_ledger streams_;
+  active_ledger active_;
   out_of_memory_ledger out_of_memory_;
 };
 

@@ -158,25 +158,42 @@ template <class Timeline>
   return result;
 }
 
+/// Fills peak, current and segments of a facet from a level.
+template <class Result, class Level, class Rows>
+void fill_level(Result& result, const Level& from, const Rows& rows, const std::vector<named_segments>& names) {
+  result.peak = from.peak();
+  result.current = from.current();
+  const level_record open = from.open_segment();
+  result.segments.resize(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= from.segments().size()) continue;
+    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name.resize(rows.names());
+  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
+}
+
+/// What streams used of a space, freed blocks among it.
+template <class Active, class Rows>
+[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const std::vector<named_segments>& names) {
+  active_profile result;
+  if (!used.is_used()) return result;
+  fill_level(result, used.level(), rows, names);
+  result.unmatched_completions = to_event_tally(used.unmatched_completions);
+  result.missing_completions = to_event_tally(used.missing_completions);
+  return result;
+}
+
 /// What a space's allocator held.
 template <class Reserved, class Rows>
 [[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
   reserved_profile result;
   if (!held.is_used()) return result;
-  result.peak = held.peak();
-  result.current = held.current();
-  const reserved_record open = held.open_segment();
-  result.segments = std::vector<reserved_usage>(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const std::size_t position = rows.position(index);
-    if (position >= held.segments().size()) continue;
-    result.segments[index] = {held.segments()[position].peak, held.segments()[position].current};
-  }
-  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
-  result.segments_by_name = std::vector<named_reserved_usage>(rows.names());
-  for_each_name(rows, held.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
-    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
-  });
+  fill_level(result, held.level(), rows, names);
   result.unmatched_releases = to_event_tally(held.unmatched_releases);
   result.replaced_reservations = to_event_tally(held.replaced_reservations);
   return result;
@@ -240,6 +257,7 @@ class space_builder {
                          to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), rows_, segment_names);
     result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
+    result_.active = build_active(space_.active(), rows_, segment_names);
     result_.streams = build_streams(space_.streams(), names_.labels);
     result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
     result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());

@@ -33,6 +33,7 @@ inline void check_references(const profile& read, const json_place& root) {
       check_count(space.cores.segments.size(), cores["segments"]);
     }
     if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
+    if (!space.active.segments.empty()) check_count(space.active.segments.size(), place["active"]["segments"]);
     // A source that does not tell all segments by name has none.
     const auto check_names = [&](std::size_t count, const json_place& rows) {
       if (count == 0 || read.segments_by_name.empty() || count == read.segments_by_name.size()) return;
@@ -43,6 +44,7 @@ inline void check_references(const profile& read, const json_place& root) {
     check_names(space.segments_by_name.size(), place["segments_by_name"]);
     check_names(space.cores.segments_by_name.size(), cores["segments_by_name"]);
     check_names(space.reserved.segments_by_name.size(), place["reserved"]["segments_by_name"]);
+    check_names(space.active.segments_by_name.size(), place["active"]["segments_by_name"]);
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
     for (std::size_t row = 0; row < space.out_of_memory.size(); ++row) {
       check(space.out_of_memory[row].segment, read.segments.size(), place["out_of_memory"][row]["segment"]);

@@ -278,6 +278,37 @@ struct reserved_profile {
   bool operator==(const reserved_profile&) const = default;
 };
 
+/// What streams used of a space within one segment: at most, and at its end.
+struct active_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const active_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_active_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_active_usage&) const = default;
+};
+
+/// The bytes of blocks that were told on streams, until no stream uses them any more: live ones, and freed ones that work on a
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
+/// empty if no block was told on a stream.
+struct active_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                          ///< at the end
+  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source told, if it did
+  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
+
+  bool operator==(const active_profile&) const = default;
+};
+
 /// What one stream of a device had of a space, from one pool of its allocator; bytes.
 struct stream_usage {
   std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
@@ -331,6 +362,7 @@ struct space_profile {
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
   reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
+  active_profile active;              ///< what streams use of it, freed blocks among it, if blocks are told on streams
   std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them

@@ -33,9 +33,9 @@ template <class Fold>
     if (space == nullptr) continue;
     const auto limit = static_cast<double>(events.options().largest_blocks);
     total += static_cast<double>(events.segments().marks().size() *
-                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage)));
-    total += static_cast<double>(events.segments().rows().size() *
-                                 (sizeof(named_segments_usage) + sizeof(named_core_peaks) + sizeof(named_reserved_usage)));
+                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
+    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
+                                                                    sizeof(named_reserved_usage) + sizeof(named_active_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {
       // The blocks twice: those that are live are gathered in rows of their own.

@@ -195,6 +195,17 @@ template <>
 inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
 template <>
+inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                     "segments_by_name", "unmatched_completions",
+                                                                                     "missing_completions"});
+
+template <>
 inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
                                                                                    "cumulative_current", "allocation_count",
                                                                                    "reserved_peak", "reserved_current",
@@ -238,6 +249,7 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "anomalies",
                                                                                     "cores",
                                                                                     "reserved",
+                                                                                    "active",
                                                                                     "streams",
                                                                                     "out_of_memory",
                                                                                     "further_out_of_memory",
@@ -250,9 +262,9 @@ template <>
 inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
 
 template <>
-inline constexpr auto later_fields<space_profile> =
-    std::to_array<std::string_view>({"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores",
-                                     "reserved", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
+    {"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved", "active", "streams",
+     "out_of_memory", "further_out_of_memory", "stands_for_others"});
 
 template <>
 inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
@@ -336,8 +348,9 @@ using profile_structs =
     type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
               named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
               space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
-              reserved_profile, stream_usage, out_of_memory_failure, space_profile, operation_invocation, operation_usage,
-              operation_profile, profiler_cost, event_anomalies, provenance, profile>;
+              reserved_profile, active_usage, named_active_usage, active_profile, stream_usage, out_of_memory_failure,
+              space_profile, operation_invocation, operation_usage, operation_profile, profiler_cost, event_anomalies, provenance,
+              profile>;
 
 namespace detail {
 

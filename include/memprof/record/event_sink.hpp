@@ -13,6 +13,7 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/event_writer.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
 #include <memprof/trace/space_id.hpp>
 
@@ -95,10 +96,20 @@ class event_sink {
   void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
+  /// The same of a block that streams may still use, as PyTorch's caching allocator frees it: it is not live any more, but stays
+  /// active until `complete_deallocation` (`space_profile::active`).
+  void request_deallocation(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
+  }
+  /// No stream uses the block any more, whose deallocation was requested.
+  void complete_deallocation(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::complete_deallocation, space.value, 0});
+  }
 
   /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
   /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
-  /// Blocks that were told on streams count as live in the rows of their streams until they are deallocated one by one.
+  /// Blocks that were told on streams count as live in the rows of their streams, and as active, until they are deallocated one
+  /// by one.
   void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
   }
@@ -163,6 +174,53 @@ class event_sink {
     if (ended.number == 0) return;
     detail::end_operation(ended, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0);
   }
+
+  // --- for sources that follow the calls of another library -------------------------------------------------------
+
+  /// The number of the active capture, from 1; 0: none. Cost: one load.
+  [[nodiscard]] std::uint32_t capture() const noexcept {
+    // Relaxed: whether a call that overlaps a capture's begin or end is part of it is open anyway.
+    return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+  }
+  /// Whether operations of this thread may be recorded: not where a signal handler has interrupted the profiler, nor in what
+  /// the profiler does itself.
+  [[nodiscard]] bool is_thread_recordable() const noexcept { return detail::is_outside(abi_1::this_thread); }
+
+  /// The id of a name, for the calls below. Through a cache of this thread; a miss takes a lock. 0 if the system has no memory.
+  [[nodiscard]] label label_of(std::string_view name) const noexcept { return detail::find_label(name); }
+  /// The text of such an id, which stays where it is. Takes a lock.
+  [[nodiscard]] std::string_view text_of(label id) const noexcept {
+    const detail::control_guard control;
+    const label_table* const labels = abi_1::process_registry.labels;
+    return labels == nullptr ? std::string_view{} : labels->text(id);
+  }
+
+  /// The same as `annotate`, of a text that is known: name, shape, dtype and `requires_grad` with `name_separator` between; 0:
+  /// only the category is told. Cost: that of one event.
+  void annotate(block_address address, optional_category told, label text) const noexcept {
+    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, told.tag()});
+  }
+
+  /// The same as `begin_operation`, where `capture()` is not 0 and `is_thread_recordable()`. Cost: that of one event.
+  [[nodiscard]] open_operation begin_operation(label name, optional_category category) const noexcept {
+    open_operation begun;
+    detail::begin_operation(begun, abi_1::this_thread, name, category.tag());
+    return begun;
+  }
+  /// Ends an operation that was begun in that capture: if it outlives the capture, it ends none of the next.
+  void end_operation(const open_operation& ended, std::uint32_t begun_in) const noexcept {
+    detail::end_operation(ended, capture() == begun_in);
+  }
+
+  /// The name of the innermost operation that the program itself has open on this thread; 0: none.
+  [[nodiscard]] label innermost_name() const noexcept { return abi_1::this_thread.innermost_name; }
+  /// The operation that was begun last on this thread is one that the program itself named.
+  void set_innermost_name(label name) const noexcept { abi_1::this_thread.innermost_name = name; }
+
+  /// Something happened that the source cannot tell as an event: the profile is not exact.
+  void count_dropped_event() const noexcept { abi_1::process_registry.dropped_events.fetch_add(1, std::memory_order_relaxed); }
+
+  // --- the capture ------------------------------------------------------------------------------------------------
 
   /// Ends the current segment, as `snapshot` does.
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }

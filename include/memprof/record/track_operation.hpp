@@ -35,10 +35,6 @@ template <fixed_string Name>
   return id;
 }
 
-/// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
-/// there is none.
-[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
-
 }  // namespace detail
 
 inline namespace enabled {

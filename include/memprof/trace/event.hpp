@@ -25,7 +25,8 @@ enum class event_kind : std::uint8_t {
   reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
   release,                      ///< address, bytes (0: not told), space, label: it gave one back
   allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
-  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
+  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
+                                ///< the block, until its `complete_deallocation`
   out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
   segment_end,                  ///< label: the name of the segment that ends
   clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
@@ -34,10 +35,11 @@ enum class event_kind : std::uint8_t {
   capture_end,                  ///< the last event
   gap,                          ///< bytes: events that are missing here, at least
   deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
+  complete_deallocation,        ///< address, bytes, space: no stream uses the freed block any more
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -57,8 +59,9 @@ inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
                                                                    "lost_events",
                                                                    "capture_end",
                                                                    "gap",
-                                                                   "deallocate_range"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
+                                                                   "deallocate_range",
+                                                                   "complete_deallocation"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::complete_deallocation) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
@@ -72,7 +75,7 @@ inline constexpr std::uint32_t no_ring_id = 0;
 /// Whether the kind's address is one of memory.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
   return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
-         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.

@@ -58,6 +58,12 @@ class told_ledger {
   void free_on_stream(std::uint64_t address, std::string_view stream, where at = {}, std::uint64_t bytes = 0) {
     tell({next_stamp(), address, bytes, label_of(stream), event_kind::deallocate_on_stream, at.space, 0}, at.thread);
   }
+  void request_free(std::uint64_t address, std::string_view stream, where at = {}, std::uint64_t bytes = 0) {
+    tell({next_stamp(), address, bytes, label_of(stream), event_kind::deallocate_on_stream, at.space, 1}, at.thread);
+  }
+  void complete_free(std::uint64_t address, where at = {}, std::uint64_t bytes = 0) {
+    tell({next_stamp(), address, bytes, 0, event_kind::complete_deallocation, at.space, 0}, at.thread);
+  }
   void out_of_memory(std::uint64_t bytes, std::uint64_t device_free, where at = {}) {
     tell({next_stamp(), device_free, bytes, 0, event_kind::out_of_memory, at.space, 0}, at.thread);
   }

@@ -40,18 +40,24 @@ TEST_CASE("stream pool: what a source tells with one is in a row of the profile,
   sink.allocate_on_stream(space, at(0x100100), 20, first, memprof::category::parameter);
   sink.allocate_on_stream(space, at(0x200000), 5, second);
   sink.deallocate_on_stream(space, at(0x100000), first);
+  sink.request_deallocation(space, at(0x200000), second, 5);
+  sink.allocate_on_stream(space, at(0x200100), 7, second);
+  sink.complete_deallocation(space, at(0x200000), 5);
   sink.reserve(space, at(0x300000), 1024, first);
   sink.release(space, at(0x100000), 4096, first);
   sink.out_of_memory(space, 1000, 10);
   capture.end();
   const memprof::space_profile& found = capture.profile().space("stream_pool test");
   const std::string kept(62, 'x');
-  CHECK(found.streams == std::vector<stream_usage>{{"first", "private", 120, 20, 2, 5120, 1024}, {kept, kept, 5, 5, 1, 0, 0}});
+  CHECK(found.streams == std::vector<stream_usage>{{"first", "private", 120, 20, 2, 5120, 1024}, {kept, kept, 7, 7, 2, 0, 0}});
+  CHECK(found.active.peak == 125);  // and 20 + 5 + 7 after the first free
+  CHECK(found.active.current == 27);
+  CHECK(found.active.missing_completions.count == 0);
   CHECK(found.live_at_peak.by_category.front().owner == "other");
   REQUIRE(found.out_of_memory.size() == 1);
   CHECK(found.out_of_memory[0].requested == 1000);
   CHECK(found.out_of_memory[0].device_free == 10);
-  CHECK(found.out_of_memory[0].live_bytes == 25);
+  CHECK(found.out_of_memory[0].live_bytes == 27);
   CHECK(found.out_of_memory[0].reserved_bytes == 1024);
   CHECK(capture.profile().exact);
 }

@@ -151,7 +151,7 @@ TEST_CASE("track_operation: a signal handler that interrupts the profiler does n
 
 TEST_CASE("track_operation: backends can ask for the innermost name that the program gave on this thread") {
   const auto innermost = [] {
-    const memprof::label name = memprof::detail::innermost_scope();
+    const memprof::label name = memprof::event_sink{}.innermost_name();
     return name == 0 ? std::string{} : std::string{memprof::abi_1::process_registry.labels->text(name)};
   };
   auto capture = memprof::begin_capture();

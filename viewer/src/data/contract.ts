@@ -124,6 +124,8 @@ export interface Tables {
     low: number[];
     /** (optional) The bucket's maximum of reserved bytes. */
     reserved: number[];
+    /** (optional) The bucket's maximum of active bytes: freed blocks that streams still use among them. Missing where all were live. */
+    active: number[];
   };
   /**
    * One for each `timeline`: its compositions. A row says that from bucket `bucket` on, `owner` has `bytes` in `blocks`
@@ -269,6 +271,14 @@ export interface Space {
     segments: { peak: number; current: number }[];
     unmatched_releases: Tally;
     replaced_reservations: Tally;
+  };
+  /** Missing in profiles of earlier versions. */
+  active?: {
+    peak: number;
+    current: number;
+    segments: { peak: number; current: number }[];
+    unmatched_completions: Tally;
+    missing_completions: Tally;
   };
   streams: Stream[];
   out_of_memory: OutOfMemory[];

@@ -22,6 +22,7 @@ export interface Timeline {
   /** The minimum of the stretch, or of a profile's what was live at its end. */
   low: Float64Array;
   reserved: Float64Array | null;
+  active: Float64Array | null;
   composition: Composition | null;
 }
 
@@ -183,6 +184,7 @@ export class SpaceModel {
       blocks: columns.blocks,
       low: columns.low,
       reserved: columns.reserved ?? null,
+      active: columns.active ?? null,
       composition: unfoldParts(this.data.table('parts', frame, this.index), rows),
     };
   }
@@ -200,6 +202,7 @@ export class SpaceModel {
       blocks: null,
       low: Float64Array.from(points, (p) => p.current),
       reserved: null,
+      active: null,
       composition: null,
     };
   }

@@ -35,16 +35,22 @@ function numbers(model: Model, store: Store): HTMLElement {
   if (profile.allocation_count > 0) add('mean allocation', bytes(profile.allocations / profile.allocation_count));
   add('peak', bytes(profile.cumulative_peak), exactBytes(profile.cumulative_peak));
   if (profile.capacity > 0) add(profile.capacity_is_per_core ? 'capacity of each core' : 'capacity', bytes(profile.capacity), exactBytes(profile.capacity));
+  const found = model.locate(space, store.state.at);
   if (profile.reserved.peak > 0) {
     const idle = profile.reserved.peak - profile.cumulative_peak;
     add('reserved at most', bytes(profile.reserved.peak), exactBytes(profile.reserved.peak), 'What the allocator held of the device');
     add('reserved at the end', bytes(profile.reserved.current), exactBytes(profile.reserved.current));
     add('reserved beyond the peak', `${bytes(idle)}, ${percent(idle, profile.reserved.peak)}`, exactBytes(idle), 'Rounding, fragmentation and caching: never in use at once');
-    const found = model.locate(space, store.state.at);
     const held = found?.timeline.reserved?.[found.row];
     if (found && held) add('idle at the selected moment', `${bytes(held - found.timeline.total[found.row])}, ${percent(held - found.timeline.total[found.row], held)}`, exactBytes(held - found.timeline.total[found.row]), 'Reserved and not allocated');
   } else {
     list.append(h('div', { class: 'wide' }, h('dt', {}, 'reserved'), h('dd', {}, 'not told: its allocator keeps nothing back, or does not say')));
+  }
+  if (profile.active && profile.active.peak > 0) {
+    add('active at most', bytes(profile.active.peak), exactBytes(profile.active.peak), 'Live blocks, and freed ones that streams still use');
+    add('active at the end', bytes(profile.active.current), exactBytes(profile.active.current));
+    const active = found?.timeline.active?.[found.row];
+    if (found && active !== undefined) add('freed but in use at the selected moment', bytes(active - found.timeline.total[found.row]), exactBytes(active - found.timeline.total[found.row]), 'Active and not live');
   }
   const { anomalies } = profile;
   for (const [key, tally] of Object.entries(anomalies)) {

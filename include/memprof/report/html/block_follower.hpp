@@ -36,6 +36,11 @@ struct followed_block {
   [[nodiscard]] std::size_t owner_key() const noexcept { return std::size_t{operation} * category_names.size() + category; }
 };
 
+/// Whether an event changes no block, but what an allocator holds or streams use.
+[[nodiscard]] constexpr bool changes_allocator(event_kind kind) noexcept {
+  return kind == event_kind::reserve || kind == event_kind::release || kind == event_kind::complete_deallocation;
+}
+
 /// Hands events to a ledger one by one and says what each did to blocks. The rules stay the ledger's: this looks at what became
 /// of the address, or where an event is about many, at what is no longer there.
 class block_follower {

@@ -24,6 +24,12 @@ class frame_timeline {
     std::int64_t blocks = 0;
     std::int64_t low = 0;       ///< least total, that before its first event included
     std::int64_t reserved = 0;  ///< greatest
+    std::int64_t active = 0;    ///< greatest
+  };
+  /// What an allocator said of itself.
+  struct of_allocator {
+    std::int64_t reserved = 0;
+    std::int64_t active = 0;
   };
   /// From a bucket on, an owner has so much.
   struct part {
@@ -45,20 +51,20 @@ class frame_timeline {
 
   /// What an owner had before the stretch.
   void start_with(std::size_t slot, const owner_stats& before) { stats_[slot].change(0, before.live, before.blocks); }
-  void start_with_total(std::int64_t live, std::int64_t reserved) {
+  void start_with_total(std::int64_t live, const of_allocator& held) {
     last_total_ = live;
-    last_reserved_ = reserved;
+    last_held_ = held;
   }
 
   /// An owner gained or lost a block. `end_event` follows.
   void change(std::size_t slot, std::int64_t bytes, std::int64_t blocks) { stats_[slot].change(epoch_, bytes, blocks); }
 
   /// Tells what an event has led to.
-  void end_event(const moment& now, std::int64_t total, std::int64_t blocks, std::int64_t reserved) {
+  void end_event(const moment& now, std::int64_t total, std::int64_t blocks, const of_allocator& held) {
     const bool is_new = buckets_.empty() || is_full(now);
     if (is_new) {
       close();
-      buckets_.push_back({now, now, total, blocks, std::min(last_total_, total), std::max(last_reserved_, reserved)});
+      buckets_.push_back({now, now, total, blocks, std::min(last_total_, total), last_held_.reserved, last_held_.active});
       events_in_bucket_ = 0;
     }
     bucket& open = buckets_.back();
@@ -70,9 +76,10 @@ class frame_timeline {
       ++epoch_;
     }
     open.low = std::min(open.low, total);
-    open.reserved = std::max(open.reserved, reserved);
+    open.reserved = std::max(open.reserved, held.reserved);
+    open.active = std::max(open.active, held.active);
     last_total_ = total;
-    last_reserved_ = reserved;
+    last_held_ = held;
   }
 
   /// A block that began with event `born` turns out to be another owner's: so it was since.
@@ -150,7 +157,7 @@ class frame_timeline {
   std::uint64_t events_in_bucket_ = 0;
   std::uint64_t epoch_ = 1;
   std::int64_t last_total_ = 0;
-  std::int64_t last_reserved_ = 0;
+  of_allocator last_held_;
 };
 
 }  // namespace memprof::detail

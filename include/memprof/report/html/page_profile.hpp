@@ -80,6 +80,7 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
     cut(space.segments);
     cut(space.cores.segments);
     cut(space.reserved.segments);
+    cut(space.active.segments);
   }
 }
 

@@ -107,7 +107,7 @@ class run_frames {
       end_segment(event_ + 1);
     } else {
       follower_.apply(fold_.events(), told, ring, {event_, now_}, *this);
-      if (told.kind == event_kind::reserve || told.kind == event_kind::release) touch(index_of_[told.space]);
+      if (changes_allocator(told.kind)) touch(index_of_[told.space]);
     }
     operations_.follow(fold_.events(), told, ring, {event_, now_}, [&](const invocation& ended) {
       for_each_frame([&](page_frame& frame) { add_invocation(frame, ended, {event_, now_}); });
@@ -141,7 +141,7 @@ class run_frames {
       page_frame::in_space& own = frame.spaces[index];
       const std::int64_t live = space == nullptr ? 0 : space->live();
       own.timeline.end_event({event_, now_}, live, space == nullptr ? 0 : static_cast<std::int64_t>(space->blocks().size()),
-                             space == nullptr ? 0 : space->reserved().current());
+                             of_allocator(space));
       if (live == own.peak && !own.has_peaked) mark_peak(own, spaces_[index]);
     };
     for_each_frame([&](page_frame& frame) {
@@ -153,6 +153,11 @@ class run_frames {
     });
     for (const std::size_t index : touched_) is_touched_[index] = false;
     touched_.clear();
+  }
+
+  [[nodiscard]] static frame_timeline::of_allocator of_allocator(const space_ledger* space) noexcept {
+    if (space == nullptr) return {};
+    return {space->reserved().current(), space->active().level().current()};
   }
 
   void mark_peak(page_frame::in_space& own, std::size_t id) {
@@ -172,7 +177,7 @@ class run_frames {
       }
       const space_ledger* const space = fold_.events().space(spaces_[index]);
       if (space == nullptr) continue;
-      own.timeline.start_with_total(space->live(), space->reserved().current());
+      own.timeline.start_with_total(space->live(), of_allocator(space));
       follower_.for_each(spaces_[index], [&](followed_block& block) {
         block.marks &= ~step.mark;
         own.blocks.count_block();

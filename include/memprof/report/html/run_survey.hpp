@@ -49,8 +49,7 @@ class run_survey {
       if (first->kind == event_kind::segment_end) end_segment(first->label, events_ + 1);
       if (first->kind == event_kind::clock_reading) clock_.add(first->stamp, static_cast<std::int64_t>(first->address));
       follower_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
-      const bool is_reservation = first->kind == event_kind::reserve || first->kind == event_kind::release;
-      if (is_reservation && fold_.events().space(first->space) != nullptr) count_activity(first->space);
+      if (changes_allocator(first->kind) && fold_.events().space(first->space) != nullptr) count_activity(first->space);
     }
   }
 
@@ -74,7 +73,7 @@ class run_survey {
   /// These by id of the space.
   [[nodiscard]] const std::vector<owner_total>& owners(std::size_t space) const noexcept { return owners_[space]; }
   [[nodiscard]] const address_regions& regions(std::size_t space) const noexcept { return regions_[space]; }
-  /// Events that changed what was live or reserved.
+  /// Events that changed what was live, active or reserved.
   [[nodiscard]] std::uint64_t activity(std::size_t space) const noexcept {
     return space < activity_.size() ? activity_[space] : 0;
   }

@@ -146,6 +146,12 @@ struct tally_of_spaces {
   add(
       [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
       "of memory that was reserved already, the older one counts as released");
+  add(
+      [](const space& in) -> const auto& { return in.active.unmatched_completions; }, "completed deallocation",
+      "completed deallocations", true, "of blocks that were never seen freed");
+  add(
+      [](const space& in) -> const auto& { return in.active.missing_completions; }, "freed block", "freed blocks", true,
+      "never seen completed, counted as active until the address came again");
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };

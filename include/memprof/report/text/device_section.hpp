@@ -13,7 +13,7 @@
 #include <string>
 
 /// @file
-/// The answers about a device: what its allocator reserved, what lay on its cores, which streams had it, and when it was full.
+/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which streams had it, and when it was full.
 
 namespace memprof::detail {
 
@@ -26,6 +26,19 @@ namespace memprof::detail {
   section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
                           short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
                           " more than was ever live; " + short_bytes(held.current) + " at the end");
+  return section;
+}
+
+/// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
+[[nodiscard]] page_section active_section(const auto& space) {
+  page_section section;
+  section.heading = "Active";
+  const active_profile& used = space.active;
+  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
+  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
+  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
+                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
+                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
   return section;
 }
 

@@ -70,9 +70,11 @@ class page_check {
       std::size_t at = begin;
       std::int64_t low = std::min(before.live, highest.live);
       std::int64_t reserved = std::max(before.reserved, highest.reserved);
+      std::int64_t active = std::max(before.active, highest.active);
       for (auto next = space.changes.upper_bound(begin); next != space.changes.end() && next->first < end; ++next) {
         low = std::min(low, next->second.live);
         reserved = std::max(reserved, next->second.reserved);
+        active = std::max(active, next->second.active);
         if (next->second.live <= highest.live) continue;
         highest = next->second;
         at = next->first;
@@ -83,6 +85,11 @@ class page_check {
       REQUIRE(line.at("blocks")[row] == highest.blocks);
       REQUIRE(line.at("low")[row] == low);
       REQUIRE((line.contains("reserved") ? line.at("reserved")[row] : 0) == reserved);
+      if (line.contains("active")) {
+        REQUIRE(line.at("active")[row] == active);
+      } else {
+        REQUIRE(active <= highest.live);
+      }
     }
   }
 

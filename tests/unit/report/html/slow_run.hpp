@@ -34,6 +34,7 @@ class slow_run {
     std::int64_t live = 0;
     std::int64_t blocks = 0;
     std::int64_t reserved = 0;
+    std::int64_t active = 0;
   };
   using owner = std::pair<std::int64_t, std::uint32_t>;  ///< operation, category
 
@@ -86,10 +87,12 @@ class slow_run {
       const memprof::space_ledger* const space = ledger_->space(id);
       if (space == nullptr) continue;
       in_space& own = spaces[id];
-      const state now{space->live(), static_cast<std::int64_t>(space->blocks().size()), space->reserved().current()};
+      const state now{space->live(), static_cast<std::int64_t>(space->blocks().size()), space->reserved().current(),
+                      space->active().level().current()};
       const state before = own.changes.empty() ? state{} : own.changes.rbegin()->second;
       const bool has_new = !seen_[id].contains(space->allocation_count()) && space->allocation_count() != 0;
-      if (now.live != before.live || now.blocks != before.blocks || now.reserved != before.reserved || has_new) {
+      if (now.live != before.live || now.blocks != before.blocks || now.reserved != before.reserved ||
+          now.active != before.active || has_new) {
         own.changes[event_count] = now;
       } else if (kind != memprof::event_kind::annotate) {
         continue;

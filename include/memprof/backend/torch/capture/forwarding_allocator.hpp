@@ -3,8 +3,8 @@
 #include <memprof/backend/torch/capture/set_allocator.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/registry.hpp>
 
 #include <c10/core/Allocator.h>
 
@@ -114,7 +114,7 @@ class forwarding_allocator final : public c10::Allocator {
     if (is_taken_over) {
       Observer::allocated(block.get(), bytes);
     } else {  // the upstream allocator broke its promise about deleters
-      abi_1::process_registry.dropped_events.fetch_add(1, std::memory_order_relaxed);
+      event_sink{}.count_dropped_event();
     }
     return block;
   }

@@ -8,10 +8,7 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/record/operation_events.hpp>
-#include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
-#include <memprof/record/track_operation.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <ATen/record_function.h>
@@ -38,13 +35,12 @@ inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
 
 inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
   opened.capture = capture;
-  begin_operation(opened.scope, abi_1::this_thread, name, category.tag());
+  opened.scope = event_sink{}.begin_operation(name, category);
 }
 
 inline void close_scope(const open_operator& opened) noexcept {
   if (opened.capture == 0) return;
-  // A scope that outlives its capture must not close one of the next.
-  end_operation(opened.scope, active_session() == opened.capture);
+  event_sink{}.end_operation(opened.scope, opened.capture);
 }
 
 /// Takes the innermost operator off a thread and closes its scope.
@@ -109,13 +105,12 @@ class operator_scopes {
   static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
     // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
     if (function.isAsync()) return nullptr;
-    // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
-    const std::uint32_t capture = active_session();
+    const std::uint32_t capture = event_sink{}.capture();
     torch_thread* const thread = this_torch_thread();
     if (thread == nullptr) return nullptr;
     torch_thread& self = *thread;
     close_ended_elsewhere(self);
-    if (capture == 0 || self.open_count == torch_thread::max_open || !is_outside(abi_1::this_thread)) return nullptr;
+    if (capture == 0 || self.open_count == torch_thread::max_open || !event_sink{}.is_thread_recordable()) return nullptr;
     switch (function.scope()) {
       case at::RecordScope::BACKWARD_FUNCTION: begin_node(self, function, capture); break;
       case at::RecordScope::USER_SCOPE: return begin_user_scope(self, function, capture);
@@ -143,7 +138,7 @@ class operator_scopes {
     }
     const std::int64_t sequence = function.seqNr();
     if (sequence >= 0) {
-      process_forward_scopes.store(function.threadId(), sequence, innermost_scope());
+      process_forward_scopes.store(function.threadId(), sequence, event_sink{}.innermost_name());
     } else {
       // Acquire pairs with the release of who waits.
       if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
@@ -164,7 +159,7 @@ class operator_scopes {
     open_operator& opened = push(self, function);
     opened.end = &context->end();
     open_scope(opened, capture, name, {});
-    abi_1::this_thread.innermost_name = name;
+    event_sink{}.set_innermost_name(name);
     return context;
   }
 

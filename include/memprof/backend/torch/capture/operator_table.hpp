@@ -4,6 +4,7 @@
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -129,7 +130,7 @@ class operator_table {
     const lock_guard lock{lock_};
     std::vector<pytorch_operation> result;
     for (const auto& [key, row] : rows_) {
-      result.push_back({std::string{text_of_label(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+      result.push_back({std::string{event_sink{}.text_of(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
                         row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.begin(), result.end(), allocated_more);

@@ -11,8 +11,8 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <c10/util/StringUtil.h>
@@ -147,7 +147,7 @@ class [[nodiscard]] optimizer_annotation {
       if (block == known.block || block == nullptr) return;
       known.block = block;
       const detail::nested_allocation hidden;
-      if (detail::active_session() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
+      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
     });
   }
 
@@ -171,7 +171,7 @@ class [[nodiscard]] optimizer_annotation {
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-      if (detail::active_session() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
       const void* const block = detail::sparse_block(tensor);
       if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
     });

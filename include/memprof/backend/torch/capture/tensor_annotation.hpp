@@ -9,9 +9,8 @@
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
-#include <memprof/record/track_operation.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/requires_grad.hpp>
@@ -66,7 +65,7 @@ namespace detail {
   }
   text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
   text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
-  return find_label(text);
+  return event_sink{}.label_of(text);
 }
 
 struct sparse_parts {
@@ -77,7 +76,7 @@ struct sparse_parts {
 /// Both are read by operators, which the hooks must leave out: the look at optimizers is called by one and holds a lock, which a
 /// look from within these would wait for.
 [[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  const activity_guard hidden{activity::internal};
   return {tensor._indices(), tensor._values()};
 }
 
@@ -112,7 +111,7 @@ inline namespace enabled {
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
-  if (detail::active_session() != 0) detail::annotate_tensor(tensor, name, category::input);
+  if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name, category::input);
 }
 
 }  // namespace enabled

@@ -13,8 +13,9 @@
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/record/clock.hpp>
+#include <memprof/record/event_sink.hpp>
+#include <memprof/record/live_blocks_of_capture.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/trace/event.hpp>
 
 #include <ATen/core/ivalue.h>
@@ -150,8 +151,8 @@ class operator_counter {
 
  private:
   static std::unique_ptr<at::ObserverContext> begin_call(const at::RecordFunction& function) {
-    const std::uint32_t capture = active_session();
-    if (capture == 0 || !is_outside(abi_1::this_thread)) return nullptr;
+    const std::uint32_t capture = event_sink{}.capture();
+    if (capture == 0 || !event_sink{}.is_thread_recordable()) return nullptr;
     torch_thread* const self = this_torch_thread();
     if (self == nullptr) return nullptr;
     const nested_allocation hidden;
@@ -164,17 +165,10 @@ class operator_counter {
     if (context != nullptr) static_cast<pytorch_operator_context*>(context)->end();
   }
 
-  /// The sizes of blocks that were allocated earlier in the capture, from its ledger.
+  /// The sizes of blocks that were allocated earlier in the capture.
   static void learn_live_blocks() {
-    registry& shared = abi_1::process_registry;
-    const control_guard control;
-    if (shared.drain == nullptr) return;
-    shared.drain(shared);
-    const space_ledger* const cpu = state_of(shared)->fold.events().space(cpu_space);
-    if (cpu == nullptr) return;
-    cpu->blocks().for_each([](const block& live) {
-      process_block_sizes().insert_if_new(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
-    });
+    for_each_live_block({cpu_space},
+                        [](const void* address, std::size_t bytes) { process_block_sizes().insert_if_new(address, bytes); });
   }
 
   futex_lock lock_;

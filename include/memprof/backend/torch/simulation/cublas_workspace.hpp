@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_block.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <c10/core/Device.h>
@@ -69,7 +70,7 @@ class cublas_workspaces {
     const std::lock_guard<std::mutex> guard{lock_};
     bool& is_made = is_made_[is_backward ? 1 : 0];
     if (std::exchange(is_made, true)) return;
-    record_allocation(space_of(c10::Device{c10::kCUDA, 0}), &is_made, static_cast<std::size_t>(bytes_));
+    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, &is_made, static_cast<std::size_t>(bytes_));
   }
 
   [[nodiscard]] static cublas_workspaces& instance() {

@@ -4,8 +4,8 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/track_operation.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class unknown_reads {
 
   /// The calling thread reads such a value now.
   void add() {
-    const std::pair<label, label> reader{outermost_operator(), innermost_scope()};
+    const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
     const nested_allocation hidden;
     const lock_guard guard{lock_};
     ++counts_[reader];
@@ -55,7 +55,9 @@ class unknown_reads {
   }
 
  private:
-  [[nodiscard]] static std::string text_of(label name) { return name == 0 ? std::string{} : std::string{text_of_label(name)}; }
+  [[nodiscard]] static std::string text_of(label name) {
+    return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
+  }
 
   /// That of libtorch which the program called; 0 if there is none.
   [[nodiscard]] static label outermost_operator() noexcept {

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// A number of bytes in one segment: at most, and at its end.
+struct level_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
+
+/// A number of bytes that rises and falls: now, at most, and in each segment.
+class byte_level {
+ public:
+  /// Whoever changes it makes sure that it neither overflows nor becomes negative.
+  void change(std::int64_t bytes) noexcept {
+    current_ += bytes;
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
+  }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    const level_record ended = open_segment();
+    segment_peak_ = current_;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
+    segments_.back() = ended;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
+  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
+  /// Peak and current.
+  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
+  [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<level_record> segments_;
+  summaries_by_name<2> by_name_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+};
+
+}  // namespace memprof
