@@ -50,11 +50,6 @@ endif()
 
 foreach(folder IN ITEMS integration property)
   file(GLOB sources CONFIGURE_DEPENDS ${folder}/*.cpp)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize=thread")
-    # They fork with threads and record on in the child, or let threads end that hold robust mutexes: the sanitizer follows
-    # neither. Trace files are written there too, beside the captures of all other tests (replay.cpp).
-    list(FILTER sources EXCLUDE REGEX "/trace_file_")
-  endif()
   memprof_without_json(sources)
   foreach(source IN LISTS sources)
     cmake_path(GET source STEM name)

@@ -19,6 +19,8 @@ void measure_memory(const plan& plan, report& report);
 void measure_parts(const plan& plan, report& report);
 /// examples/nano_gpt with and without memprof.
 void measure_nano_gpt(const plan& plan, report& report);
+/// What a trace file costs a capture, how large it becomes, and how fast it is read.
+void measure_trace_file(const plan& plan, report& report);
 /// The compile time of the umbrella header.
 void measure_include(const plan& plan, report& report);
 /// Other profilers on the same program.
@@ -29,11 +31,12 @@ struct group {
   void (*measure)(const plan&, report&);
 };
 
-inline constexpr std::array<group, 6> groups{{
+inline constexpr std::array<group, 7> groups{{
     {"pairs", measure_pairs},
     {"memory", measure_memory},
     {"parts", measure_parts},
     {"nano_gpt", measure_nano_gpt},
+    {"trace_file", measure_trace_file},
     {"include", measure_include},
     {"peers", measure_peers},
 }};

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* usage =
     "memprof_bench [--quick] [--only GROUP] [--rounds N] [--output FILE]\n"
     "  --quick        a few seconds, to see that everything runs: its numbers mean nothing\n"
-    "  --only GROUP   pairs, memory, parts, nano_gpt, include or peers\n"
+    "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include or peers\n"
     "  --rounds N     how often the variants are run in turn (7)\n"
     "  --output FILE  where the results go as JSON (bench.json)\n";
 

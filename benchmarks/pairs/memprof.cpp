@@ -25,7 +25,7 @@ struct tracked_operations {
 };
 
 void run_captured(const pairs::options& options) {
-  auto capture = memprof::begin_capture();
+  auto capture = memprof::begin_capture({.trace_file = options.trace_file});
   pairs::run<tracked_operations>(options);
   capture.end();
 }

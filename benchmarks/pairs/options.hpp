@@ -14,6 +14,7 @@ struct options {
   std::uint64_t live = 4096;        ///< blocks that each thread holds at most; a power of two
   bool hand_over = false;           ///< every block is freed by another thread than allocated it
   bool capture = false;             ///< only the variant that can capture knows this
+  const char* trace_file = "";      ///< likewise: where the capture writes its trace; empty: nowhere
 };
 
 /// Ends the program with status 2 if an argument is not understood.
@@ -30,9 +31,13 @@ struct options {
       result.hand_over = true;
     } else if (argument == "--capture") {
       result.capture = true;
+    } else if (argument.starts_with("--trace-file=")) {
+      result.trace_file = arguments[index] + std::string_view{"--trace-file="}.size();
     } else if (!value_of("--threads=", result.threads) && !value_of("--pairs=", result.pairs) &&
                !value_of("--live=", result.live)) {
-      std::fprintf(stderr, "%s: '%s' is not --threads=N, --pairs=N, --live=N (all from 1), --hand-over or --capture\n",
+      std::fprintf(stderr,
+                   "%s: '%s' is not --threads=N, --pairs=N, --live=N (all from 1), --hand-over, --capture or "
+                   "--trace-file=FILE\n",
                    arguments[0], arguments[index]);
       std::exit(2);
     }

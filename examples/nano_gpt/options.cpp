@@ -118,6 +118,8 @@ void set_option(options& result, std::string_view name, std::string_view value) 
     result.json = parse_path(name, value);
   } else if (name == "--html") {
     result.html = parse_path(name, value);
+  } else if (name == "--trace-file") {
+    result.trace_file = parse_path(name, value).string();
   }
 }
 
@@ -125,7 +127,8 @@ bool takes_value(std::string_view name) {
   for (const number_option& option : number_options) {
     if (option.name == name) return true;
   }
-  constexpr std::array<std::string_view, 7> others{"--config", "--dtype", "--device", "--seed", "--text", "--json", "--html"};
+  constexpr std::array<std::string_view, 8> others{"--config", "--dtype", "--device", "--seed",
+                                                   "--text",   "--json",  "--html",   "--trace-file"};
   return std::ranges::find(others, name) != others.end();
 }
 
@@ -252,6 +255,7 @@ std::string usage() {
   line("--text FILE", "what to learn", "lighthouse.txt beside the sources");
   line("--json FILE", "where to write the profile", "nowhere");
   line("--html FILE", "where to write the page that shows it", "nowhere");
+  line("--trace-file FILE", "where to write all events while they happen", "nowhere");
   line("--help", "this text", "or -h");
   return text + "\nA published model (--config) brings its own defaults, a batch of one sequence and one step.\n";
 }

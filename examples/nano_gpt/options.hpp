@@ -30,6 +30,7 @@ struct options {
   std::optional<std::filesystem::path> text;  ///< without: lighthouse.txt
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   std::optional<std::filesystem::path> html;  ///< where to write the page
+  std::string trace_file;                     ///< that gets all events while they happen; empty: none
   memprof::trace* trace = nullptr;            ///< gets all events, for the page
   bool help = false;
 

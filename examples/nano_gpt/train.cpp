@@ -13,7 +13,8 @@ namespace nano_gpt {
 
 template <class T>
 void train(const options& options, const corpus& corpus) {
-  auto capture = memprof::begin_capture({.mode = options.mode, .device = options.device, .trace = options.trace});
+  auto capture = memprof::begin_capture(
+      {.mode = options.mode, .device = options.device, .trace = options.trace, .trace_file = options.trace_file});
   memprof::memory_resource memory{options.memory_space()};
   const tensor_memory tensors{&memory, options.device, options.dtype};
   random_stream random{options.seed};

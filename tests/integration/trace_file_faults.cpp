@@ -6,9 +6,15 @@
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/record/capture_watcher.hpp>
+#include <memprof/record/live_pages.hpp>
+#include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/trace_file.hpp>
 
+#include <scratch_folder.hpp>
+#include <thread_sanitizer.hpp>
+
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,12 +23,15 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -329,6 +338,157 @@ TEST_CASE("trace file: where blocks cannot be reserved it is written without bei
   check_equal(file, capture.profile);
 }
 
+namespace {
+
+/// A capture of steps with the same blocks in each, of which some stay a while, whose file has a limit; the file says the same.
+/// Returns the events that it has not, and calls `after_half` when half of the steps are done.
+std::uint64_t run_with_limit(
+    const std::string& file, std::uint64_t limit, std::uint64_t steps, const std::function<void()>& after_half = [] {}) {
+  memprof::detail::watcher = nullptr;
+  const memprof::memory_space space{"dram"};
+  auto capture = memprof::begin_capture({.timeline_points = 64, .trace_file = file, .trace_limit = limit});
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    const auto scope = memprof::track_operation<"step">();
+    for (std::uint64_t block = 0; block < 100; ++block) {
+      const auto* const address = reinterpret_cast<const void*>((step % 7 * 100 + block + 1) * 4096);
+      if (step >= 7) memprof::event_sink{}.deallocate(space, address);
+      memprof::event_sink{}.allocate(space, address, 1 + (step * 31 + block) % 5000);
+    }
+    if (step % 1000 == 999) memprof::snapshot("STEPS");
+    if (step == steps / 2) after_half();
+  }
+  memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+  capture.end();
+  const memprof::profile live = capture.profile();
+  CHECK(live.exact);
+  check_equal(file, live);
+  memprof::trace_file_status status;
+  CHECK(memprof::profile_of(file, status).exact);
+  return status.dropped;
+}
+
+/// Bytes of a finished file's chunks, those of events and those with which its generations begin.
+struct chunk_bytes {
+  std::uint64_t of_events = 0;
+  std::uint64_t of_beginnings = 0;
+
+  explicit chunk_bytes(const std::string& path) {
+    namespace detail = memprof::detail;
+    const std::string file = content_of(path);
+    const auto bytes_at = [&](std::uint64_t at, auto& bytes) { std::memcpy(bytes.data(), file.data() + at, bytes.size()); };
+    std::array<unsigned char, detail::trace_file_header::size> begin{};
+    bytes_at(0, begin);
+    detail::trace_file_header header;
+    REQUIRE(header.decode(begin));
+    CHECK(header.more_chunks == 0);
+    for (std::uint64_t at = header.first_chunk; at < file.size();) {
+      std::array<unsigned char, detail::chunk_header::size> next{};
+      bytes_at(at, next);
+      detail::chunk_header chunk;
+      REQUIRE(chunk.decode(next));
+      (chunk.packing == detail::begins_generation ? of_beginnings : of_events) += chunk.bytes;
+      at += next.size() + chunk.bytes;
+    }
+  }
+};
+
+/// Generations are as long as half of the limit, or as what they begin with. They become longer only while the thread that writes
+/// lags behind, by what the buffers hold.
+void check_size(const std::string& file, std::uint64_t limit) {
+  const chunk_bytes found{file};
+  const std::uint64_t buffers = memprof::detail::live_layout::buffers * std::uint64_t{memprof::detail::live_layout::buffer_bytes};
+  CHECK(found.of_events <= std::max(limit, 2 * found.of_beginnings) + buffers);
+  CHECK(found.of_events > limit / 2);
+  CHECK(found.of_beginnings < std::uint64_t{1} << 20);
+}
+
+}  // namespace
+
+TEST_CASE("trace file: with a limit it keeps the newest events, and its profile is that of the whole capture") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  constexpr std::uint64_t steps = 20'000;
+  for (const std::uint64_t limit : {std::uint64_t{64} << 10, std::uint64_t{1} << 20, std::uint64_t{4} << 20}) {
+    INFO("limit " << limit);
+    CHECK(run_with_limit(file, limit, steps) > 0);
+    check_size(file, limit);
+    const std::uint64_t size = std::filesystem::file_size(file);
+    // Its blocks are gone too, those of the live area among them.
+    struct stat status {};
+    REQUIRE(::stat(file.c_str(), &status) == 0);
+    CHECK(static_cast<std::uint64_t>(status.st_blocks) * 512 <= size + 65'536);
+  }
+  CHECK(run_with_limit(file, std::uint64_t{1} << 30, steps) == 0);
+}
+
+TEST_CASE("trace file: one with a limit can be read from a pipe and packed, and has a copy of the same content") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  REQUIRE(run_with_limit(file, 65'536, 5000) > 0);
+  const memprof::profile whole = memprof::profile_of(file);
+  std::FILE* const pipe = ::popen(("cat '" + file + "'").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  memprof::trace_file_status status;
+  const memprof::profile piped = memprof::profile_of(pipe, "-", status);
+  ::pclose(pipe);
+  CHECK(status.damage.empty());
+  CHECK(piped == whole);
+}
+
+TEST_CASE("trace file: a limit holds where nothing is mapped, on a disk that is stuck, and with short writes") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  SECTION("not mapped") {
+    the_disk.fallocate_error = EOPNOTSUPP;
+    CHECK(run_with_limit(file, std::uint64_t{1} << 20, 20'000) > 0);
+    check_size(file, std::uint64_t{1} << 20);
+  }
+  SECTION("stuck") {
+    const said_on_stderr said{folder};
+    CHECK(run_with_limit(file, std::uint64_t{1} << 20, 20'000, [] {
+            the_disk.is_stuck = true;
+            std::thread{[] {
+              ::usleep(300'000);
+              the_disk.is_stuck = false;
+            }}.detach();
+          }) > 0);
+  }
+  SECTION("short writes") {
+    the_disk.is_hesitant = true;
+    CHECK(run_with_limit(file, 65'536, 5000) > 0);
+  }
+  the_disk.heal();
+}
+
+TEST_CASE("trace file: a disk that becomes full ends one with a limit, and what it kept is read") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  for (const std::int64_t room : {300'000, 1'000'000, 2'000'000}) {
+    INFO("room " << room);
+    const said_on_stderr said{folder};
+    memprof::detail::watcher = nullptr;
+    const memprof::memory_space space{"dram"};
+    auto capture = memprof::begin_capture({.timeline_points = 64, .trace_file = file, .trace_limit = std::uint64_t{1} << 20});
+    the_disk.room = room;
+    for (std::uint64_t block = 1; block <= 500'000; ++block) {
+      const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
+      memprof::event_sink{}.allocate(space, address, 64);
+      memprof::event_sink{}.deallocate(space, address);
+    }
+    capture.end();
+    the_disk.heal();
+    CHECK(capture.profile().exact);
+    memprof::trace_file_status status;
+    const memprof::profile read = memprof::profile_of(file, status);
+    CHECK_THAT(status.damage, EndsWith("ends early, as writing it failed (No space left on device)"));
+    CHECK_FALSE(read.exact);
+    CHECK(read.space("dram").anomalies.unmatched_frees.count == 0);
+    // Before it ended, nothing was missing that a key frame does not tell.
+    CHECK(read.anomalies.missing_events == 1);
+    CHECK(read.space("dram").allocation_count > room / 14 / 2);
+  }
+}
+
 TEST_CASE("trace file: a disk that is full from the begin leaves no file") {
   const scratch_folder folder;
   the_disk.fallocate_error = ENOSPC;
@@ -418,8 +578,9 @@ TEST_CASE("trace file: two captures do not write the same one, and a child leave
   if (child == 0) {
     sink.allocate(space, &sink, 77);  // of no capture
     const finished_capture refused = run(folder, file, 10);
-    const finished_capture own = run(folder, folder.file("child.memtrace"), 10);
     const bool is_refused = refused.said.find("': another capture writes it; ") != std::string::npos;
+    if (memprof_tests::has_thread_sanitizer) std::_Exit(is_refused ? 0 : 1);  // a file of its own takes a thread
+    const finished_capture own = run(folder, folder.file("child.memtrace"), 10);
     std::_Exit(is_refused && own.said.empty() && own.lacks.empty() ? 0 : 1);
   }
   int status = 0;
@@ -432,7 +593,52 @@ TEST_CASE("trace file: two captures do not write the same one, and a child leave
   capture.end();
   check_equal(file, capture.profile());
   CHECK(memprof::profile_of(file).space("dram").allocations == 2000);
+  if (memprof_tests::has_thread_sanitizer) return;
   CHECK(memprof::profile_of(folder.file("child.memtrace")).space("dram").allocation_count == 10);
+}
+
+namespace {
+
+/// What a fork handler of the program does in the child, before memprof's own: the system has no more memory from then on.
+bool takes_memory_from_children = false;
+void take_memory_from_child() {
+  const rlimit none{1, RLIM_INFINITY};
+  if (takes_memory_from_children) (void)::setrlimit(RLIMIT_AS, &none);
+}
+
+}  // namespace
+
+TEST_CASE("trace file: a child for which the system has no memory leaves its parent's alone too") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  // Handlers of children run in the order in which they were registered, and this one comes before the first capture's.
+  static const int is_registered = ::pthread_atfork(nullptr, nullptr, take_memory_from_child);
+  REQUIRE(is_registered == 0);
+  memprof::detail::watcher = nullptr;
+  const memprof::memory_space space{"dram"};
+  const memprof::event_sink sink;
+  auto capture = memprof::begin_capture({.ring_capacity = 64, .trace_file = file});
+  sink.allocate(space, &file, 1000);
+  takes_memory_from_children = true;
+  const pid_t child = ::fork();
+  takes_memory_from_children = false;
+  if (child == 0) {
+    const rlimit limits{RLIM_INFINITY, RLIM_INFINITY};
+    (void)::setrlimit(RLIMIT_AS, &limits);
+    // In a ring of the same size, as if it were that of the parent.
+    auto own = memprof::begin_capture({.ring_capacity = 64});
+    for (int count = 0; count < 1000; ++count) sink.allocate(space, &file + count, 77);
+    own.end();
+    const memprof::profile profile = own.profile();
+    std::_Exit(profile.exact && profile.space("dram").allocation_count == 1000 ? 0 : 1);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  for (int round = 0; round < 10; ++round) sink.deallocate(space, &file, 0), sink.allocate(space, &file, 1000);
+  capture.end();
+  CHECK(capture.profile().space("dram").allocations == 11'000);
+  check_equal(file, capture.profile());
 }
 
 TEST_CASE("trace file: a limit on the size of files ends it without a signal") {

@@ -6,6 +6,8 @@
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 
+#include <scratch_folder.hpp>
+
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -53,8 +55,11 @@ struct noted {
 };
 
 /// Each thread allocates blocks in a space of its own, in rounds of a few; the next one frees them.
-[[noreturn]] void allocate_and_hand_over(noted& page, const std::string& file, std::uint32_t ring_capacity) {
-  auto capture = memprof::begin_capture({.ring_capacity = ring_capacity, .trace_file = file});
+[[noreturn]] void allocate_and_hand_over(noted& page, const std::string& file, std::uint32_t ring_capacity,
+                                         std::uint64_t trace_limit) {
+  // With few points of timelines, generations of a file with a limit are short.
+  auto capture = memprof::begin_capture(
+      {.ring_capacity = ring_capacity, .timeline_points = 16, .trace_file = file, .trace_limit = trace_limit});
   std::vector<memprof::memory_space> spaces;
   for (std::uint32_t thread = 0; thread < thread_count; ++thread) spaces.emplace_back("thread " + std::to_string(thread));
   static std::array<std::atomic<std::uint64_t>, thread_count> handed_over{};  // blocks of each thread
@@ -89,7 +94,8 @@ struct noted {
   for (;;) ::pause();
 }
 
-void check_file(const noted& page, const std::string& file) {
+/// Returns how many events before the first that is kept are missing.
+std::uint64_t check_file(const noted& page, const std::string& file) {
   memprof::trace_file_status status;
   const memprof::profile profile = memprof::profile_of(file, status);
   CHECK(status.damage.empty());
@@ -112,6 +118,7 @@ void check_file(const noted& page, const std::string& file) {
     CHECK(space->anomalies.replaced_allocations.count == 0);
     CHECK(space->anomalies.mismatched_sizes.count == 0);
   }
+  return status.dropped;
 }
 
 int kills() {
@@ -123,16 +130,20 @@ int kills() {
 
 TEST_CASE("trace file: of a process that is killed at any moment it has all that was recorded") {
   const auto ring_capacity = GENERATE(std::uint32_t{32}, std::uint32_t{1024});
+  const auto trace_limit = GENERATE(std::uint64_t{0}, std::uint64_t{65'536});
   std::mt19937 random{std::random_device{}()};
   int read = 0;
+  int shortened = 0;
   for (int kill = 0; kill < kills(); ++kill) {
     const scratch_folder folder;
     const std::string file = folder.file("run.memtrace");
     noted& page = noted::make();
-    const auto microseconds = static_cast<useconds_t>(random() % (kill % 4 == 0 ? 2'000U : 60'000U));
+    // Long enough for a file with a limit to lose its first generations.
+    const unsigned longest = trace_limit == 0 ? 60'000 : 300'000;
+    const auto microseconds = static_cast<useconds_t>(random() % (kill % 4 == 0 ? 2'000U : longest));
     INFO("kill " << kill << " after " << microseconds << " us");
     const pid_t child = ::fork();
-    if (child == 0) allocate_and_hand_over(page, file, ring_capacity);
+    if (child == 0) allocate_and_hand_over(page, file, ring_capacity, trace_limit);
     // Half of them a while after the capture began, the others at any time.
     if (kill % 4 != 0) {
       while (!page.has_begun) std::this_thread::yield();
@@ -143,12 +154,14 @@ TEST_CASE("trace file: of a process that is killed at any moment it has all that
     ::waitpid(child, &status, 0);
     REQUIRE((WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     if (page.has_begun) {
-      check_file(page, file);
+      if (check_file(page, file) != 0) ++shortened;
       ++read;
     }
     page.forget();
   }
   CHECK(read >= kills() / 2);
+  if (trace_limit == 0) CHECK(shortened == 0);
+  if (trace_limit != 0) CHECK(shortened > 0);
 }
 
 TEST_CASE("trace file: a process that exceeds its memory limit leaves all that it recorded") {

@@ -8,6 +8,7 @@
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/kept_facts.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -16,8 +17,6 @@
 #include <cstdint>
 #include <new>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace memprof::detail {
 
@@ -41,11 +40,7 @@ class folded_head final : public trace_head {
     spaces_[space.id] = space;
     is_space_[space.id] = true;
   }
-  /// Encoded, in pages: whoever destroys the trace need not hide it from the hooks.
-  void facts(fact_table&& table) override {
-    facts_.facts(table);
-    if (facts_.encoded_bytes() > 2 * newest_facts_bytes_ + std::size_t{256} * 1024) forget_old_facts();
-  }
+  void facts(fact_table&& table) override { facts_.put(table); }
 
   std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
     const std::uint64_t before = dropped_;
@@ -62,9 +57,7 @@ class folded_head final : public trace_head {
     for (std::size_t id = 0; id < any_space; ++id) {
       if (is_space_[id]) beginning.space(spaces_[id]);
     }
-    facts_collector found;
-    facts_.visit(found);
-    for (const fact_table& table : found.tables) beginning.facts(table);
+    for (const fact_table& table : facts_.tables()) beginning.facts(table);
     if (dropped_ == 0) return;
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);
@@ -73,7 +66,7 @@ class folded_head final : public trace_head {
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept override {
-    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.bytes();
+    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
   }
   void destroy() noexcept override {
     this->~folded_head();
@@ -90,25 +83,6 @@ class folded_head final : public trace_head {
     void definition(control, std::string_view) noexcept {}  // none goes into a chunk
   };
 
-  struct facts_collector {
-    std::vector<fact_table> tables;
-    void info(const capture_info&) {}
-    void name(label, std::string_view) {}
-    void space(const space_definition&) {}
-    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
-    void events(const event*, const event*, std::uint32_t) {}
-  };
-
-  /// Tables come again whenever a profile is asked for.
-  void forget_old_facts() {
-    facts_collector found;
-    facts_.visit(found);
-    trace newest;
-    for (const fact_table& table : found.tables) newest.facts(table);
-    facts_ = std::move(newest);
-    newest_facts_bytes_ = facts_.encoded_bytes();
-  }
-
   folded_head() = default;
   ~folded_head() = default;
 
@@ -116,8 +90,7 @@ class folded_head final : public trace_head {
   trace_decoder decoder_;
   std::uint64_t dropped_ = 0;
   label names_ = 0;
-  trace facts_;
-  std::size_t newest_facts_bytes_ = 0;
+  kept_facts facts_;
   space_definition spaces_[any_space] = {};
   bool is_space_[any_space] = {};
 };

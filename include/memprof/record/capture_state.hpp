@@ -13,7 +13,6 @@
 #include <memprof/record/options.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
-#include <memprof/record/this_process.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
@@ -149,6 +148,17 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   file.commit();
 }
 
+/// Begins a generation of a trace file with a limit. Under the lock, drained.
+[[gnu::cold, gnu::noinline]] inline void begin_generation(registry& shared, capture_state& state) noexcept {
+  page_array<unsigned char> frame;
+  if (!state.fold.write_key_frame(frame)) return;
+  state.file.begin_generation(*shared.labels, state.fold.events().events(), frame, [&](trace& beginning) {
+    for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+      if (ring->drained != 0) beginning.position(ring->id, ring->drained);
+    }
+  });
+}
+
 inline constexpr std::uint64_t million = 1'000'000;
 
 /// Bytes that the profiler holds: rings, names and the capture.
@@ -169,6 +179,8 @@ inline void drain_into_capture(registry& shared) noexcept {
   if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
   state.file.commit();
+  if (state.file.wants_generation()) [[unlikely]]
+    begin_generation(shared, state);
   state.drain_stamps += shared.stamps.next() - before;
   if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) {
     put_clock_reading(shared, state);
@@ -203,7 +215,8 @@ inline void disconnect_capture(registry& shared) noexcept {
 }
 
 /// Begins the trace: what is known before the first event. Under the lock.
-inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode) {
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode,
+                        const process_info& process) {
   capture_info info;
   info.library_version = version_string;
   info.mode = mode;
@@ -216,7 +229,7 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.kept_segments = options.kept_segments;
   info.segment_names = options.segment_names;
   info.operations = options.operations;
-  info.process = describe_process();
+  info.process = process;
   state.begin_stamp = info.begin_stamp;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));

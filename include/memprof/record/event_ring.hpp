@@ -31,14 +31,19 @@ struct ring_slots {
   std::uint32_t ring;             ///< `event_ring::id`
   std::uint32_t capacity;
   std::uint32_t check;         ///< `live_ring_header::check_of`; set for slots in a trace file
-  std::uint32_t file_capture;  ///< number of the capture in whose trace file the slots lie; 0: in pages of their own
-  std::uint64_t unused[3];
+  std::uint32_t file_capture;  ///< number of the capture whose trace file had a place for them, or none left; 0: of another
+  std::uint64_t is_in_file;    ///< 1 while they lie in a file's pages, which a child after `fork` shares with its parent
+  std::uint64_t unused[2];
 
   [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
     return sizeof(ring_slots) + capacity * sizeof(event);
   }
 };
 static_assert(sizeof(ring_slots) == 64);
+
+/// The slots of rings that have none: of no capacity, so that whoever records next gets others. Told by that, not by its address,
+/// of which each library may have one.
+inline constinit ring_slots no_slots{};
 
 /// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
 /// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever

@@ -44,8 +44,9 @@ struct capture_options {
   /// If the file cannot be made or written, the capture goes on and a line on stderr says why.
   std::string trace_file = {};
   slow_disk on_slow_disk = slow_disk::leave_gap;
-  /// Bytes of events that `trace` keeps, the newest; 0: all, else at least 65,536. What was known before the first that is kept
-  /// comes on top, some 20 bytes a live block, so that profiles of the trace stay those of the whole capture.
+  /// Bytes of events that `trace` keeps, and those that `trace_file` keeps: the newest; 0: all, else at least 65,536. What was
+  /// known before the first that is kept comes on top, some 20 bytes a live block, so that profiles stay those of the whole
+  /// capture. The file has at least half of them, and takes 12 MiB and more beside them while it is written.
   std::uint64_t trace_limit = 0;
 };
 

@@ -8,6 +8,7 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
@@ -49,7 +50,9 @@ inline void after_fork_in_child() noexcept {
   shared.define_space = nullptr;
   shared.add_facts = nullptr;
   shared.capture = nullptr;
-  if (shared.places != nullptr) shared.places->abandon(shared.rings.load(std::memory_order_relaxed));
+  shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
+  // Should the system not unmap them, they stay where they are, and nobody stores there.
+  if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
   if (shared.trace_file >= 0) ::close(shared.trace_file);
   shared.trace_file = -1;

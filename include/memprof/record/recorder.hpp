@@ -117,7 +117,7 @@ inline void rewind_ring(event_ring& ring) noexcept {
   const ring_slots& slots = *ring.slots;
   if (slots.capacity != shared.ring_capacity) return true;
   const ring_places* const places = shared.places;
-  if (places == nullptr) return false;
+  if (places == nullptr) return slots.is_in_file != 0;
   return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
 }
 
@@ -149,7 +149,7 @@ inline void replace_slots(registry& shared, event_ring& ring) noexcept {
   shared.ring_bytes -= ring.bytes();
   const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
   if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
-  unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
+  if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
   ring.slots = slots;
   ring.tail = ring.cursor = slots->first;
   shared.ring_bytes += ring.bytes();
@@ -233,6 +233,7 @@ enum class room : std::uint8_t { none, made, made_for_new_thread };
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
   if ((end - ring.cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
   // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
   ring.limit.store(registry_guard::is_forking(shared) ? ring.cursor + 1 : ring.slots->first + ring.slots->capacity,
                    std::memory_order_relaxed);

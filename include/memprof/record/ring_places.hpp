@@ -57,6 +57,7 @@ struct ring_places {
     slots->capacity = capacity;
     slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
     slots->file_capture = capture;
+    slots->is_in_file = 1;
     // Last: it makes the place count. Release, so that who reads the file sees the rest.
     slots->published.store(slots->first, std::memory_order_release);
     given_in_file->store(given, std::memory_order_release);
@@ -109,12 +110,20 @@ struct ring_places {
     if (unused != mapping + mapping_bytes) ::munmap(unused, static_cast<std::size_t>(mapping + mapping_bytes - unused));
     mapping = nullptr;
   }
-
-  /// What a child after `fork` does: the file is its parent's.
-  void abandon(event_ring* rings) noexcept {
-    (void)detach_all(rings);
-    unmap();
-  }
 };
+
+/// What a child after `fork` does with rings that lie in a file of its parent's: they lose their slots, and get others from
+/// whoever records next. It needs no memory, so it cannot fail. Returns by how many bytes the rings became smaller.
+inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
+  std::uint64_t bytes = 0;
+  for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
+    if (ring->slots->is_in_file == 0) continue;
+    bytes += ring->bytes();
+    ring->slots = &no_slots;
+    ring->tail = ring->cursor = nullptr;
+    bytes -= ring->bytes();
+  }
+  return bytes;
+}
 
 }  // namespace memprof

@@ -16,6 +16,8 @@
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/start_recording.hpp>
+#include <memprof/record/this_process.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/run_mode.hpp>
 
@@ -24,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -99,23 +102,35 @@ inline void finish_file(registry& shared) noexcept {
   capture_state* const state = state_of(shared);
   if (state == nullptr || !state->file.finish()) return;
   const internal_guard hidden;
-  const registry_guard lock{shared};
-  state->file.settle();
-  shared.trace_file = -1;
-  put_incomplete_file(*state);
+  {
+    const registry_guard lock{shared};
+    state->file.settle();
+    shared.trace_file = -1;  // before it is closed: a child after `fork` must not close another file of that number
+    put_incomplete_file(*state);
+  }
+  state->file.close_file();
 }
 
-/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
-/// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
-  check(options);
-  registry& shared = abi_1::process_registry;
-  pin_module();
-  const lock_guard serial{shared.backend_lock};
-  finish_file(shared);
-  kept_backends of_last_capture;  // destroyed when the lock is free again
-  const internal_guard hidden;
-  const registry_guard lock{shared};
+/// Makes the trace file of a capture that begins. Without the registry's lock, as the file's system may hang.
+inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
+                      std::uint32_t capture) {
+  const bool is_watched = watcher != nullptr && options.trace_file.empty();
+  const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
+  if (pattern.empty() || !file.open(pattern, options, process)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = file.file();
+  }
+  if (file.start(options, capture)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = -1;
+  }
+  file.give_up();
+}
+
+/// Makes ready what a capture needs of the process. Throws `memprof::error` if there can be none. Under the lock.
+inline void prepare_capture(registry& shared, const capture_options& options) {
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -128,32 +143,62 @@ inline void finish_file(registry& shared) noexcept {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
-  shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+  if (++shared.capture_count == 0) ++shared.capture_count;
+}
+
+struct capture_state_deleter {
+  void operator()(capture_state* state) const noexcept {
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
+};
+
+/// The capture itself, which nobody knows yet. Throws `memprof::error` if the system has no memory for it.
+[[nodiscard]] inline std::unique_ptr<capture_state, capture_state_deleter> make_capture(registry& shared,
+                                                                                        const capture_options& options) {
   // In pages of its own: `operator new` is what may be watched.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
-  auto* const state = new (pages) capture_state(options, shared);
+  std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
-  shared.capture = state;
   if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
-    (void)forget_capture(shared);
     raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
   }
-  if (++shared.capture_count == 0) ++shared.capture_count;
-  const bool is_watched = watcher != nullptr && options.trace_file.empty();
-  const std::string trace_file = is_watched ? watcher->file_for_capture() : options.trace_file;
-  if (!trace_file.empty()) {
-    state->file.open(trace_file, options, describe_process(), shared.capture_count);
-    shared.places = state->file.places();
-    shared.trace_file = state->file.file();
+  return state;
+}
+
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
+  check(options);
+  registry& shared = abi_1::process_registry;
+  pin_module();
+  const lock_guard serial{shared.backend_lock};
+  finish_file(shared);
+  kept_backends of_last_capture;  // destroyed when the lock is free again
+  const internal_guard hidden;
+  const process_info process = describe_process();
+  std::uint32_t number = 0;
+  {
+    const registry_guard lock{shared};
+    prepare_capture(shared, options);
+    of_last_capture = forget_capture(shared);
+    number = shared.capture_count;
   }
-  begin_trace(shared, *state, options, mode);
+  // Nobody else begins a capture meanwhile: that takes the lock of the backends.
+  auto made = make_capture(shared, options);
+  open_file(shared, made->file, options, process, number);
+  const registry_guard lock{shared};
+  capture_state* const state = made.release();
+  shared.capture = state;
+  shared.places = state->file.places();
+  shared.ring_capacity = options.ring_capacity;
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+  begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
@@ -162,7 +207,7 @@ inline void finish_file(registry& shared) noexcept {
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
   connect_capture(shared);
-  return shared.capture_count;
+  return number;
 }
 
 [[nodiscard]] inline std::uint32_t active_session() noexcept {

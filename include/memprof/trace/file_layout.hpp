@@ -42,24 +42,31 @@ struct trace_file_header {
 
   std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
   std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
-  std::uint32_t first_chunk = size;              ///< offset
+  std::uint64_t first_chunk = size;              ///< offset
   std::uint64_t chunks = 0;                      ///< `unknown` in a live file
   std::uint64_t bytes = 0;                       ///< of the file; likewise
   trace_file_state state = trace_file_state::complete;
-  std::uint32_t error = 0;      ///< `errno` of what stopped the writing
-  std::uint32_t live_area = 0;  ///< its offset; 0: there is none
+  std::uint32_t error = 0;         ///< `errno` of what stopped the writing
+  std::uint32_t live_area = 0;     ///< its offset; 0: there is none
+  std::uint32_t first_number = 0;  ///< of the first chunk: those before it are gone
+  std::uint64_t more_chunks = 0;   ///< offset at which the chunks go on, where they do not follow each other; 0: they all do
+
+  bool operator==(const trace_file_header&) const = default;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
     std::array<unsigned char, size> out{};
     std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
     put_little_endian(&out[8], version);
     put_little_endian(&out[10], revision);
-    put_little_endian(&out[12], first_chunk);
+    put_little_endian(&out[12], static_cast<std::uint32_t>(first_chunk));
     put_little_endian(&out[16], chunks);
     put_little_endian(&out[24], bytes);
     put_little_endian(&out[32], static_cast<std::uint32_t>(state));
     put_little_endian(&out[36], error);
     put_little_endian(&out[40], live_area);
+    put_little_endian(&out[44], first_number);
+    put_little_endian(&out[48], more_chunks);
+    put_little_endian(&out[56], static_cast<std::uint32_t>(first_chunk >> 32));
     put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
     return out;
   }
@@ -67,12 +74,14 @@ struct trace_file_header {
   [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
     version = get_little_endian<std::uint16_t>(&in[8]);
     revision = get_little_endian<std::uint16_t>(&in[10]);
-    first_chunk = get_little_endian<std::uint32_t>(&in[12]);
+    first_chunk = get_little_endian<std::uint32_t>(&in[12]) | std::uint64_t{get_little_endian<std::uint32_t>(&in[56])} << 32;
     chunks = get_little_endian<std::uint64_t>(&in[16]);
     bytes = get_little_endian<std::uint64_t>(&in[24]);
     state = static_cast<trace_file_state>(get_little_endian<std::uint32_t>(&in[32]));
     error = get_little_endian<std::uint32_t>(&in[36]);
     live_area = get_little_endian<std::uint32_t>(&in[40]);
+    first_number = get_little_endian<std::uint32_t>(&in[44]);
+    more_chunks = get_little_endian<std::uint64_t>(&in[48]);
     return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
   }
 };
@@ -85,7 +94,7 @@ struct chunk_header {
 
   std::uint32_t bytes = 0;    ///< that follow
   std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< `not_packed` or `packed_with_zstd`
+  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -110,6 +119,9 @@ struct chunk_header {
 
 inline constexpr std::uint32_t not_packed = 0;
 inline constexpr std::uint32_t packed_with_zstd = 1;
+/// Not packed, and no chunk of its own: a part of what was known before the chunk of that number, for whoever begins to read
+/// there.
+inline constexpr std::uint32_t begins_generation = 0x100;
 /// No payload is packed more densely: what a file costs to read is in proportion to its size.
 inline constexpr std::size_t max_packing_ratio = 256;
 

@@ -121,6 +121,11 @@ class trace {
         frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
   }
 
+  /// So many events of the ring come before this record, whether they are here or not: for a trace that begins in the middle.
+  void position(std::uint32_t ring, std::uint64_t events) noexcept {
+    if (head_ == nullptr) define(detail::control::position, detail::small_payload{}.number(ring).number(events).view());
+  }
+
   // --- reading ------------------------------------------------------------------------------------------------------
 
   /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.

@@ -1,0 +1,165 @@
+#pragma once
+
+#include <memprof/record/live_pages.hpp>
+#include <memprof/trace/crc32c.hpp>
+#include <memprof/trace/encoder.hpp>
+#include <memprof/trace/file_layout.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A chunk in one of the buffers.
+struct full_chunk {
+  std::uint32_t buffer;
+  std::uint32_t bytes;
+  std::uint32_t checksum;
+};
+
+/// The buffers of a trace file: whoever encodes fills one after the other, and the thread that writes the file empties them. They
+/// lie in the file's own pages where that is possible: what is committed there outlives the process.
+///
+/// The first part is used under the registry's lock, the second by the thread.
+class chunk_buffers {
+ public:
+  chunk_buffers() = default;
+  chunk_buffers(const chunk_buffers&) = delete;
+  chunk_buffers& operator=(const chunk_buffers&) = delete;
+
+  /// Where they are, and what the live area says of each.
+  void use(unsigned char* buffers, unsigned char* states) noexcept {
+    buffers_ = buffers;
+    states_ = reinterpret_cast<buffer_state*>(states);
+  }
+
+  // --- filling ------------------------------------------------------------------------------------------------------
+
+  /// What is left of the open buffer; `keep` what was written there.
+  [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
+  void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
+  /// Bytes in the open buffer.
+  [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
+  /// The number of the open chunk.
+  [[nodiscard]] std::uint32_t number() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+  /// Opens a free buffer; false if there is none.
+  [[nodiscard]] bool open() noexcept {
+    // The first, so that a disk that is fast enough sees few of the pages change.
+    std::uint32_t index = 0;
+    // Acquire pairs with the release in `give_back`: the thread has read what was there.
+    while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
+    if (index == live_layout::buffers) return false;
+    open_ = index;
+    used_ = committed_ = 0;
+    checksum_ = 0;
+    in_use_[index].store(true, std::memory_order_relaxed);
+    // In this order: whenever the process ends, number and commit are those of one chunk, or nothing is committed.
+    states_[index].commit.store(0, std::memory_order_release);
+    states_[index].number.store(std::uint64_t{number()} + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// Makes what is in the open buffer a part of the file: whatever happens to the process, it will be read.
+  void commit() noexcept {
+    if (used_ == committed_) return;
+    checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
+    committed_ = used_;
+    // Release: the bytes come before what says that they are valid.
+    const std::uint64_t chunk = std::uint64_t{number()} + 1;
+    states_[open_].commit.store(live_buffer_state::commit_of(used_, checksum_, chunk), std::memory_order_release);
+  }
+
+  /// Hands the open chunk to the thread.
+  void close() noexcept {
+    commit();
+    const std::uint32_t chunk = number();
+    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_};
+    used_ = committed_ = 0;
+    closed_.store(chunk + 1, std::memory_order_release);  // pairs with the acquire load in `closed`
+    wake();
+  }
+
+  [[nodiscard]] std::uint32_t free() const noexcept {
+    std::uint32_t count = 0;
+    for (const std::atomic<bool>& each : in_use_) count += each.load(std::memory_order_relaxed) ? 0U : 1U;
+    return count;
+  }
+  /// Waits until so many are free. False if writing failed meanwhile.
+  [[nodiscard]] bool wait_for_free(std::uint32_t count) const noexcept {
+    for (;;) {
+      const std::uint32_t seen = progress_.load(std::memory_order_acquire);
+      if (error() != 0) return false;
+      if (free() >= count) return true;
+      progress_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  /// `errno` of what ended the writing; 0: nothing did.
+  [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_acquire); }
+
+  void wake() noexcept {
+    wake_word_.fetch_add(1, std::memory_order_release);
+    wake_word_.notify_one();
+  }
+  [[nodiscard]] std::atomic<std::uint32_t>& wake_word() noexcept { return wake_word_; }
+  /// Nothing comes any more.
+  void end() noexcept {
+    has_ended_.store(true, std::memory_order_release);
+    wake();
+  }
+
+  // --- emptying -----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
+  /// Chunks that were handed over.
+  [[nodiscard]] std::uint32_t closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  [[nodiscard]] const full_chunk& chunk(std::uint32_t number) const noexcept { return queue_[number % live_layout::buffers]; }
+  [[nodiscard]] const unsigned char* bytes_of(const full_chunk& chunk) const noexcept { return buffer(chunk.buffer); }
+  /// Its chunk is in the file.
+  void give_back(const full_chunk& chunk) noexcept {
+    in_use_[chunk.buffer].store(false, std::memory_order_release);
+    tell_progress();
+  }
+  /// Ends the writing. True for the first error.
+  bool fail(int error) noexcept {
+    int none = 0;
+    const bool is_first = error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+    tell_progress();
+    return is_first;
+  }
+
+ private:
+  /// `live_buffer_state` in the file's pages.
+  struct buffer_state {
+    std::atomic<std::uint64_t> number;
+    std::atomic<std::uint64_t> commit;
+  };
+  static_assert(sizeof(buffer_state) == live_buffer_state::size);
+
+  [[nodiscard]] unsigned char* buffer(std::uint32_t index) const noexcept {
+    return buffers_ + std::size_t{index} * live_layout::buffer_bytes;
+  }
+  void tell_progress() noexcept {
+    progress_.fetch_add(1, std::memory_order_release);
+    progress_.notify_all();
+  }
+
+  unsigned char* buffers_ = nullptr;
+  buffer_state* states_ = nullptr;
+  std::uint32_t open_ = 0;  ///< the open chunk's buffer
+  std::uint32_t used_ = 0;
+  std::uint32_t committed_ = 0;
+  std::uint32_t checksum_ = 0;  ///< of what is committed
+
+  full_chunk queue_[live_layout::buffers] = {};
+  std::atomic<bool> in_use_[live_layout::buffers] = {};
+  std::atomic<std::uint32_t> closed_{0};
+  std::atomic<std::uint32_t> wake_word_{0};  ///< counts up when the thread has something to do
+  std::atomic<std::uint32_t> progress_{0};   ///< counts up when it has done something
+  std::atomic<bool> has_ended_{false};
+  std::atomic<int> error_{0};
+};
+
+}  // namespace memprof::detail

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The newest table of each name. Encoded, in pages: whoever destroys it need not hide it from the hooks.
+class kept_facts {
+ public:
+  void put(const fact_table& table) {
+    encoded_.facts(table);
+    // Tables come again whenever a profile is asked for.
+    if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
+  }
+  /// In the order in which they came first.
+  [[nodiscard]] std::vector<fact_table> tables() const {
+    collector found;
+    encoded_.visit(found);
+    return std::move(found.tables);
+  }
+  /// Records of the tables; of some tables older rows come first.
+  [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
+
+ private:
+  struct collector {
+    std::vector<fact_table> tables;
+    void info(const capture_info&) {}
+    void name(label, std::string_view) {}
+    void space(const space_definition&) {}
+    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
+    void events(const event*, const event*, std::uint32_t) {}
+  };
+
+  void forget_old() {
+    trace newest;
+    for (const fact_table& table : tables()) newest.facts(table);
+    encoded_ = std::move(newest);
+    newest_bytes_ = encoded_.encoded_bytes();
+  }
+
+  trace encoded_;
+  std::size_t newest_bytes_ = 0;
+};
+
+}  // namespace memprof::detail
