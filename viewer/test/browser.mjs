@@ -1,4 +1,5 @@
 // Chromium, a page in it, and what the tests ask of pages.
+import { execFileSync } from 'node:child_process';
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -44,6 +45,17 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   await page.waitForSelector('main, [role=alert]');
   await settle(page);
   return page;
+}
+
+/** Pages that memprof made: those that MEMPROF_PAGES names, and one of a training of examples/nano_gpt. */
+export async function realPages() {
+  const pages = (process.env.MEMPROF_PAGES ?? '').split(':').filter((p) => p);
+  if (process.env.MEMPROF_NANO_GPT) {
+    await mkdir(folder, { recursive: true });
+    pages.push(join(folder, 'nano_gpt.html'));
+    execFileSync(process.env.MEMPROF_NANO_GPT, ['--steps', '6', '--layers', '2', '--d-model', '32', '--html', pages.at(-1)], { stdio: 'ignore' });
+  }
+  return pages;
 }
 
 /** After two frames everything that was to be drawn is drawn. */
@@ -103,7 +115,7 @@ export const rowsOf = (page, label) =>
 
 /** What the address says of the state. */
 export async function state(page) {
-  await page.waitForTimeout(320);
+  await new Promise((done) => setTimeout(done, 320));
   const hash = await page.evaluate(() => location.hash);
   const [view, query] = hash.slice(1).split('?');
   return { view, ...Object.fromEntries(new URLSearchParams(query)) };
