@@ -33,7 +33,7 @@ const keys: [string, string][] = [
   ['C', 'colours by category, operation or memory space'],
   ['Wheel', 'zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses'],
   ['Drag', 'zoom into a stretch; with Shift pan; double click for the whole run'],
-  ['1 \u2026 8', 'go to a section'],
+  ['1 \u2026 9', 'go to a section'],
   ['/', 'search the nearest table'],
   ['?', 'this list'],
 ];

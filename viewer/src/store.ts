@@ -1,4 +1,7 @@
-import { type Model, type Moment, type SpaceModel, rowAt, type Timeline } from './data/model';
+import type { Moment } from './data/live';
+import type { Model } from './data/model';
+import type { SpaceModel, Timeline } from './data/space';
+import { rowAt } from './data/steps';
 
 /** What all views share: one range of the time axis, one selected moment, one memory space. The address has it, too. */
 

@@ -85,18 +85,14 @@ export function runIn(html) {
   return JSON.parse(block('memprof-run').toString());
 }
 
-/** "23.2 MiB" as the documents define it: three significant digits, or all of a longer integer part. */
+/** "23.2 MiB" as docs/show.md defines it: three significant digits in a unit of 1024. */
 export function shownBytes(value) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let unit = 0;
-  let size = Math.abs(value);
-  while (unit < 5 && (size >= 1024 || (unit > 0 && Math.round(size) >= 1024))) {
-    size /= 1024;
-    unit += 1;
-  }
+  const size = Math.abs(value);
   const sign = value < 0 ? '\u2212' : '';
-  if (unit === 0) return `${sign}${size.toFixed(0)} B`;
-  return `${sign}${size >= 1000 ? Math.round(size).toLocaleString('en-US') : Number(size.toPrecision(3)) >= 100 ? size.toFixed(0) : Number(size.toPrecision(3)) >= 10 ? size.toFixed(1) : size.toFixed(2)} ${units[unit]}`;
+  if (size < 1024) return `${sign}${size} B`;
+  const unit = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'].findIndex((_, i) => size / 1024 ** (i + 1) < 999.5);
+  const text = (size / 1024 ** (unit + 1)).toPrecision(3);
+  return `${sign}${text} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][unit]}`;
 }
 
 export const exactBytes = (value) => `${value < 0 ? '\u2212' : ''}${Math.abs(value).toLocaleString('en-US')} B`;

@@ -1,5 +1,6 @@
 import type { Space } from './contract';
-import type { Model, SpaceModel } from './model';
+import type { Model } from './model';
+import type { SpaceModel } from './space';
 import { bytes, count, number, outside, shown, time } from '../format';
 import { foldedPath } from '../groups';
 
