@@ -344,7 +344,7 @@ function handleKey(store: Store, help: HTMLDialogElement, sections: string[], ev
       store.select({ event: 0, ns: 0 });
       return true;
     case 'End':
-      store.select({ event: Math.max(0, store.model.events - 1), ns: store.model.durationNs });
+      store.select(store.model.end);
       return true;
     case 'p':
       store.selectPeak();

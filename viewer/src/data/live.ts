@@ -63,12 +63,14 @@ export function liveInTrace(model: Model, space: SpaceModel, at: Moment): Live |
   if (!found || !model.detail) return null;
   const { timeline, row } = found;
   const moment = { event: timeline.event?.[row] ?? 0, ns: timeline.ns[row] };
-  const end = row + 1 < timeline.length ? (timeline.beginEvent?.[row + 1] ?? 0) : (timeline.frame?.end_event ?? model.events);
+  // The last bucket is one event, and what came after it changed nothing.
+  const begin = timeline.beginEvent?.[row] ?? 0;
+  const end = row + 1 < timeline.length ? (timeline.beginEvent?.[row + 1] ?? 0) : begin + 1;
   const live: Live = {
     moment,
     total: timeline.total[row],
     blocks: timeline.blocks?.[row] ?? 0,
-    bucketEvents: Math.max(1, end - (timeline.beginEvent?.[row] ?? 0)),
+    bucketEvents: Math.max(1, end - begin),
     byOperation: null,
     byCategory: null,
     rows: null,

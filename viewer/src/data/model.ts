@@ -63,6 +63,11 @@ export class Model {
     return best;
   }
 
+  /** The last moment of the run. */
+  get end(): Moment {
+    return { event: Math.max(0, this.events - 1), ns: this.durationNs };
+  }
+
   /** An event's time: that of the nearest one before it whose time is known. */
   nsOfEvent(event: number): number {
     if (this.clockEvents.length === 0) return 0;

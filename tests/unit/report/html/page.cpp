@@ -234,6 +234,28 @@ TEST_CASE("write_html: steps have rows, patterns and frames of their own", "[htm
   page_check{page, source}.everything();
 }
 
+TEST_CASE("write_html: what is live at the end is a moment of its own, however long the run was", "[html]") {
+  trace source;
+  trace_writer writer{source};
+  const memprof::space_id space = writer.space("gpu");
+  writer.allocate(space, std::uint64_t{0x1000}, 100, category::parameter);
+  for (int round = 0; round < 50'000; ++round) {
+    writer.allocate(space, std::uint64_t{0x2000}, 1000, category::activation);
+    writer.deallocate(space, std::uint64_t{0x2000});
+  }
+  writer.allocate(space, std::uint64_t{0x3000}, 7, category::gradient);
+  writer.finish();
+  const page_reader page = page_of(source);
+  const page_table& line = page.table("timeline", 0, 0);
+  CHECK(line.at("total").size() <= 4096);
+  CHECK(line.at("total").front() == 1100);
+  CHECK(line.at("total").back() == 107);
+  CHECK(line.at("low").back() == 100);
+  CHECK(line.at("blocks").back() == 2);
+  CHECK(line.at("event").back() == line.at("begin_event").back());
+  page_check{page, source}.everything();
+}
+
 TEST_CASE("write_html: steps share rows where they are too many", "[html]") {
   memprof::detail::step_survey steps{4};
   const auto segment = [&](memprof::label name, std::uint64_t event, std::int64_t peak) {
