@@ -18,6 +18,7 @@ gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
 npm           npm                                 npm
 chromium      chromium                            chromium
+firefox       /usr/bin/firefox*                   firefox-esr firefox
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev

@@ -1,13 +1,15 @@
 # The page that reports are: its committed template is what viewer/ gives, and it does in a browser what it should. Screenshots
-# of the second are left in viewer/pages/ of the build folder. Both are skipped where npm or Chromium is not.
+# of the others are left in viewer/pages/ of the build folder. They are skipped where npm or the browser is not.
 set(nano_gpt)
 if(TARGET nano_gpt_program)
   set(nano_gpt $<TARGET_FILE:nano_gpt_program>)
 endif()
-foreach(what IN ITEMS check test)
+foreach(what IN ITEMS check chromium firefox)
   set(name "viewer: the committed template is what the sources give")
-  if(what STREQUAL "test")
+  if(what STREQUAL "chromium")
     set(name "viewer: pages in a browser")
+  elseif(what STREQUAL "firefox")
+    set(name "viewer: pages in Firefox")
   endif()
   memprof_add_static_test("${name}" ${CMAKE_CURRENT_SOURCE_DIR}/viewer/run.sh
     ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/viewer ${what} ${nano_gpt})

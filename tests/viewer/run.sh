@@ -1,6 +1,6 @@
 #!/bin/sh
-# run.sh SOURCE FOLDER check|test [NANO_GPT]: installs what viewer/package-lock.json names into FOLDER and runs the check of the
-# committed template, or the tests in a browser. Ends with 4, which ctest counts as skipped, where npm is not or cannot install.
+# run.sh SOURCE FOLDER check|chromium|firefox [NANO_GPT]: installs what viewer/package-lock.json names into FOLDER and runs the check of the
+# committed template, or the tests in that browser. Ends with 4, which ctest counts as skipped, where npm is not or cannot install.
 set -eu
 source=$1
 folder=$2
@@ -34,7 +34,7 @@ case $what in
     node_modules/.bin/tsc --noEmit
     node build.mjs --check --header "$source/include/memprof/report/html/page_template.hpp"
     ;;
-  test)
-    MEMPROF_VIEWER_OUT=$folder/pages MEMPROF_NANO_GPT=${4:-} exec node test/run.mjs
+  chromium | firefox)
+    MEMPROF_VIEWER_OUT=$folder/pages MEMPROF_NANO_GPT=${4:-} exec node test/run.mjs "$what"
     ;;
 esac

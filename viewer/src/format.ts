@@ -1,28 +1,37 @@
 /** Numbers and names as people read them. */
 
-const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+const byteUnits = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'];
 const grouped = new Intl.NumberFormat('en-US', { maximumFractionDigits: 0 });
 const minus = '\u2212';
 
-/** Three significant digits, or all of an integer part that has more: "4.88", "17.9", "1,023". */
-function threeDigits(value: number): string {
-  if (value >= 1000) return grouped.format(value);
-  if (value >= 99.95) return value.toFixed(0);
-  if (value >= 9.995) return value.toFixed(1);
-  return value.toFixed(2);
+/** As `toFixed`, but halfway to the even digit as printf does: memprof's text has the same digits. */
+function fixed(value: number, decimals: number): string {
+  const scaled = value * 10 ** decimals;
+  const below = Math.floor(scaled);
+  // Halfway is a binary fraction only where five divides what stands above it; elsewhere the product was rounded.
+  const isHalfway = scaled - below === 0.5 && (2 * below + 1) % 5 ** decimals === 0;
+  return isHalfway && below % 2 === 0 ? (below / 10 ** decimals).toFixed(decimals) : value.toFixed(decimals);
 }
 
-/** Bytes in the unit that fits: "512 B", "4.88 KiB", "17.9 MiB". */
+/** Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977". The bounds are where rounding makes a digit more. */
+function threeDigits(value: number): string {
+  return fixed(value, value === 0 ? 0 : value < 0.9995 ? 3 : value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
+}
+
+/** Bytes in the unit that fits: "512 B", "4.88 KiB", "17.9 MiB", "0.977 GiB". */
 export function bytes(value: number): string {
-  const sign = value < 0 ? minus : '';
-  let size = Math.abs(value);
+  if (value < 0) {
+    const text = bytes(-value);
+    return text === '0 B' ? text : minus + text;
+  }
+  if (value < 1023.5) return `${fixed(value, 0)} B`;
+  let size = value / 1024;
   let unit = 0;
-  while (size >= 1024 || (unit > 0 && Math.round(size) >= 1024)) {
+  while (size >= 999.5 && unit + 1 < byteUnits.length) {
     size /= 1024;
     unit += 1;
-    if (unit === byteUnits.length - 1) break;
   }
-  return `${sign}${unit === 0 ? size.toFixed(0) : threeDigits(size)} ${byteUnits[unit]}`;
+  return `${threeDigits(size)} ${byteUnits[unit]}`;
 }
 
 /** All digits: "18,769,712 B". */
@@ -39,26 +48,35 @@ export function number(value: number, one: string, many = `${one}s`): string {
 /** A change: with its sign. */
 export const change = (value: number): string => (value > 0 ? '+' : '') + bytes(value);
 
-/** A time since the begin, or a duration. */
+/** A time since the begin, or a duration: "850 ns", "17.9 ms", "4.21 s", "2 min 05 s", "3 h 12 min", "2 d 04 h". */
 export function time(ns: number): string {
-  const sign = ns < 0 ? minus : '';
-  const size = Math.abs(ns);
-  if (size < 1000) return `${sign}${Math.round(size)} ns`;
-  if (size < 999.5e3) return `${sign}${threeDigits(size / 1e3)} \u00b5s`;
-  if (size < 999.5e6) return `${sign}${threeDigits(size / 1e6)} ms`;
-  if (size < 120e9) return `${sign}${threeDigits(size / 1e9)} s`;
-  const seconds = Math.round(size / 1e9);
-  if (seconds < 7200) return `${sign}${Math.floor(seconds / 60)} min ${seconds % 60} s`;
-  return `${sign}${Math.floor(seconds / 3600)} h ${Math.floor((seconds % 3600) / 60)} min`;
+  if (ns < 0) return minus + time(-ns);
+  if (ns < 999.5) return `${Math.round(ns)} ns`;
+  if (ns < 59.95e9) {
+    const units = ['\u00b5s', 'ms', 's'];
+    let size = ns / 1000;
+    let unit = 0;
+    while (size >= 999.5 && unit + 1 < units.length) {
+      size /= 1000;
+      unit += 1;
+    }
+    return `${threeDigits(size)} ${units[unit]}`;
+  }
+  const parts = (total: number, base: number, large: string, small: string): string =>
+    `${Math.floor(total / base)} ${large} ${String(total % base).padStart(2, '0')} ${small}`;
+  const seconds = Math.round(ns / 1e9);
+  if (seconds < 3600) return parts(seconds, 60, 'min', 's');
+  if (seconds < 24 * 3600) return parts(Math.floor(seconds / 60), 60, 'h', 'min');
+  return parts(Math.floor(seconds / 3600), 24, 'd', 'h');
 }
 
 export const exactTime = (ns: number): string => `${count(ns)} ns`;
 
-/** A part of a whole: "81.1 %". */
+/** A part of a whole: "81.1 %", "100 %". */
 export function percent(part: number, whole: number): string {
   if (whole <= 0) return '';
   const value = (100 * part) / whole;
-  return value > 0 && value < 0.05 ? '< 0.1 %' : `${value.toFixed(1)} %`;
+  return value > 0 && value < 0.05 ? '< 0.1 %' : `${fixed(value, value < 99.95 ? 1 : 0)} %`;
 }
 
 /**

@@ -1,5 +1,6 @@
 import { categories, categoryColour, distinctOperations, operationColour } from './colours';
-import type { Model, SpaceModel, Timeline } from './data/model';
+import type { Model } from './data/model';
+import type { SpaceModel, Timeline } from './data/space';
 import { categoryName, others, outside } from './format';
 import type { Grouping } from './store';
 

@@ -33,7 +33,7 @@ const keys: [string, string][] = [
   ['C', 'colours by category, operation or memory space'],
   ['Wheel', 'zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses'],
   ['Drag', 'zoom into a stretch; with Shift pan; double click for the whole run'],
-  ['1 \u2026 8', 'go to a section'],
+  ['1 \u2026 9', 'go to a section'],
   ['/', 'search the nearest table'],
   ['?', 'this list'],
 ];
@@ -344,7 +344,7 @@ function handleKey(store: Store, help: HTMLDialogElement, sections: string[], ev
       store.select({ event: 0, ns: 0 });
       return true;
     case 'End':
-      store.select({ event: Math.max(0, store.model.events - 1), ns: store.model.durationNs });
+      store.select(store.model.end);
       return true;
     case 'p':
       store.selectPeak();

@@ -1,4 +1,7 @@
-import { type Model, type Moment, type SpaceModel, rowAt, type Timeline } from './data/model';
+import type { Moment } from './data/live';
+import type { Model } from './data/model';
+import type { SpaceModel, Timeline } from './data/space';
+import { rowAt } from './data/steps';
 
 /** What all views share: one range of the time axis, one selected moment, one memory space. The address has it, too. */
 
@@ -242,8 +245,8 @@ export class Store {
     const parameters = new URLSearchParams(query ?? '');
     const space = model.spaces.findIndex((s) => s.name === parameters.get('space'));
     const by = parameters.get('by');
-    const told = parameters.get('unit');
-    const unit = !model.hasEvents || told === 'time' ? 'time' : told === 'event' ? 'event' : defaultUnit(model);
+    const wanted = parameters.get('unit');
+    const unit = !model.hasEvents || wanted === 'time' ? 'time' : wanted === 'event' ? 'event' : defaultUnit(model);
     const change: Partial<State> = { unit, find: parameters.get('find') ?? '' };
     if (space >= 0) change.space = space;
     if (by === 'category' || by === 'operation' || by === 'space') change.by = by;
@@ -258,7 +261,7 @@ export class Store {
     const at = parameters.get('at');
     const of = model.spaces[change.space ?? this.state.space];
     if (at === 'peak' && of) change.at = model.peak(of);
-    else if (at === 'end') change.at = { event: Math.max(0, model.events - 1), ns: model.durationNs };
+    else if (at === 'end') change.at = model.end;
     else if (at && /^e\d+$/.test(at) && model.hasEvents) {
       const event = Math.min(Number(at.slice(1)), model.events);
       change.at = { event, ns: model.nsOfEvent(event) };

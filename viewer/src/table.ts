@@ -1,3 +1,4 @@
+import { csvRecord } from './csv';
 import { bar, copy, h, setText } from './dom';
 import { count, number as numberOf } from './format';
 import { say } from './status';
@@ -211,10 +212,7 @@ export class DataTable<Row> {
 
   csv(): string {
     const { columns } = this.options;
-    const field = (value: number | string): string => (typeof value === 'number' ? String(value) : /[",\r\n]/.test(value) ? `"${value.replaceAll('"', '""')}"` : value);
-    const lines = [columns.map((c) => field(c.title)).join(',')];
-    for (const row of this.shown) lines.push(columns.map((c) => field(c.value(row))).join(','));
-    return `${lines.join('\r\n')}\r\n`;
+    return [csvRecord(columns.map((c) => c.title)), ...this.shown.map((row) => csvRecord(columns.map((c) => c.value(row))))].join('');
   }
 
   private async copyCsv(): Promise<void> {

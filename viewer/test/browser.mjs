@@ -1,4 +1,5 @@
 // Chromium, a page in it, and what the tests ask of pages.
+import { execFileSync } from 'node:child_process';
 import { access, mkdir, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -46,6 +47,17 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   return page;
 }
 
+/** Pages that memprof made: those that MEMPROF_PAGES names, and one of a training of examples/nano_gpt. */
+export async function realPages() {
+  const pages = (process.env.MEMPROF_PAGES ?? '').split(':').filter((p) => p);
+  if (process.env.MEMPROF_NANO_GPT) {
+    await mkdir(folder, { recursive: true });
+    pages.push(join(folder, 'nano_gpt.html'));
+    execFileSync(process.env.MEMPROF_NANO_GPT, ['--steps', '6', '--layers', '2', '--d-model', '32', '--html', pages.at(-1)], { stdio: 'ignore' });
+  }
+  return pages;
+}
+
 /** After two frames everything that was to be drawn is drawn. */
 export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
 
@@ -73,18 +85,14 @@ export function runIn(html) {
   return JSON.parse(block('memprof-run').toString());
 }
 
-/** "23.2 MiB" as the documents define it: three significant digits, or all of a longer integer part. */
+/** "23.2 MiB" as docs/show.md defines it: three significant digits in a unit of 1024. */
 export function shownBytes(value) {
-  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
-  let unit = 0;
-  let size = Math.abs(value);
-  while (unit < 5 && (size >= 1024 || (unit > 0 && Math.round(size) >= 1024))) {
-    size /= 1024;
-    unit += 1;
-  }
+  const size = Math.abs(value);
   const sign = value < 0 ? '\u2212' : '';
-  if (unit === 0) return `${sign}${size.toFixed(0)} B`;
-  return `${sign}${size >= 1000 ? Math.round(size).toLocaleString('en-US') : Number(size.toPrecision(3)) >= 100 ? size.toFixed(0) : Number(size.toPrecision(3)) >= 10 ? size.toFixed(1) : size.toFixed(2)} ${units[unit]}`;
+  if (size < 1024) return `${sign}${size} B`;
+  const unit = ['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'].findIndex((_, i) => size / 1024 ** (i + 1) < 999.5);
+  const text = (size / 1024 ** (unit + 1)).toPrecision(3);
+  return `${sign}${text} ${['KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'][unit]}`;
 }
 
 export const exactBytes = (value) => `${value < 0 ? '\u2212' : ''}${Math.abs(value).toLocaleString('en-US')} B`;
@@ -103,7 +111,7 @@ export const rowsOf = (page, label) =>
 
 /** What the address says of the state. */
 export async function state(page) {
-  await page.waitForTimeout(320);
+  await new Promise((done) => setTimeout(done, 320));
   const hash = await page.evaluate(() => location.hash);
   const [view, query] = hash.slice(1).split('?');
   return { view, ...Object.fromEntries(new URLSearchParams(query)) };

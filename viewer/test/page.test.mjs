@@ -47,7 +47,7 @@ describe('answers', () => {
     });
   });
 
-  it('count growth from the end of the second step', async () => {
+  it('say how much more is live after each step', async () => {
     const recorder = new Recorder();
     for (let step = 0; step < 6; step += 1) {
       recorder.allocate(1000 + 10_000 * step, step === 0 ? 5000 : 100, 'other');
@@ -56,11 +56,29 @@ describe('answers', () => {
     await on('leak', runOf(recorder, { stepEnd: 'STEP' }), {}, async (page) => {
       assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
     });
-    await on('leak-profile', runOf(recorder, { bare: true }), {}, async (page) => {
-      assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+    // Profiles of earlier versions have no rows of names.
+    const old = runOf(recorder, { bare: true });
+    delete old.run.profile.segments_by_name;
+    for (const made of [runOf(recorder, { bare: true }), old]) {
+      await on('leak-profile', made, {}, async (page) => {
+        assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B a step');
+        const [row] = await rowsOf(page, 'Segments, folded by name');
+        assert.deepEqual([row.cells[1], row.titles[9]], ['6', '5,500 B']);
+      });
+    }
+    const uneven = new Recorder();
+    for (const [step, size] of [10, 900, 20, 700, 30].entries()) {
+      uneven.allocate(1000 + 10_000 * step, size, 'other');
+      uneven.segment('STEP');
+      uneven.free(1000 + 10_000 * step);
+    }
+    // Sxx = 10, Sxy = -160, Syy = 750,280: slope -16 B, R^2 0.0034.
+    await on('uneven', runOf(uneven), {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'No clear trend');
+      assert.match(await text(page, '[data-answer=growth]'), /\u221216 B a step, r\u00b2 0\.00/);
     });
     await on('training', trained(), {}, async (page) => {
-      assert.match(await text(page, '[data-answer=growth] .value'), /^No: 0 B a step$/);
+      assert.match(await text(page, '[data-answer=growth]'), /No: 0 B a step\s+22\.9 MiB live after each OPTIMIZER_STEP \(4\)/);
     });
   });
 

@@ -122,6 +122,32 @@ function liveSet(recorder, blocks, event) {
   };
 }
 
+const namesOf = (recorder) => [...new Set(recorder.segments.map((s) => s.name))];
+
+function summaryOf(values) {
+  const sorted = [...values].sort((a, b) => a.value - b.value || a.index - b.index);
+  const greatest = sorted.at(-1).value;
+  return { first: values[0].value, last: values.at(-1).value, least: sorted[0].value, greatest, sum: values.reduce((s, v) => s + v.value, 0), least_segment: sorted[0].index, greatest_segment: values.find((v) => v.value === greatest).index };
+}
+
+/** Slope = Sxy / Sxx, R^2 = Sxy^2 / (Sxx Syy), from the deviations from the means. */
+function growthOf(recorder, own) {
+  const steps = [];
+  let seen = new Set();
+  for (const { name } of recorder.segments) {
+    const again = seen.has(name);
+    if (again) seen = new Set();
+    seen.add(name);
+    steps.push((steps.at(-1) ?? 0) + (again ? 1 : 0));
+  }
+  const points = own.map((usage) => [steps[usage.index], usage.cumulative_current]);
+  const mean = (place) => points.reduce((s, p) => s + p[place], 0) / points.length;
+  const [x, y] = [mean(0), mean(1)];
+  const sum = (f) => points.reduce((s, p) => s + f(p[0] - x, p[1] - y), 0);
+  const [xx, xy, yy] = [sum((a) => a * a), sum((a, b) => a * b), sum((_, b) => b * b)];
+  return { per_step: xx > 0 ? xy / xx : 0, r_squared: yy === 0 ? 1 : xx > 0 ? (xy * xy) / (xx * yy) : 0 };
+}
+
 function spaceProfile(recorder, space, capacity, reserved) {
   const { moments, blocks } = replay(recorder, space);
   const top = moments.reduce((best, m) => (best === null || m.total > best.total ? m : best), null);
@@ -172,6 +198,13 @@ function spaceProfile(recorder, space, capacity, reserved) {
       capacity_is_per_core: false,
       first_shortfall: { requested: 0, core: '', operation: null, category: 'other', segment: -1, time_ns: 0, free: 0, shortfall: 0, holders_known: true, held: noLive(), remedy: [] },
       segments,
+      segments_by_name: namesOf(recorder).map((name) => {
+        const own = segments.map((usage, index) => ({ ...usage, index })).filter((usage) => usage.segment === name);
+        const of = (value) => summaryOf(own.map((usage) => ({ index: usage.index, value: value(usage) })));
+        const row = { segment: name, live_at_peak: of((u) => u.cumulative_current - u.segment_change + u.segment_peak), growth: growthOf(recorder, own) };
+        for (const key of ['segment_peak', 'allocations', 'deallocations', 'segment_change', 'cumulative_current', 'allocation_count', 'deallocation_count']) row[key] = of((u) => u[key]);
+        return row;
+      }),
       timeline: { events_per_point: 1, points: moments.map((m) => ({ time_ns: m.ns, peak: m.total, current: m.total })) },
       anomalies: { unmatched_frees: tally(), cross_thread_frees: tally() },
       cores: { peaks: { circular_buffers: 0, buffers: 0, total: 0, busiest_core: '' }, segments: [], ranges: [] },
@@ -228,6 +261,11 @@ export function profileOf(recorder, { capacities = [], device = '', reserved = [
       process: { id: 42, host: 'host', command_line: './train --steps 4', rank: -1, world_size: -1, local_rank: -1 },
       duration_ns: recorder.durationNs,
       segments: recorder.segments.map((s) => ({ name: s.name, begin_ns: s.begin.ns, end_ns: s.end.ns })),
+      segments_by_name: namesOf(recorder).map((name) => {
+        const own = recorder.segments.map((s, index) => ({ ...s, index })).filter((s) => s.name === name);
+        const duration_ns = summaryOf(own.map((s) => ({ index: s.index, value: s.end.ns - s.begin.ns })));
+        return { name, stands_for_others: false, count: own.length, kept: own.length, first_number: own[0].index, last_number: own.at(-1).index, duration_ns };
+      }),
       spaces: spaces.map((s) => s.profile),
       operations: recorder.operations,
       facts,

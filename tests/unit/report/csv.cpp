@@ -2,6 +2,7 @@
 
 #include <catch2/catch_test_macros.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -98,4 +99,10 @@ TEST_CASE("csv: owners at the peak and at the end, whose sums are the totals") {
 TEST_CASE("csv: a table of facts") {
   const memprof::fact_table table{"t", {"a", "b,"}, {{std::string{"x\"y"}, 0.1}, {std::string{}, 1e300}}};
   CHECK(memprof::fact_csv(table) == "a,\"b,\"\r\n\"x\"\"y\",0.1\r\n,1e+300\r\n");
+}
+
+TEST_CASE("csv: no name is a formula to a spreadsheet, and negative numbers stay numbers") {
+  const memprof::fact_table table{
+      "t", {"=a", "b"}, {{std::string{"-1+cmd|' /C calc'!A0"}, std::int64_t{-5}}, {std::string{"@x"}, -0.5}}};
+  CHECK(memprof::fact_csv(table) == "'=a,b\r\n'-1+cmd|' /C calc'!A0,-5\r\n'@x,-0.5\r\n");
 }

@@ -1,6 +1,8 @@
 import type { Space } from './contract';
-import type { Model, SpaceModel } from './model';
-import { bytes, count, number, outside, shown, time } from '../format';
+import type { Model } from './model';
+import { endOfStep, segmentsByName } from './segments';
+import type { SpaceModel } from './space';
+import { bytes, categoryName, change, count, number, outside, shown, time } from '../format';
 import { foldedPath } from '../groups';
 
 /** The answers that a page opens on: sentences, and where each can be looked at. */
@@ -52,17 +54,13 @@ export function whereIsPeak(model: Model, space: SpaceModel): string[] {
   const segment = model.profile.segments[place];
   const step = model.stepAt(at);
   const when = `at ${time(profile.peak_time_ns)}`;
-  lines.push([when, segment ? `in ${shown(segment.name)}` : '', step ? `step ${count(step.number)} of ${count(stepCount(model))}` : ''].filter((s) => s).join(', '));
+  lines.push([when, segment ? `in ${shown(segment.name)}` : '', step ? `step ${count(step.number)} of ${count(model.steps.count)}` : ''].filter((s) => s).join(', '));
   if (profile.peak_operation !== null) lines.push(`reached by ${shown(profile.peak_operation)}`);
   return lines;
 }
 
-export function stepCount(model: Model): number {
-  return model.steps.count;
-}
-
 export function answersFor(model: Model, space: SpaceModel): Answer[] {
-  return [fit(model, space.profile), growth(model, space), atEnd(model, space.profile), exactness(model)];
+  return [fit(model, space.profile), growth(model, space), atEnd(model, space), exactness(model)];
 }
 
 function fit(model: Model, space: Space): Answer {
@@ -97,61 +95,47 @@ function fit(model: Model, space: Space): Answer {
   return answer;
 }
 
-/** Live bytes at the ends of steps, where steps are known, else at the ends of the segment that repeats least often. */
-export function endsOfSteps(model: Model, space: SpaceModel): { ends: number[]; counts: number[]; what: string } {
-  const usage = model.data.table('step_usage', 0, space.index);
-  if (usage && model.steps.length > 0) {
-    const ends = [...usage.current];
-    // What comes after the last snapshot belongs to the last step, but is not how a step ends.
-    const { segments } = space.profile;
-    const last = segments[segments.length - 1]?.segment;
-    if ((last === 'END_TRACE' || last === 'OPEN_SEGMENT') && segments.length > 1) ends[ends.length - 1] = segments[segments.length - 2].cumulative_current;
-    return { ends, counts: [...model.data.table('steps')!.count], what: 'step' };
-  }
-  const byName = new Map<string, number[]>();
-  for (const segment of space.profile.segments) {
-    if (segment.segment === 'END_TRACE' || segment.segment === 'OPEN_SEGMENT') continue;
-    byName.set(segment.segment, [...(byName.get(segment.segment) ?? []), segment.cumulative_current]);
-  }
-  // Of those that come once a step, the last.
-  const repeating = [...byName].reverse().filter(([, ends]) => ends.length >= 3).sort((a, b) => a[1].length - b[1].length);
-  if (repeating.length === 0 || model.run.kept_segments) return { ends: [], counts: [], what: '' };
-  const [name, ends] = repeating[0];
-  return { ends, counts: ends.map(() => 1), what: shown(name) };
-}
+/** Below it the line explains too little of how the ends of steps differ. */
+const clearTrend = 0.9;
 
-function growth(model: Model, space: SpaceModel): Answer {
-  const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: 'Segments and steps' };
-  const { ends, counts, what } = endsOfSteps(model, space);
-  if (ends.length < 3) {
+/** The same as in memprof's text: a line through what is live after each step. */
+function growth(model: Model, { profile: space }: SpaceModel): Answer {
+  const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: model.steps.length > 0 ? 'Segments and steps' : 'Segments' };
+  const name = endOfStep(segmentsByName(model.profile, space));
+  if (!name) {
     answer.value = 'Too few steps to say';
-    answer.lines.push('three that repeat are needed');
+    answer.lines.push('a trend needs three that repeat');
     return answer;
   }
-  const steps = counts.reduce((sum, c) => sum + c, 0);
-  const name = what === 'step' ? '' : ` (ends of ${what})`;
-  // The first step allocates what stays, as the optimizer's state: growth is counted from its end on.
-  const between = counts.slice(1).reduce((sum, c) => sum + c, 0) - counts[1] + (counts[1] > 1 ? counts[1] - 1 : 0);
-  const rise = ends[ends.length - 1] - ends[1];
-  if (rise === 0) {
-    const same = ends.slice(1).every((e) => e === ends[1]);
+  const { cumulative_current: ends, growth: line } = name.usage;
+  if (ends.least === ends.greatest) {
     answer.value = 'No: 0 B a step';
     answer.mood = 'good';
-    answer.lines.push(same ? `steps 2 to ${count(steps)} all end with ${bytes(ends[1])} live${name}` : `step ${count(steps)} ends with what step 2 did, ${bytes(ends[1])}${name}`);
+    answer.lines.push(`${bytes(ends.last)} live after each ${shown(name.name)} (${count(name.count)})`);
     return answer;
   }
-  answer.value = `${rise > 0 ? 'Yes: +' : 'It shrinks: '}${bytes(rise / Math.max(1, between))} a step`;
-  answer.mood = rise > 0 ? 'bad' : 'plain';
-  answer.lines.push(`from ${bytes(ends[1])} at the end of step 2 to ${bytes(ends[ends.length - 1])} at that of step ${count(steps)}${name}`);
+  if (line.r_squared < clearTrend) {
+    answer.value = 'No clear trend';
+    answer.lines.push(`${change(line.per_step)} a step, r\u00b2 ${line.r_squared.toFixed(2)}`);
+  } else {
+    answer.value = `${line.per_step > 0 ? 'Yes: ' : 'It shrinks: '}${change(line.per_step)} a step`;
+    answer.mood = line.per_step > 0 ? 'bad' : 'plain';
+  }
+  answer.lines.push(`after ${shown(name.name)} ${bytes(ends.first)} live at first, ${bytes(ends.last)} at last, at most ${bytes(ends.greatest)}`);
   return answer;
 }
 
-function atEnd(model: Model, space: Space): Answer {
+function atEnd(model: Model, of: SpaceModel): Answer {
+  const space = of.profile;
   const answer: Answer = { id: 'end', question: 'What is live at the end?', value: bytes(space.cumulative_current), mood: 'plain', lines: [], view: 'live', at: 'end', link: 'What it is' };
   const owners = model.profile.operations
     .map((operation) => ({ path: operation.path, live: operation.usage.find((u) => u.space === space.name)?.live ?? 0 }))
     .filter((o) => o.live > 0)
     .sort((a, b) => b.live - a.live);
+  // Categories are known at every moment of a trace.
+  const live = model.hasEvents ? model.liveAt(of, model.end) : null;
+  const categories = live?.total === space.cumulative_current ? (live.byCategory ?? []) : [];
+  if (categories.length > 0) answer.lines.push(categories.slice(0, 3).map((c) => `${categoryName(c.category)} ${bytes(c.bytes)}`).join(', '));
   for (const owner of owners.slice(0, 2)) answer.lines.push(`${bytes(owner.live)} by ${shown(owner.path)}`);
   const known = owners.reduce((sum, o) => sum + o.live, 0);
   if (owners.length > 2) answer.lines.push(`${bytes(known - owners[0].live - owners[1].live)} by ${number(owners.length - 2, 'other operation')}`);

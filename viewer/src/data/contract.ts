@@ -235,6 +235,8 @@ export interface Profile {
   };
   duration_ns: number;
   segments: { name: string; begin_ns: number; end_ns: number }[];
+  /** Of all segments, kept or not; missing in profiles of earlier versions. */
+  segments_by_name?: NamedSegments[];
   spaces: Space[];
   operations: Operation[];
   facts: Record<string, Record<string, unknown>[]>;
@@ -258,6 +260,8 @@ export interface Space {
   capacity_is_per_core: boolean;
   first_shortfall: Shortfall;
   segments: SegmentUsage[];
+  /** Parallel to the profile's. */
+  segments_by_name?: NamedSegmentsUsage[];
   timeline: { events_per_point: number; points: { time_ns: number; peak: number; current: number }[] };
   anomalies: Record<string, Tally>;
   cores: {
@@ -346,6 +350,45 @@ export interface SegmentUsage {
   peak_operation: string | null;
   /** null in a page whose run has many segments, where nobody will look for it. */
   live_at_peak: LiveSet | null;
+}
+
+/** Of a number over all segments of a name. */
+export interface Summary {
+  first: number;
+  last: number;
+  least: number;
+  greatest: number;
+  sum: number;
+  /** Numbers of the segments that had them. */
+  least_segment: number;
+  greatest_segment: number;
+}
+
+export interface NamedSegments {
+  name: string;
+  stands_for_others: boolean;
+  count: number;
+  first_number: number;
+  last_number: number;
+  duration_ns: Summary;
+}
+
+export interface NamedSegmentsUsage {
+  segment: string;
+  segment_peak: Summary;
+  /** What was live then, that of earlier segments included. */
+  live_at_peak: Summary;
+  allocations: Summary;
+  deallocations: Summary;
+  segment_change: Summary;
+  cumulative_current: Summary;
+  growth: GrowthLine;
+}
+
+/** What is live at the ends of a name's segments, as a line through their steps; not integers. */
+export interface GrowthLine {
+  per_step: number;
+  r_squared: number;
 }
 
 export interface CorePeaks {

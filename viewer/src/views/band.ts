@@ -1,6 +1,7 @@
 import { TimeChart } from '../chart';
 import type { ThemeColours } from '../colours';
-import { type Model, rowAt, type Segment, type Step } from '../data/model';
+import type { Model, Segment } from '../data/model';
+import { rowAt, type Step } from '../data/steps';
 import { bytes, count, number, shown, time } from '../format';
 import type { Store } from '../store';
 import type { Tip } from '../tip';

@@ -1,6 +1,9 @@
 import { TimeChart } from '../chart';
 import { categoryColour, operationColour, type ThemeColours } from '../colours';
-import { type BlockTable, type Model, rowAt } from '../data/model';
+import { blockRow } from '../data/live';
+import type { Model } from '../data/model';
+import type { BlockTable } from '../data/space';
+import { rowAt } from '../data/steps';
 import { bytes, categoryName, count, exactBytes, number, others, outside, percent, shown, ticks, time } from '../format';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
@@ -302,7 +305,7 @@ export class BlocksChart extends TimeChart {
     if (y < this.top) return this.restTip(x);
     const found = this.at(x, y);
     if (!found) return null;
-    const block = this.model.blockRow(this.store.state.space, found.table.columns, found.row);
+    const block = blockRow(this.model, this.store.state.space, found.table.columns, found.row);
     const described = [block.name, block.dtype, block.shape].filter((s) => s).map(shown).join(' ');
     return {
       title: described || `block of ${bytes(block.bytes)}`,

@@ -1,6 +1,8 @@
 import { TimeChart } from '../chart';
 import { inkOn, type ThemeColours } from '../colours';
-import { type InvocationTable, type Model, rowAt, type Step } from '../data/model';
+import type { Model } from '../data/model';
+import type { InvocationTable } from '../data/space';
+import { rowAt, type Step } from '../data/steps';
 import { bytes, change, count, number, shown, time } from '../format';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';

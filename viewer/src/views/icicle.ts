@@ -1,6 +1,6 @@
 import { Chart } from '../chart';
 import { categoryColour, inkOn, operationColour, type ThemeColours } from '../colours';
-import type { Live } from '../data/model';
+import type { Live } from '../data/live';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
 import { hideTip, showTip } from '../tip';
 import { fitted } from './band';

@@ -1,5 +1,7 @@
 import { categoryColour } from '../colours';
-import type { Live, LiveRow, Model, ShownBlock, SpaceModel } from '../data/model';
+import type { Live, LiveRow, ShownBlock } from '../data/live';
+import type { Model } from '../data/model';
+import type { SpaceModel } from '../data/space';
 import { h, setText } from '../dom';
 import { bytes, categoryName, count, exactBytes, number, others, outside, percent, shown, time } from '../format';
 import { foldedPath, type OperationColours } from '../groups';

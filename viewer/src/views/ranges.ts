@@ -1,5 +1,6 @@
 import { categoryColour } from '../colours';
-import type { Model, ShownBlock } from '../data/model';
+import { blockRow, type ShownBlock } from '../data/live';
+import type { Model } from '../data/model';
 import { h } from '../dom';
 import { bytes, categoryName, change, count, exactBytes, exactTime, shown, time } from '../format';
 import type { Store } from '../store';
@@ -84,7 +85,7 @@ export function blocksInRange(model: Model, store: Store, chart: BlocksChart): H
   return folded('Blocks in this range as a table', table.element, store, () => {
     const rows: ShownBlock[] = [];
     chart.forEachVisible((block) => {
-      if (rows.length < mostRows && block.standIn === 0) rows.push(model.blockRow(store.state.space, block.table.columns, block.row));
+      if (rows.length < mostRows && block.standIn === 0) rows.push(blockRow(model, store.state.space, block.table.columns, block.row));
     });
     table.setRows(rows);
   });

@@ -1,22 +1,19 @@
 import type { SegmentUsage } from '../data/contract';
 import type { Model } from '../data/model';
+import { segmentsByName, type SegmentsOfName } from '../data/segments';
 import { h } from '../dom';
-import { bytes, change, count, exactBytes, exactTime, number, shown, time } from '../format';
+import { bytes, change, count, exactBytes, exactTime, number, others, shown, time } from '../format';
 import type { Store } from '../store';
 import { type ColumnOf, DataTable } from '../table';
 import { choice } from './choice';
 
-/** One segment, or all of a name. */
 interface Row {
   name: string;
-  times: number;
   index: number;
   beginNs: number;
   endNs: number;
   durationNs: number;
-  usage: Pick<SegmentUsage, 'segment_peak' | 'allocations' | 'deallocations' | 'segment_change' | 'cumulative_peak' | 'cumulative_current' | 'peak_time_ns'>;
-  least: number;
-  most: number;
+  usage: SegmentUsage;
 }
 
 interface StepRow {
@@ -38,7 +35,7 @@ export class SegmentsView {
   readonly element: HTMLElement;
   private mode: Mode = 'folded';
   private readonly place = h('div');
-  private readonly folded: DataTable<Row>;
+  private readonly folded: DataTable<SegmentsOfName>;
   private readonly all: DataTable<Row>;
   private readonly steps: DataTable<StepRow>;
 
@@ -71,43 +68,16 @@ export class SegmentsView {
     if (!space) return [];
     return this.model.segments.map((segment, i) => {
       const usage = space.profile.segments[i];
-      const durationNs = segment.endNs - segment.beginNs;
-      return { name: segment.name, times: 1, index: segment.index, beginNs: segment.beginNs, endNs: segment.endNs, durationNs, usage, least: usage.segment_peak, most: usage.segment_peak };
+      return { name: segment.name, index: segment.index, beginNs: segment.beginNs, endNs: segment.endNs, durationNs: segment.endNs - segment.beginNs, usage };
     });
-  }
-
-  private foldedRows(rows: Row[]): Row[] {
-    const byName = new Map<string, Row>();
-    for (const row of rows) {
-      const one = byName.get(row.name);
-      if (!one) {
-        byName.set(row.name, { ...row, usage: { ...row.usage } });
-        continue;
-      }
-      one.times += 1;
-      one.durationNs += row.durationNs;
-      one.endNs = row.endNs;
-      one.least = Math.min(one.least, row.least);
-      if (row.most > one.most) {
-        one.most = row.most;
-        one.usage.peak_time_ns = row.usage.peak_time_ns;
-      }
-      one.usage.segment_peak = one.most;
-      one.usage.allocations += row.usage.allocations;
-      one.usage.deallocations += row.usage.deallocations;
-      one.usage.segment_change += row.usage.segment_change;
-      one.usage.cumulative_peak = Math.max(one.usage.cumulative_peak, row.usage.cumulative_peak);
-      one.usage.cumulative_current = row.usage.cumulative_current;
-    }
-    return [...byName.values()];
   }
 
   private update(): void {
     const rows = this.rows();
     const { run } = this.model;
     const left = run.segment_count - rows.length;
-    const note = left > 0 ? `${number(left, 'other')} of the run's ${count(run.segment_count)} are in Steps` : '';
-    this.folded.setRows(this.foldedRows(rows), note);
+    const note = left > 0 ? `${number(left, 'other')} of the run's ${count(run.segment_count)} have no row` : '';
+    this.folded.setRows(this.store.space ? segmentsByName(this.model.profile, this.store.space.profile) : []);
     this.all.setRows(rows, note);
     if (this.mode === 'steps') this.fillSteps();
   }
@@ -126,7 +96,7 @@ export class SegmentsView {
         durationNs: step.endNs - step.beginNs,
         peak: usage.peak[i],
         current: usage.current[i],
-        change: i > 0 ? usage.current[i] - usage.current[i - 1] : 0,
+        change: usage.current[i] - (i > 0 ? usage.current[i - 1] : 0),
         pattern: step.pattern,
       });
     }
@@ -144,8 +114,48 @@ export class SegmentsView {
     document.getElementById('timeline')?.scrollIntoView();
   }
 
+  /** Of those that the page has, the first to the last of a name; its greatest is selected. */
+  private showName(name: SegmentsOfName): void {
+    const { segments } = this.model;
+    const own = segments.filter((segment) => segment.name === name.name);
+    if (own.length === 0) return;
+    const highest = segments.findIndex((segment) => segment.index === name.usage.segment_peak.greatest_segment);
+    const peak = this.store.space?.profile.segments[highest]?.peak_time_ns ?? own[0].beginNs;
+    this.showRange(own[0].beginNs, own[own.length - 1].endNs, peak);
+  }
+
+  private foldedTable(): DataTable<SegmentsOfName> {
+    const column = (title: string, about: string, value: (of: SegmentsOfName) => number, signed = false, minor = false): ColumnOf<SegmentsOfName> => ({
+      title,
+      about,
+      value,
+      text: (row) => (signed ? change(value(row)) : bytes(value(row))),
+      exact: (row) => exactBytes(value(row)),
+      minor,
+    });
+    return new DataTable<SegmentsOfName>({
+      label: 'Segments, folded by name',
+      noun: 'name',
+      empty: 'The run took no snapshot.',
+      activate: { does: 'Shows the stretch from its first to its last', run: (row) => this.showName(row) },
+      columns: [
+        { title: 'Segment', value: (row) => (row.standsForOthers ? others : shown(row.name)) },
+        { title: 'Times', value: (row) => row.count, text: (row) => count(row.count), exact: () => '' },
+        { title: 'Time', about: 'Of all together', value: (row) => row.durationNs.sum, text: (row) => time(row.durationNs.sum), exact: (row) => exactTime(row.durationNs.sum) },
+        column('Least peak', 'Least segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.least, false, true),
+        column('Greatest peak', 'Greatest segment peak: live bytes above those at its begin', ({ usage }) => usage.segment_peak.greatest),
+        column('Live at most', 'Greatest live bytes within one, those of earlier segments included', ({ usage }) => usage.live_at_peak.greatest),
+        column('Allocations', 'Bytes allocated in all of them', ({ usage }) => usage.allocations.sum, false, true),
+        column('Deallocations', 'Bytes freed in all of them', ({ usage }) => usage.deallocations.sum, false, true),
+        column('Change', 'Allocations less deallocations, of all together', ({ usage }) => usage.segment_change.sum, true),
+        column('Live after the last', 'Live bytes at the end of the last one', ({ usage }) => usage.cumulative_current.last),
+        column('Growth a step', 'Slope of a line through what is live at their ends', ({ usage }) => usage.growth.per_step, true, true),
+      ],
+    });
+  }
+
   private bytesColumns(): ColumnOf<Row>[] {
-    const column = (title: string, about: string, key: keyof Row['usage'], signed = false, minor = false): ColumnOf<Row> => ({
+    const column = (title: string, about: string, key: 'segment_peak' | 'allocations' | 'deallocations' | 'segment_change' | 'cumulative_peak' | 'cumulative_current', signed = false, minor = false): ColumnOf<Row> => ({
       title,
       about,
       value: (row) => row.usage[key],
@@ -161,22 +171,6 @@ export class SegmentsView {
       column('Cumulative peak', 'Greatest live bytes from the begin of the run to its end', 'cumulative_peak'),
       column('Cumulative current', 'Live bytes at its end', 'cumulative_current'),
     ];
-  }
-
-  private foldedTable(): DataTable<Row> {
-    return new DataTable<Row>({
-      label: 'Segments, folded by name',
-      noun: 'name',
-      empty: 'The run took no snapshot.',
-      activate: { does: 'Shows the stretch from its first to its last', run: (row) => this.showRange(row.beginNs, row.endNs, row.usage.peak_time_ns) },
-      columns: [
-        { title: 'Segment', value: (row) => shown(row.name) },
-        { title: 'Times', value: (row) => row.times, text: (row) => count(row.times), exact: () => '' },
-        { title: 'Time', about: 'Of all together', value: (row) => row.durationNs, text: (row) => time(row.durationNs), exact: (row) => exactTime(row.durationNs) },
-        { title: 'Least peak', about: 'The least segment peak of the name', value: (row) => row.least, text: (row) => bytes(row.least), exact: (row) => exactBytes(row.least), minor: true },
-        ...this.bytesColumns(),
-      ],
-    });
   }
 
   private allTable(): DataTable<Row> {
@@ -213,7 +207,7 @@ export class SegmentsView {
         { title: 'Time', value: (row) => row.durationNs, text: (row) => time(row.durationNs), exact: (row) => exactTime(row.durationNs) },
         { title: 'Peak within', about: 'Greatest live bytes within the step', value: (row) => row.peak, text: (row) => bytes(row.peak), exact: (row) => exactBytes(row.peak) },
         { title: 'Live at its end', value: (row) => row.current, text: (row) => bytes(row.current), exact: (row) => exactBytes(row.current) },
-        { title: 'Change', about: 'Against the end of the row before', value: (row) => row.change, text: (row) => change(row.change), exact: (row) => exactBytes(row.change) },
+        { title: 'Change', about: 'Against the end of the row before; of the first row since the capture began', value: (row) => row.change, text: (row) => change(row.change), exact: (row) => exactBytes(row.change) },
         { title: 'Kind', about: 'Steps of one kind have the same segments with the same bytes', value: (row) => row.pattern + 1, text: (row) => (row.pattern < 0 ? 'other' : String.fromCharCode(65 + (row.pattern % 26)) + (row.pattern >= 26 ? Math.floor(row.pattern / 26) : '')), exact: () => '', minor: true },
       ],
     });

@@ -1,21 +1,14 @@
-import { categoryColour, type ThemeColours } from '../colours';
+import type { ThemeColours } from '../colours';
 import { TimeChart } from '../chart';
-import type { Model, SpaceModel, Step, Timeline } from '../data/model';
+import { knownMoments } from '../data/live';
+import type { Model } from '../data/model';
+import type { SpaceModel, Timeline } from '../data/space';
 import { bytes, count, exactBytes, number, percent, shortened, shown, ticks, time } from '../format';
 import { type OperationColours, type Stack, stackOf } from '../groups';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
-import { standIns } from './gantt';
-
-/** Which row of which timeline each column of pixels shows: the one with the largest total in it, so that no maximum is lost. */
-interface Picks {
-  timelines: Timeline[];
-  timeline: Int16Array;
-  row: Int32Array;
-  low: Float64Array;
-  /** The step in whose place another one like it is shown, by number; 0: as it was. */
-  standIn: Float64Array;
-}
+import { type Picks, pickColumns } from './picks';
+import { drawCapacity, drawKnown, drawPeak, drawReserved, type Plot } from './timeline_marks';
 
 /** Live bytes over time, stacked, with capacity and reserved as lines and the peak marked. */
 export class TimelineChart extends TimeChart {
@@ -89,7 +82,7 @@ export class TimelineChart extends TimeChart {
     const y = (value: number): number => bottom - (value / scale.top) * (bottom - top);
     this.drawTimeAxis(context, colours, top, bottom);
     this.drawByteAxis(context, colours, scale.top, y);
-    this.picks = this.pick(space);
+    this.picks = pickColumns(this.model, this.store, space, this.right - this.left, (value) => this.x(value) - this.left);
     context.save();
     context.beginPath();
     context.rect(this.left, 0, this.right - this.left, bottom);
@@ -103,10 +96,11 @@ export class TimelineChart extends TimeChart {
     context.moveTo(this.left, bottom + 0.5);
     context.lineTo(this.right, bottom + 0.5);
     context.stroke();
-    this.drawReserved(context, colours, y);
-    if (scale.capacity > 0) this.drawCapacity(context, colours, scale.capacity, scale.capacityAbove ? top + 1 : y(scale.capacity), scale.capacityAbove);
-    this.drawPeak(context, colours, y);
-    if (!this.model.hasEvents) this.drawKnown(context, colours, y);
+    const plot: Plot = { context, colours, model: this.model, store: this.store, space, left: this.left, right: this.right, top, x: (value) => this.x(value), y };
+    drawReserved(plot);
+    if (scale.capacity > 0) drawCapacity(plot, scale.capacity, scale.capacityAbove ? top + 1 : y(scale.capacity), scale.capacityAbove);
+    drawPeak(plot);
+    if (!this.model.hasEvents) drawKnown(plot);
   }
 
   private drawByteAxis(context: CanvasRenderingContext2D, colours: ThemeColours, top: number, y: (value: number) => number): void {
@@ -124,82 +118,6 @@ export class TimelineChart extends TimeChart {
     context.textAlign = 'left';
   }
 
-  private pick(space: SpaceModel): Picks {
-    const columns = this.right - this.left;
-    const picks: Picks = {
-      timelines: space.allTimelines.filter((t) => t.length > 0),
-      timeline: new Int16Array(columns).fill(-1),
-      row: new Int32Array(columns),
-      low: new Float64Array(columns).fill(Infinity),
-      standIn: new Float64Array(columns),
-    };
-    picks.timelines.forEach((_, which) => this.pickFrom(picks, which, (value) => value, 0));
-    for (const [step, frame] of standIns(this.model, this.store, (begin, end) => this.isWide(begin, end))) {
-      const which = picks.timelines.findIndex((t) => t.frame === this.model.detail!.frames[frame]);
-      if (which > 0 && this.isLike(space, step, picks.timelines[which].frame!.step)) this.pickFrom(picks, which, this.placeIn(step, picks.timelines[which]), step.number);
-    }
-    return picks;
-  }
-
-  private isWide(begin: number, end: number): boolean {
-    const { from, to } = this.store.state;
-    return this.x(end) - this.x(begin) >= 64 && end > from && begin < to;
-  }
-
-  /** Whether two steps of one pattern also began with the same bytes and had the same peak. */
-  private isLike(space: SpaceModel, step: Step, other: number): boolean {
-    const usage = this.model.data.table('step_usage', 0, space.index);
-    if (!usage || step.row === 0 || other <= 0) return false;
-    return usage.peak[step.row] === usage.peak[other] && usage.current[step.row] === usage.current[other] && usage.current[step.row - 1] === usage.current[other - 1];
-  }
-
-  private placeIn(step: Step, { frame }: Timeline): (value: number) => number {
-    const event = this.store.state.unit === 'event';
-    const [begin, end] = event ? [step.beginEvent, step.endEvent] : [step.beginNs, step.endNs];
-    const [begin0, end0] = event ? [frame!.begin_event, frame!.end_event] : [frame!.begin_ns, frame!.end_ns];
-    const scale = end0 > begin0 ? (end - begin) / (end0 - begin0) : 1;
-    return (value) => begin + (value - begin0) * scale;
-  }
-
-  private pickFrom(picks: Picks, which: number, place: (value: number) => number, standIn: number): void {
-    const timeline = picks.timelines[which];
-    const columns = picks.row.length;
-    const begins = this.store.begins(timeline);
-    const { frame } = timeline;
-    const event = this.store.state.unit === 'event';
-    const end = frame ? (event ? frame.end_event : frame.end_ns) : this.store.full;
-    const first = this.x(place(which === 0 || !frame ? begins[0] : event ? frame.begin_event : frame.begin_ns)) - this.left;
-    const last = this.x(place(end)) - this.left;
-    if (which > 0) {
-      // A frame is drawn where it has more than a few columns, instead of the coarser buckets there.
-      if (last - first < 64) return;
-      for (let column = Math.max(0, Math.floor(first)); column < Math.min(columns, Math.ceil(last)); column += 1) {
-        // A column that the frame shares keeps what else is in it, unless all of it is only like something.
-        const isShared = column < first || column + 1 > last;
-        if (isShared && (standIn === 0 || picks.timeline[column] !== 0)) continue;
-        picks.timeline[column] = -1;
-        picks.low[column] = Infinity;
-        picks.standIn[column] = standIn;
-      }
-    }
-    for (let row = 0; row < timeline.length; row += 1) {
-      const begin = this.x(place(begins[row])) - this.left;
-      if (begin >= columns) break;
-      const stop = row + 1 < timeline.length ? this.x(place(begins[row + 1])) - this.left : last;
-      if (stop < 0) continue;
-      const from = Math.max(0, Math.floor(begin));
-      const to = Math.min(columns, Math.max(Math.floor(begin) + 1, Math.ceil(stop)));
-      for (let column = from; column < to; column += 1) {
-        const before = picks.timeline[column];
-        if (before < 0 || timeline.total[row] > picks.timelines[before].total[picks.row[column]]) {
-          picks.timeline[column] = which;
-          picks.row[column] = row;
-        }
-        if (timeline.low[row] < picks.low[column]) picks.low[column] = timeline.low[row];
-      }
-    }
-  }
-
   private drawStack(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
     const picks = this.picks!;
     const columns = picks.row.length;
@@ -215,7 +133,7 @@ export class TimelineChart extends TimeChart {
       this.fillBand(context, group.colour(), below, above, y);
       below.set(above);
     });
-    // Thin lines between bands: neighbours are told apart without their colours.
+    // Thin lines between bands: neighbours are distinct without their colours.
     below.fill(0);
     context.strokeStyle = colours.surface;
     context.lineWidth = 1;
@@ -309,92 +227,6 @@ export class TimelineChart extends TimeChart {
     context.globalAlpha = 1;
   }
 
-  private drawReserved(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
-    const timeline = this.space!.timeline;
-    if (!timeline.reserved) return;
-    const begins = this.store.begins(timeline);
-    context.strokeStyle = colours.text;
-    context.lineWidth = 1.5;
-    context.setLineDash([6, 3]);
-    context.beginPath();
-    let last = 0;
-    let labelled = -1;
-    for (let row = 0; row < timeline.length; row += 1) {
-      const end = row + 1 < timeline.length ? begins[row + 1] : this.store.full;
-      if (end < this.store.state.from || begins[row] > this.store.state.to) continue;
-      const x0 = Math.min(Math.max(this.x(begins[row]), this.left), this.right);
-      const x1 = Math.min(Math.max(this.x(end), this.left), this.right);
-      const at = y(timeline.reserved[row]);
-      if (labelled < 0) context.moveTo(x0, at);
-      else if (timeline.reserved[row] !== last) context.lineTo(x0, at);
-      context.lineTo(x1, at);
-      last = timeline.reserved[row];
-      labelled = at;
-    }
-    context.stroke();
-    context.setLineDash([]);
-    context.lineWidth = 1;
-    if (labelled >= 0) this.label(context, colours, `reserved ${bytes(last)}`, this.right - 4, labelled - 8, 'right');
-  }
-
-  private drawCapacity(context: CanvasRenderingContext2D, colours: ThemeColours, capacity: number, at: number, above: boolean): void {
-    if (!above) {
-      context.strokeStyle = categoryColour('temporary');
-      context.lineWidth = 1.5;
-      context.setLineDash([2, 3]);
-      context.beginPath();
-      context.moveTo(this.left, at);
-      context.lineTo(this.right, at);
-      context.stroke();
-      context.setLineDash([]);
-      context.lineWidth = 1;
-    }
-    // Where the peak is not.
-    const peak = this.x(this.store.valueOf(this.model.peak(this.space!)));
-    const onRight = peak < (this.left + this.right) / 2;
-    const text = above ? `capacity ${bytes(capacity)}, far above \u2191` : `capacity ${bytes(capacity)}`;
-    this.label(context, colours, text, onRight ? this.right - 4 : this.left + 6, above ? this.top - 1 : at + 9, onRight ? 'right' : 'left');
-  }
-
-  private drawPeak(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
-    const space = this.space!;
-    if (space.profile.cumulative_peak <= 0) return;
-    const x = this.x(this.store.valueOf(this.model.peak(space)));
-    if (x < this.left - 1 || x > this.right + 1) return;
-    const at = y(space.profile.cumulative_peak);
-    context.fillStyle = colours.text;
-    context.beginPath();
-    context.moveTo(x, at + 1);
-    context.lineTo(x - 4.5, at - 7);
-    context.lineTo(x + 4.5, at - 7);
-    context.fill();
-    const onLeft = x > (this.left + this.right) / 2;
-    this.label(context, colours, `peak ${bytes(space.profile.cumulative_peak)}`, onLeft ? x - 9 : x + 9, Math.max(at - 4, this.top + 2), onLeft ? 'right' : 'left');
-  }
-
-  /** Moments of a profile whose composition is known. */
-  private drawKnown(context: CanvasRenderingContext2D, colours: ThemeColours, y: (value: number) => number): void {
-    context.fillStyle = colours.text;
-    for (const known of this.model.knownMoments(this.space!)) {
-      const x = this.x(known.ns);
-      if (x < this.left || x > this.right) continue;
-      context.beginPath();
-      context.arc(x, y(known.set.bytes), 2.5, 0, 2 * Math.PI);
-      context.fill();
-    }
-  }
-
-  private label(context: CanvasRenderingContext2D, colours: ThemeColours, text: string, x: number, y: number, align: CanvasTextAlign): void {
-    context.textAlign = align;
-    context.lineWidth = 3;
-    context.strokeStyle = colours.surface;
-    context.strokeText(text, x, y);
-    context.lineWidth = 1;
-    context.fillStyle = colours.text;
-    context.fillText(text, x, y);
-    context.textAlign = 'left';
-  }
-
   /** In a profile a click near a moment whose composition is known selects that. */
   protected override click(x: number, y: number): void {
     const { space, model, store } = this;
@@ -406,7 +238,7 @@ export class TimelineChart extends TimeChart {
       return;
     }
     let best: number | null = null;
-    for (const known of model.knownMoments(space)) {
+    for (const known of knownMoments(model, space)) {
       if (Math.abs(this.x(known.ns) - x) > 24) continue;
       if (best === null || Math.abs(this.x(known.ns) - x) < Math.abs(this.x(best) - x)) best = known.ns;
     }

@@ -11,7 +11,8 @@
 namespace memprof::detail {
 
 /// Live bytes of one space over a stretch of a trace, in a bounded number of buckets. Each keeps one real moment: the first with
-/// its greatest total, and what each owner had then, to the byte.
+/// its greatest total, and what each owner had then, to the byte. The last bucket is the last event alone, so that the end of the
+/// stretch is such a moment too.
 ///
 /// An event costs the same whatever the number of owners: a new maximum only raises an epoch, as it does in the ledger
 /// (`owner_stats`), and owners are looked at when a bucket ends.
@@ -41,7 +42,7 @@ class frame_timeline {
 
   /// For a stretch of so many events of the space and so much time, in at most `max_buckets` (4 or more).
   frame_timeline(std::size_t slots, std::uint64_t events, std::uint64_t stamps, std::size_t max_buckets)
-      : stats_(slots), told_(slots), max_buckets_(max_buckets) {
+      : stats_(slots), kept_(slots), max_buckets_(max_buckets) {
     // A bucket ends by its events at most half as often as there may be buckets, and by its time no more often.
     const std::uint64_t half = max_buckets / 2 - 1;
     is_exact_ = events + 1 <= max_buckets;
@@ -59,7 +60,7 @@ class frame_timeline {
   /// An owner gained or lost a block. `end_event` follows.
   void change(std::size_t slot, std::int64_t bytes, std::int64_t blocks) { stats_[slot].change(epoch_, bytes, blocks); }
 
-  /// Tells what an event has led to.
+  /// What an event has led to.
   void end_event(const moment& now, std::int64_t total, std::int64_t blocks, const of_allocator& held) {
     const bool is_new = buckets_.empty() || is_full(now);
     if (is_new) {
@@ -69,6 +70,7 @@ class frame_timeline {
     }
     bucket& open = buckets_.back();
     ++events_in_bucket_;
+    before_last_ = {open.low, {open.reserved, open.active}, last_total_, last_held_};
     if (is_new || total > open.total) {
       open.at = now;
       open.total = total;
@@ -78,7 +80,9 @@ class frame_timeline {
     open.low = std::min(open.low, total);
     open.reserved = std::max(open.reserved, held.reserved);
     open.active = std::max(open.active, held.active);
+    last_ = now;
     last_total_ = total;
+    last_blocks_ = blocks;
     last_held_ = held;
   }
 
@@ -94,7 +98,7 @@ class frame_timeline {
     const auto index = static_cast<std::size_t>(first - buckets_.begin());
     if (index == closed) return;
     const auto add = [&](std::size_t slot, std::int64_t sign) {
-      for (owned* const values : {&gains_[index * stats_.size() + slot], &told_[slot]}) {
+      for (owned* const values : {&gains_[index * stats_.size() + slot], &kept_[slot]}) {
         values->bytes += sign * bytes;
         values->blocks += sign;
       }
@@ -104,7 +108,19 @@ class frame_timeline {
   }
 
   /// After the last event.
-  void finish() { close(); }
+  void finish() {
+    if (!buckets_.empty() && buckets_.back().at.event != last_.event) {
+      buckets_.back().low = before_last_.low;
+      buckets_.back().reserved = before_last_.greatest.reserved;
+      buckets_.back().active = before_last_.greatest.active;
+      close();
+      ++epoch_;
+      buckets_.push_back({last_, last_, last_total_, last_blocks_, std::min(before_last_.total, last_total_),
+                          std::max(before_last_.held.reserved, last_held_.reserved),
+                          std::max(before_last_.held.active, last_held_.active)});
+    }
+    close();
+  }
 
   [[nodiscard]] const owner_stats& stats(std::size_t slot) const noexcept { return stats_[slot]; }
   [[nodiscard]] const std::vector<bucket>& buckets() const noexcept { return buckets_; }
@@ -125,6 +141,13 @@ class frame_timeline {
   }
 
  private:
+  /// What the open bucket had, and what was live and held, before the last event.
+  struct before_last {
+    std::int64_t low = 0;
+    of_allocator greatest;
+    std::int64_t total = 0;
+    of_allocator held;
+  };
   struct owned {
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
@@ -132,7 +155,7 @@ class frame_timeline {
 
   [[nodiscard]] bool is_full(const moment& now) const noexcept {
     if (is_exact_) return true;
-    if (buckets_.size() == max_buckets_) return false;
+    if (buckets_.size() + 1 >= max_buckets_) return false;  // one is for the end
     return events_in_bucket_ >= events_per_bucket_ || now.stamp - buckets_.back().begin.stamp >= stamps_per_bucket_;
   }
 
@@ -141,13 +164,13 @@ class frame_timeline {
     if (buckets_.empty()) return;
     for (std::size_t slot = 0; slot < stats_.size(); ++slot) {
       const owned at_moment{stats_[slot].live_at_peak(epoch_), stats_[slot].blocks_at_peak(epoch_)};
-      gains_.push_back({at_moment.bytes - told_[slot].bytes, at_moment.blocks - told_[slot].blocks});
-      told_[slot] = at_moment;
+      gains_.push_back({at_moment.bytes - kept_[slot].bytes, at_moment.blocks - kept_[slot].blocks});
+      kept_[slot] = at_moment;
     }
   }
 
   std::vector<owner_stats> stats_;  ///< by slot
-  std::vector<owned> told_;         ///< by slot: at the moment of the last bucket that is closed
+  std::vector<owned> kept_;         ///< by slot: at the moment of the last bucket that is closed
   std::vector<owned> gains_;        ///< by closed bucket, then slot: what its moment has more than that of the one before
   std::vector<bucket> buckets_;
   std::size_t max_buckets_;
@@ -156,8 +179,11 @@ class frame_timeline {
   std::uint64_t stamps_per_bucket_ = 1;
   std::uint64_t events_in_bucket_ = 0;
   std::uint64_t epoch_ = 1;
+  moment last_;
   std::int64_t last_total_ = 0;
+  std::int64_t last_blocks_ = 0;
   of_allocator last_held_;
+  before_last before_last_;
 };
 
 }  // namespace memprof::detail

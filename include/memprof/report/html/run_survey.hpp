@@ -4,6 +4,7 @@
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
+#include <memprof/record/options.hpp>
 #include <memprof/report/html/address_regions.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/report/html/step_survey.hpp>
@@ -40,7 +41,10 @@ class run_survey {
     if (events_ == 0) segment_begin_.stamp = now_ = info.begin_stamp;
     fold_.info(info);
   }
-  void name(label id, std::string_view text) { fold_.name(id, text); }
+  void name(label id, std::string_view text) {
+    if (text == end_segment_name) end_name_ = id;
+    fold_.name(id, text);
+  }
   void space(const space_definition& space) { fold_.space(space); }
   void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
   void events(const event* first, const event* last, std::uint32_t ring) {
@@ -126,7 +130,11 @@ class run_survey {
                        record.allocated - change, change, record.live_at_peak, record.live_at_end});
     }
     const moment end{behind, now_};
-    steps_.end_segment(name, segment_begin_, end, used_, activity_);
+    if (name != 0 && name == end_name_) {
+      steps_.end_of_capture(activity_);
+    } else {
+      steps_.end_segment(name, segment_begin_, end, used_, activity_);
+    }
     segment_begin_ = end;
   }
 
@@ -136,6 +144,7 @@ class run_survey {
   std::uint64_t now_ = 0;
   clock_readings clock_;
   step_survey steps_;
+  label end_name_ = 0;  ///< of the segment that ends with the capture
   moment segment_begin_;
   std::vector<page_segment_usage> used_;
   std::vector<std::uint64_t> activity_;     ///< by id of the space; these as long as there are any

@@ -197,16 +197,17 @@ TEST_CASE("write_html: steps have rows, patterns and frames of their own", "[htm
   train(writer, 1000);
   const page_reader page = page_of(source);
   const page_table& steps = page.table("steps");
-  // MODEL_CREATION belongs to the first round, END_TRACE to the last.
+  // MODEL_CREATION belongs to the first round; END_TRACE comes after the last.
   REQUIRE(steps.at("count") == page_column(1000, 1));
   CHECK(steps.at("begin_event").front() == 0);
   CHECK(steps.at("segment")[1] == 4);
   CHECK(steps.at("segment")[2] == 7);
   for (std::size_t row = 1; row < 1000; ++row) CHECK(steps.at("begin_event")[row] == steps.at("end_event")[row - 1]);
   const auto& patterns = page.run["detail"]["patterns"];
-  REQUIRE(patterns.size() == 4);  // the first step, the last, every tenth and the others
+  CHECK(steps.at("end_event").back() == page.table("segments").at("begin_event").back());
+  REQUIRE(patterns.size() == 3);  // the first step, every tenth and the others
   CHECK(patterns[0]["steps"] == 899);
-  CHECK(patterns[1]["steps"] == 99);
+  CHECK(patterns[1]["steps"] == 100);
   CHECK(patterns[0]["segments"].size() == 3);
   CHECK(patterns[0]["segments"][0]["name"] == "FORWARD_PASS");
   // Layers of 1000, 1100 and 1200 bytes, twice, the second of each a byte longer.
@@ -217,7 +218,7 @@ TEST_CASE("write_html: steps have rows, patterns and frames of their own", "[htm
   CHECK(patterns[0]["segments"][2]["end"] == 1.0);
   const page_table& usage = page.table("step_usage", 0, 0);
   for (std::size_t row = 0; row < 1000; ++row) {
-    CHECK(steps.at("pattern")[row] == (row == 0 || row == 999 ? 3 + (row == 999) : row % 10 == 9 ? 2 : 1));
+    CHECK(steps.at("pattern")[row] == (row == 0 ? 3 : row % 10 == 9 ? 2 : 1));
     CHECK(usage.at("peak")[row] == 4096 + (row % 10 == 9 ? 9204 : 6603));
     CHECK(usage.at("current")[row] == 4096);
   }
@@ -230,6 +231,28 @@ TEST_CASE("write_html: steps have rows, patterns and frames of their own", "[htm
   CHECK(frames[3]["step"] == 999);
   CHECK(frames[4]["step"] == 1);
   CHECK(page.table("timeline", 1, 0).at("total").size() == 1 + 2 * 8);
+  page_check{page, source}.everything();
+}
+
+TEST_CASE("write_html: what is live at the end is a moment of its own, however long the run was", "[html]") {
+  trace source;
+  trace_writer writer{source};
+  const memprof::space_id space = writer.space("gpu");
+  writer.allocate(space, std::uint64_t{0x1000}, 100, category::parameter);
+  for (int round = 0; round < 50'000; ++round) {
+    writer.allocate(space, std::uint64_t{0x2000}, 1000, category::activation);
+    writer.deallocate(space, std::uint64_t{0x2000});
+  }
+  writer.allocate(space, std::uint64_t{0x3000}, 7, category::gradient);
+  writer.finish();
+  const page_reader page = page_of(source);
+  const page_table& line = page.table("timeline", 0, 0);
+  CHECK(line.at("total").size() <= 4096);
+  CHECK(line.at("total").front() == 1100);
+  CHECK(line.at("total").back() == 107);
+  CHECK(line.at("low").back() == 100);
+  CHECK(line.at("blocks").back() == 2);
+  CHECK(line.at("event").back() == line.at("begin_event").back());
   page_check{page, source}.everything();
 }
 

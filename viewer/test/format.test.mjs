@@ -1,0 +1,52 @@
+// Numbers on the page are written as memprof's text writes them (report/text/quantity.hpp), and cells of CSV as csv.hpp does.
+import assert from 'node:assert/strict';
+import { dirname, join } from 'node:path';
+import { describe, it } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const source = join(dirname(fileURLToPath(import.meta.url)), '../src');
+async function load(name) {
+  const { outputFiles } = await build({ entryPoints: [join(source, name)], bundle: true, format: 'esm', write: false });
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString('base64')}`);
+}
+const { bytes, percent, time } = await load('format.ts');
+const { csvRecord } = await load('csv.ts');
+
+describe('numbers', () => {
+  it('have three significant digits in a unit that fits', () => {
+    const GiB = 2 ** 30;
+    const expected = [
+      [0, '0 B'], [512, '512 B'], [1023, '1023 B'], [1024, '1.00 KiB'], [5000, '4.88 KiB'], [18_513_664, '17.7 MiB'],
+      [999 * 1024, '999 KiB'], [1000 * 1024, '0.977 MiB'], [1000 * 2 ** 20, '0.977 GiB'], [GiB, '1.00 GiB'], [-1.5 * GiB, '\u22121.50 GiB'],
+      [2 ** 60, '1.00 EiB'], [0.4, '0 B'], [-0.4, '0 B'],
+    ];
+    for (const [value, text] of expected) assert.equal(bytes(value), text, value);
+  });
+
+  it('are rounded to the even digit halfway, as printf does', () => {
+    // 194.5, 195.5, 17.25, 17.75, 4.125 and 4.375 KiB, exactly.
+    for (const [value, text] of [[199_168, '194 KiB'], [200_192, '196 KiB'], [17_664, '17.2 KiB'], [18_176, '17.8 KiB'], [4224, '4.12 KiB'], [4480, '4.38 KiB']]) assert.equal(bytes(value), text, value);
+  });
+
+  it('of time change their unit at a minute, an hour and a day', () => {
+    const s = 1e9;
+    const expected = [[850, '850 ns'], [17_900_000, '17.9 ms'], [999_500, '1.00 ms'], [999_499, '999 \u00b5s'], [4.21 * s, '4.21 s'], [59.9 * s, '59.9 s'], [59.96 * s, '1 min 00 s'], [125 * s, '2 min 05 s'], [11_520 * s, '3 h 12 min'], [187_200 * s, '2 d 04 h']];
+    for (const [value, text] of expected) assert.equal(time(value), text, value);
+  });
+
+  it('of parts have one decimal below a hundred', () => {
+    assert.deepEqual([percent(811, 1000), percent(1, 1), percent(1, 10_000), percent(0, 5), percent(1, 0)], ['81.1 %', '100 %', '< 0.1 %', '0.0 %', '']);
+  });
+});
+
+describe('a record of CSV', () => {
+  it('quotes what RFC 4180 says', () => {
+    assert.equal(csvRecord(['a', 'b,c', 'say "x"', 'two\nlines', 5, -7]), 'a,"b,c","say ""x""","two\nlines",5,-7\r\n');
+  });
+
+  it('has no cell that a spreadsheet would take for a formula', () => {
+    assert.equal(csvRecord(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '', 'a=b', -1]), '\'=1+1,\'+1,\'-1,\'@SUM(A1),\'\t=1,"\'\r=1",,a=b,-1\r\n');
+    assert.equal(csvRecord(['=HYPERLINK("http://x","y")']), '"\'=HYPERLINK(""http://x"",""y"")"\r\n');
+  });
+});
