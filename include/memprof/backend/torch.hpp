@@ -26,7 +26,7 @@
 #include <memprof/backend/torch/capture/operator_scopes.hpp>
 #include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
-#include <memprof/record/session.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/trace/fact_table.hpp>
 
 #include <vector>

@@ -34,10 +34,11 @@ enum class event_kind : std::uint8_t {
   capture_end,                  ///< the last event
   gap,                          ///< bytes: events that are missing here, at least
   deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
+  checkpoint,                   ///< label: its name, 0 for a periodic one: what is live now is to be kept
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -57,8 +58,9 @@ inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
                                                                    "lost_events",
                                                                    "capture_end",
                                                                    "gap",
-                                                                   "deallocate_range"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
+                                                                   "deallocate_range",
+                                                                   "checkpoint"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {

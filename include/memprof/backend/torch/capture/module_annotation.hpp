@@ -12,8 +12,8 @@
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/tensor_annotation.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/label.hpp>

@@ -8,9 +8,9 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/trace/category.hpp>
 

@@ -11,8 +11,8 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/trace/category.hpp>
 
 #include <c10/util/StringUtil.h>

@@ -9,8 +9,8 @@
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/label.hpp>

@@ -12,9 +12,9 @@
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/record/capture_control.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/recorder.hpp>
-#include <memprof/record/session.hpp>
 #include <memprof/trace/event.hpp>
 
 #include <ATen/core/ivalue.h>
