@@ -102,7 +102,9 @@ inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
 inline void wait_for_last_words() noexcept {
   constexpr std::int64_t longest_ns = 10'000'000'000;
   session_mailbox& box = mailbox;
-  if (box.has_gone.load() || ::pthread_equal(::pthread_self(), box.thread) != 0 || !is_outside(abi_1::this_thread)) return;
+  // A second time, as where `terminate` calls `abort`, would end the process while the file is written again.
+  if (box.has_last_words.load() || box.has_gone.load()) return;
+  if (::pthread_equal(::pthread_self(), box.thread) != 0 || !is_outside(abi_1::this_thread)) return;
   const std::int64_t until = monotonic_ns() + longest_ns;
   box.wants_last_words.store(true);
   box.wake.advance();
