@@ -2,6 +2,9 @@
 // to do comes from the environment.
 #include <memprof/memprof.hpp>
 #include <memprof/record/session.hpp>
+#if defined(TRAINER_READS_TOML)
+#include <memprof/record/session_toml.hpp>
+#endif
 
 #include <sys/wait.h>
 #include <unistd.h>
