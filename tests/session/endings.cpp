@@ -338,3 +338,42 @@ TEST_CASE("session: a disk that is full at the end") {
     CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 1);
   }
 }
+
+TEST_CASE("session: a file sets what the environment does not") {
+  const memprof_tests::scratch_folder folder;
+  const std::string path = folder.file("train.toml");
+  const auto run_with = [&](const std::string& text, std::vector<std::string> environment = {}) {
+    std::ofstream{path} << text;
+    environment.push_back("MEMPROF_CONFIG=" + path);
+    return trained{"return", {.environment = environment}};
+  };
+  if (!TRAINER_READS_TOML) {
+    const trained run = run_with("enabled = true\n");
+    CHECK(run.files().empty());
+    CHECK(run.errors().find("this program reads no files; include <memprof/record/session_toml.hpp> in it") != std::string::npos);
+    return;
+  }
+  check_ended_capture(run_with("enabled = true\n"));
+  check_ended_capture(run_with("batch_size = 32\n[memprof]\nenabled = true\n"));
+  CHECK(run_with("enabled = true\ntrace = true\n").files().size() == 2);
+  CHECK(run_with("enabled = true\n", {"MEMPROF=0"}).files().empty());
+  check_ended_capture(run_with("enabled = true\ntrace = true\n", {"MEMPROF_TRACE=0"}));
+
+  const auto expect_line = [&](const std::string& text, const std::string& line) {
+    const trained run = run_with(text, {"MEMPROF=1"});
+    INFO(run.errors());
+    CHECK(run.exit_status() == 7);
+    CHECK(run.errors().find("memprof: '" + path + "'" + line) == 0);
+    CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);
+    check_ended_capture(run);
+  };
+  expect_line("\nintervall = 3\n", ", line 2: unknown key 'intervall' is ignored; did you mean 'interval'?\n");
+  expect_line("[memprof]\ntarce = true\n", ", line 2: unknown key 'tarce' is ignored; did you mean 'trace'?\n");
+  expect_line("interval = 0\n", ", line 1: interval = 0 is ignored; use seconds, more than 0\n");
+  expect_line("interval = [1, 2]\n", ", line 1: 'interval' is no text, number or truth value, and is ignored\n");
+  expect_line("enabled = \n", ", line 1 is ignored: ");
+  std::filesystem::remove(path);
+  const trained missing{"return", {.environment = {"MEMPROF=1", "MEMPROF_CONFIG=" + path}}};
+  CHECK(missing.errors().find("memprof: '" + path + "' is ignored: ") == 0);
+  check_ended_capture(missing);
+}
