@@ -22,11 +22,15 @@ endif()
 
 list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader|report/html|report/html/[a-z_]*)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader|report/html|report/html/[a-z_]*|record/session(_life|_thread)?)\\.hpp$")
 endif()
 
 if(NOT TARGET memprof::zstd)
   list(FILTER public_headers EXCLUDE REGEX "/trace_zstd\\.hpp$")
+endif()
+
+if(NOT TARGET memprof::toml)
+  list(FILTER public_headers EXCLUDE REGEX "/session_toml\\.hpp$")
 endif()
 
 add_library(memprof_headers INTERFACE)
@@ -37,9 +41,11 @@ if(MEMPROF_JSON)
 else()
   target_link_libraries(memprof_headers INTERFACE memprof::memprof)
 endif()
-if(TARGET memprof::zstd)
-  target_link_libraries(memprof_headers INTERFACE memprof::zstd)
-endif()
+foreach(component IN ITEMS zstd toml)
+  if(TARGET memprof::${component})
+    target_link_libraries(memprof_headers INTERFACE memprof::${component})
+  endif()
+endforeach()
 set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 
 # The generated target is not part of `all` by itself.

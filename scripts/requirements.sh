@@ -14,6 +14,7 @@ benchmark     <benchmark/benchmark.h>             libbenchmark-dev
 valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 zstd          <zstd.h>                            libzstd-dev
+toml          <toml++/toml.h>                     libtomlplusplus-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
 npm           npm                                 npm

@@ -64,7 +64,7 @@ if(EXISTS ${prototypes}/cca_sim.hpp)
   target_compile_definitions(memprof_property_caching_allocator_prototype PRIVATE MEMPROF_CACHING_ALLOCATOR_PROTOTYPE)
 endif()
 
-foreach(folder IN ITEMS dso process_life dhat estimate)
+foreach(folder IN ITEMS dso process_life session dhat estimate)
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/CMakeLists.txt)
     add_subdirectory(${folder})
   endif()

@@ -73,6 +73,7 @@ void require_equal(const memprof::profile& replayed, const memprof::profile& liv
   }
   require_equal(replayed.operations, live.operations, "operations", from);
   require_equal(replayed.anomalies, live.anomalies, "anomalies", from);
+  require_equal(replayed.checkpoints, live.checkpoints, "checkpoints", from);
   require_equal(replayed.facts, live.facts, "facts", from);
   require_equal(replayed.exact, live.exact, "exactness", from);
   memprof::profile comparable = replayed;

@@ -4,12 +4,14 @@
 #include <nano_gpt/train.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/session.hpp>
 #include <memprof/report/html.hpp>
 
 #include <cstddef>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -64,6 +66,11 @@ void run(std::span<const char* const> arguments) {
   }
   if (options.mode == memprof::run_mode::no_dispatch) require_memprof("--no-dispatch");
   const nano_gpt::corpus corpus = load_corpus(options);
+  const memprof::capture_options how{
+      .mode = options.mode, .device = options.device, .trace = options.trace, .trace_file = options.trace_file};
+  const memprof::session session{{.capture = how}};  // if the environment asks for one: MEMPROF=1
+  std::optional<memprof::capture_guard> capture;
+  if (!session.is_active()) capture.emplace(memprof::begin_capture(how));
   nano_gpt::train(options, corpus);
   if (options.html) memprof::write_html(recorded, *options.html);
 }

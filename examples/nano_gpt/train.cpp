@@ -13,8 +13,6 @@ namespace nano_gpt {
 
 template <class T>
 void train(const options& options, const corpus& corpus) {
-  auto capture = memprof::begin_capture(
-      {.mode = options.mode, .device = options.device, .trace = options.trace, .trace_file = options.trace_file});
   memprof::memory_resource memory{options.memory_space()};
   const tensor_memory tensors{&memory, options.device, options.dtype};
   random_stream random{options.seed};
@@ -44,9 +42,9 @@ void train(const options& options, const corpus& corpus) {
     progress.show(loss);
   }
   progress.finish();
-  capture.end();
+  memprof::end_capture();
   memprof::print_memory_usage();
-  if (options.json) memprof::write_json(capture.profile(), *options.json);
+  if (options.json) memprof::write_json(memprof::current_profile(), *options.json);
 }
 
 template void train<float>(const options&, const corpus&);

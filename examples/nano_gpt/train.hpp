@@ -9,7 +9,7 @@
 namespace nano_gpt {
 
 /// Trains a model of elements T as `options` say and prints how that went. There are two of this function: train.cpp profiles
-/// the memory of what train_plain.cpp merely does.
+/// the memory of what train_plain.cpp merely does, in the capture that its caller has begun, and ends that.
 template <class T>
 void train(const options& options, const corpus& corpus);
 

@@ -52,6 +52,10 @@ class recorded_sequence {
         ring = no_ring_id;
       }
       visitor.events(&told, &told + 1, ring);
+      if (first % 60 == 11) {
+        const event looked{0, 0, 0, static_cast<label>(first % 3), event_kind::checkpoint, any_space, 0};
+        visitor.events(&looked, &looked + 1, no_ring_id);
+      }
       if (first % 50 != 7) continue;
       const event reading{told.stamp + 1, told.stamp, 0, 0, event_kind::clock_reading, any_space, 0};
       visitor.events(&reading, &reading + 1, no_ring_id);

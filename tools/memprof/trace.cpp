@@ -104,7 +104,7 @@ class printer {
   /// What the label of an event of that kind is: a name, or packed numbers.
   [[nodiscard]] static bool names_something(event_kind kind) {
     return kind == event_kind::annotate || kind == event_kind::scope_begin || kind == event_kind::scope_end ||
-           kind == event_kind::thread_begin || kind == event_kind::segment_end;
+           kind == event_kind::thread_begin || kind == event_kind::segment_end || kind == event_kind::checkpoint;
   }
   [[nodiscard]] static bool has_category(const event& happened) {
     const std::uint16_t value = happened.tag & 0xFFU;

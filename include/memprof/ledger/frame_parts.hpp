@@ -4,6 +4,7 @@
 #include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/capacity_overrun.hpp>
+#include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
@@ -182,6 +183,37 @@ struct frame_parts {
       next_number = mark.number + 1;
       if constexpr (State::reads) part.dropped_ += mark.is_dropped ? 1 : 0;
     });
+  }
+
+  /// The checkpoints that are kept. Where the rows and blocks of each begin follows from their counts.
+  template <class State, class Checkpoints>
+  static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
+    state.numbers(part.count_, part.stride_);
+    state.require(part.count_ < most_segments && std::has_single_bit(part.stride_));
+    std::uint64_t next_number = 0;
+    std::size_t rows = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row_count, mark.number, mark.stamp, mark.bytes, mark.is_first);
+      state.amounts(mark.blocks);
+      state.require(mark.bytes >= 0 && mark.number >= next_number && mark.number < part.count_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) mark.first_row = rows;
+      rows += mark.row_count;
+    });
+    std::size_t blocks = 0;
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.space, row.block_count);
+      state.amounts(row.bytes, row.blocks);
+      state.require(row.space < any_space);
+      if constexpr (State::reads) row.first_block = blocks;
+      blocks += row.block_count;
+    });
+    state.rows(part.blocks_, [&](auto& held) { known_block(state, held, operation_count); });
+    state.require(part.marks_.size() <= checkpoint_history::most_kept && part.rows_.size() == rows &&
+                  part.blocks_.size() == blocks);
+    if constexpr (State::reads) {
+      if (state.has_failed()) part = Checkpoints{};
+    }
   }
 
   // --- operations ---------------------------------------------------------------------------------------------------

@@ -24,9 +24,9 @@ class ledger_frame {
   ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
 
   void transfer() noexcept {
-    std::uint32_t revision = frame_revision;
+    std::uint32_t revision = events_.checkpoints_.count() == 0 ? 1 : frame_revision;
     state_.number(revision);
-    state_.require(revision == frame_revision);
+    state_.require(revision != 0 && revision <= frame_revision);
     state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
     state_.section(frame_section::ledger, [this] { capture(); });
     if constexpr (State::reads) {
@@ -38,6 +38,10 @@ class ledger_frame {
     }
     state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
     state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
+    if (revision >= 2) {
+      state_.section(frame_section::checkpoints,
+                     [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
+    }
     if constexpr (State::reads) {
       state_.require(state_.is_at_end());
       events_.events_of_frame_ = events_.events_;

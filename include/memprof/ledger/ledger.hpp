@@ -2,6 +2,7 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/event_of_allocator.hpp>
 #include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -75,6 +76,7 @@ class ledger {
     threads_.clear();
     history_.~segment_history();
     new (&history_) segment_history{options_.kept_segments, options_.segment_names};
+    checkpoints_ = checkpoint_history{};
     operations_ = operation_follower{options_.operations};
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
@@ -162,6 +164,7 @@ class ledger {
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
   [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
+  [[nodiscard]] const checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
@@ -195,8 +198,8 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total =
-        sizeof(ledger) + operations_.bytes() + history_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
+                        threads_.bytes() + limits_.bytes();
     for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
@@ -306,7 +309,27 @@ class ledger {
         if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
         is_behind_ = true;
         break;
+      case event_kind::checkpoint: add_checkpoint(told.label); break;
       default: ++rejected_events_; break;
+    }
+  }
+
+  /// Keeps what is live now. Costs a pass over the live blocks.
+  void add_checkpoint(label name) noexcept {
+    constexpr std::size_t blocks_a_step = 8;
+    if (name == memprof::other_names) ++other_names_;
+    std::size_t blocks = 0;
+    for (const space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
+    if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
+      ++rejected_events_;
+      return;
+    }
+    for (std::uint8_t id = 0; id < max_spaces; ++id) {
+      const space_ledger* const space = spaces_[id];
+      if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
+      checkpoints_.abandon();
+      ++rejected_events_;
+      return;
     }
   }
 
@@ -415,6 +438,7 @@ class ledger {
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;
   segment_history history_;
+  checkpoint_history checkpoints_;
   detail::page_array<thread_state*> threads_;  ///< by ring
   detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
 };

@@ -143,6 +143,37 @@ template <class Ledger>
   return operations;
 }
 
+/// What was live at each of the checkpoints that are kept.
+template <class Checkpoints>
+[[nodiscard]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                        const std::vector<std::string>& paths) {
+  std::vector<checkpoint> result(kept.marks().size());
+  for (std::size_t index = 0; index < result.size(); ++index) {
+    const checkpoint_mark& mark = kept.marks()[index];
+    checkpoint& point = result[index];
+    point.name = names.labels.text(mark.name);
+    point.number = static_cast<std::int64_t>(mark.number);
+    point.time_ns = std::max(names.time.to_ns(mark.stamp), std::int64_t{0});
+    point.live_bytes = mark.bytes;
+    point.live_blocks = mark.blocks;
+    point.spaces = std::vector<checkpoint_usage>(mark.row_count);
+    for (std::size_t row = 0; row < mark.row_count; ++row) {
+      const checkpoint_row& held = kept.rows(mark)[row];
+      checkpoint_usage& usage = point.spaces[row];
+      const label space = names.space_names[held.space];
+      usage.space = space == other_names ? other_spaces_name : names.labels.text(space);
+      usage.live_bytes = held.bytes;
+      usage.live_blocks = held.blocks;
+      std::vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
+      sort_rows(largest.data(), largest.size(), is_larger);
+      usage.largest_blocks = std::vector<live_block>(largest.size());
+      for (std::size_t each = 0; each < largest.size(); ++each)
+        usage.largest_blocks[each] = describe_block(largest[each], paths, names.labels);
+    }
+  }
+  return result;
+}
+
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
 template <class Timeline>
@@ -346,6 +377,8 @@ template <class Ledger>
   result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
+  result.checkpoints = detail::build_checkpoints(events.checkpoints(), names, paths);
+  result.checkpoint_count = static_cast<std::int64_t>(events.checkpoints().count());
   std::size_t space_count = 0;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = std::vector<space_profile>(space_count);

@@ -16,6 +16,27 @@
 
 namespace memprof::detail {
 
+/// What is known of a block.
+[[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
+  live_block result;
+  result.address = live.address;
+  result.bytes = static_cast<std::int64_t>(live.bytes);
+  result.operation = paths[live.operation()];
+  result.category = static_cast<memprof::category>(live.category());
+  std::string_view annotation = labels.text(live.annotation());
+  const auto next_field = [&] {
+    const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
+    const std::string_view field = annotation.substr(0, end);
+    annotation.remove_prefix(std::min(end + 1, annotation.size()));
+    return std::string{field};
+  };
+  result.name = next_field();
+  result.shape = next_field();
+  result.dtype = next_field();
+  result.requires_grad = requires_grad_from_string(next_field());
+  return result;
+}
+
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
 /// The ledger kept the owners, and the largest of the blocks that were freed since. Those that are still live are found here,
@@ -126,27 +147,7 @@ class live_set_builder {
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
     std::vector<live_block> result(count);
-    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
-    return result;
-  }
-
-  [[nodiscard]] live_block described(const block& live) const {
-    live_block result;
-    result.address = live.address;
-    result.bytes = static_cast<std::int64_t>(live.bytes);
-    result.operation = paths_[live.operation()];
-    result.category = static_cast<memprof::category>(live.category());
-    std::string_view annotation = labels_.text(live.annotation());
-    const auto next_field = [&] {
-      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
-      const std::string_view field = annotation.substr(0, end);
-      annotation.remove_prefix(std::min(end + 1, annotation.size()));
-      return std::string{field};
-    };
-    result.name = next_field();
-    result.shape = next_field();
-    result.dtype = next_field();
-    result.requires_grad = requires_grad_from_string(next_field());
+    for (std::uint32_t index = 0; index < count; ++index) result[index] = describe_block(room[index], paths_, labels_);
     return result;
   }
 

@@ -420,6 +420,28 @@ struct operation_profile {
   bool operator==(const operation_profile&) const = default;
 };
 
+/// One memory space at a checkpoint.
+struct checkpoint_usage {
+  std::string space;
+  std::int64_t live_bytes = 0;
+  std::int64_t live_blocks = 0;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, described as known then
+
+  bool operator==(const checkpoint_usage&) const = default;
+};
+
+/// What was live at one moment: `memory_checkpoint` asked for it, or the interval of a session was over.
+struct checkpoint {
+  std::string name;          ///< as `memory_checkpoint` said; empty: a periodic one
+  std::int64_t number = 0;   ///< among all checkpoints of the capture, from 0
+  std::int64_t time_ns = 0;  ///< since the capture began
+  std::int64_t live_bytes = 0;
+  std::int64_t live_blocks = 0;
+  std::vector<checkpoint_usage> spaces;  ///< those that had had an event; their bytes and blocks sum to those above
+
+  bool operator==(const checkpoint&) const = default;
+};
+
 /// What the profiler itself cost.
 struct profiler_cost {
   std::int64_t events = 0;                          ///< recorded and applied
@@ -487,7 +509,11 @@ struct profile {
   std::int64_t step_count = 0;                   ///< how many rounds of repeating names there were
   std::vector<space_profile> spaces;
   std::vector<operation_profile> operations;  ///< parents before children
-  std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
+  /// In the order of time, at most 128: all while they are few, then every second, fourth, ... of them, and always the newest,
+  /// the first of each name (of 32), and those with the most and the fewest live bytes.
+  std::vector<checkpoint> checkpoints;
+  std::int64_t checkpoint_count = 0;  ///< how many there were
+  std::vector<fact_table> facts;      ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
   memprof::provenance provenance;  ///< which file the numbers are from, what is absent and how they were rounded

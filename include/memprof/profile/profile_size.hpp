@@ -28,6 +28,10 @@ template <class Fold>
   }
   const double named = sizeof(live_block) + longest;
   double total = 2 * paths + static_cast<double>(tree.size() * sizeof(operation_profile));
+  const checkpoint_history& checkpoints = events.checkpoints();
+  total += static_cast<double>(checkpoints.marks().size() * sizeof(checkpoint)) +
+           static_cast<double>(checkpoints.kept_blocks()) * named;
+  for (const checkpoint_mark& mark : checkpoints.marks()) total += static_cast<double>(mark.row_count * sizeof(checkpoint_usage));
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;

@@ -297,6 +297,17 @@ template <>
 inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
 
 template <>
+inline constexpr auto field_names<checkpoint_usage> = std::to_array<std::string_view>({"space", "live_bytes", "live_blocks",
+                                                                                       "largest_blocks"});
+
+template <>
+inline constexpr auto field_names<checkpoint> = std::to_array<std::string_view>({"name", "number", "time_ns", "live_bytes",
+                                                                                 "live_blocks", "spaces"});
+
+template <>
+inline constexpr auto nullable_fields<checkpoint> = std::to_array<std::string_view>({"name"});
+
+template <>
 inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
                                                                                    "world_size", "local_rank"});
 
@@ -322,14 +333,16 @@ inline constexpr auto field_names<provenance> = std::to_array<std::string_view>(
                                                                                  "absent", "remarks"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments",
-     "segments_by_name", "segment_count", "step_count", "spaces", "operations", "facts", "anomalies", "cost", "provenance"});
+inline constexpr auto field_names<profile> =
+    std::to_array<std::string_view>({"library_version",  "mode",       "device",      "exact",      "complete",
+                                     "begin_unix_ns",    "process",    "duration_ns", "segments",   "segments_by_name",
+                                     "segment_count",    "step_count", "spaces",      "operations", "checkpoints",
+                                     "checkpoint_count", "facts",      "anomalies",   "cost",       "provenance"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "facts",
-                                                                               "provenance"});
+                                                                               "segment_count", "step_count", "checkpoints",
+                                                                               "checkpoint_count", "facts", "provenance"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
@@ -349,8 +362,8 @@ using profile_structs =
               named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
               space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
               reserved_profile, active_usage, named_active_usage, active_profile, stream_usage, out_of_memory_failure,
-              space_profile, operation_invocation, operation_usage, operation_profile, profiler_cost, event_anomalies, provenance,
-              profile>;
+              space_profile, operation_invocation, operation_usage, operation_profile, checkpoint_usage, checkpoint,
+              profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 

@@ -10,11 +10,12 @@
 
 namespace memprof::detail {
 
-/// Records the end of a segment of capture `number`, or of whichever is active for 0. False if that is not active.
+/// Records the end of a segment of capture `number`, or of whichever is active for 0, or a checkpoint. False if that is not
+/// active.
 ///
 /// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs
 /// no lock. Only where full rings drop events it goes another way, since this one must not be dropped.
-inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+inline bool record_moment(std::uint32_t number, event_kind kind, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;
   const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
@@ -23,18 +24,22 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
     note_reentrant(shared, activity::busy);
     return true;
   }
-  event ended{0, 0, 0, find_label(name), event_kind::segment_end, any_space, 0};
+  event moment{0, 0, 0, find_label(name), kind, any_space, 0};
   if (!shared.drop_when_full.load(std::memory_order_relaxed)) {
     if (self.has_ring()) self.ring->order_word = order_unclaimed;  // so that it gets a stamp
-    record<no_pauses>(shared, self, ended);
+    record<no_pauses>(shared, self, moment);
     return true;
   }
   const control_guard control{shared};
   if (shared.drain == nullptr) return false;
   shared.drain(shared);
-  ended.stamp = shared.stamps.next();
-  shared.put_event(shared, ended);
+  moment.stamp = shared.stamps.next();
+  shared.put_event(shared, moment);
   return true;
+}
+
+inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+  return record_moment(number, event_kind::segment_end, name);
 }
 
 }  // namespace memprof::detail

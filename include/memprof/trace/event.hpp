@@ -36,10 +36,11 @@ enum class event_kind : std::uint8_t {
   gap,                          ///< bytes: events that are missing here, at least
   deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
   complete_deallocation,        ///< address, bytes, space: no stream uses the freed block any more
+  checkpoint,                   ///< label: its name, 0 for a periodic one: what is live now is to be kept
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -60,8 +61,9 @@ inline constexpr std::array<std::string_view, 22> event_kind_names{"unknown",
                                                                    "capture_end",
                                                                    "gap",
                                                                    "deallocate_range",
-                                                                   "complete_deallocation"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::complete_deallocation) + 1);
+                                                                   "complete_deallocation",
+                                                                   "checkpoint"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {

@@ -37,6 +37,7 @@ memprof::space_profile profile_of(nano_gpt::options options) {
   if (options.model.vocabulary_size == 0) options.model.vocabulary_size = corpus.vocabulary_size();
   {
     const silent_output silence;
+    auto capture = memprof::begin_capture({.mode = options.mode, .device = options.device});
     nano_gpt::train(options, corpus);
   }
   return memprof::current_profile().space(options.memory_space());

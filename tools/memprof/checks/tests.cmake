@@ -193,3 +193,8 @@ tool_refuses(estimate "a step on CUDA that is not there" "Requested --profile-de
 tool_refuses(fit "no device" "--device is required")
 tool_refuses(fit "a device without a capacity" "the device has no capacity" --device 0)
 tool_refuses(fit "an unknown decoder" "no decoder is called 'gpt5'" --device 80GB --config gpt5)
+
+# Of a session that could leave no profile the program makes one.
+if(TARGET memprof_session_tests)
+  add_dependencies(memprof_session_tests memprof_program)
+endif()

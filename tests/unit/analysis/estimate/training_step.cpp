@@ -33,6 +33,7 @@ memprof::space_profile measured(const decoder_model& model, const training_setup
   options.mode = memprof::run_mode::no_dispatch;
   {
     const silent_output silence;
+    auto capture = memprof::begin_capture({.mode = options.mode, .device = options.device});
     nano_gpt::train(options, nano_gpt::corpus{"no token is looked at"});
   }
   return memprof::current_profile().space(options.memory_space());

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/saturating.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// What was live at one moment, in all memory spaces together.
+struct checkpoint_mark {
+  label name;               ///< 0: the periodic ones
+  std::uint32_t row_count;  ///< spaces
+  std::uint64_t number;     ///< among all checkpoints, from 0
+  std::uint64_t stamp;
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_row;
+  bool is_first;  ///< of its name
+};
+
+/// The same in one memory space.
+struct checkpoint_row {
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_block;
+  std::uint32_t block_count;
+  std::uint8_t space;
+};
+
+/// The checkpoints of a capture in bounded memory.
+///
+/// All are kept while they are few. Then only every second is, then every fourth, and so on, so that those that are kept are
+/// spread evenly over a run of any length. The newest stays whatever its number, and so do the first of each name, the one with
+/// the most live bytes and the one with the fewest.
+class checkpoint_history {
+ public:
+  /// How many are kept.
+  static constexpr std::size_t most_kept = 128;
+  /// Of how many names the first checkpoint stays.
+  static constexpr std::size_t most_names = 32;
+
+  /// Begins the next checkpoint. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
+    drop_last_if_unwanted();
+    if (marks_.size() >= most_kept) thin();
+    checkpoint_mark begun{};
+    begun.name = name;
+    begun.number = count_;
+    begun.stamp = stamp;
+    begun.first_row = rows_.size();
+    begun.is_first = is_new(name);
+    if (!marks_.push_back(begun)) return false;
+    ++count_;
+    return true;
+  }
+
+  /// Adds a space to the checkpoint that was begun last, with so many of its largest blocks: a pass over its live ones. False if
+  /// the system has no memory.
+  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
+    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
+    const std::size_t room = std::min<std::size_t>(largest, live.size());
+    if (!blocks_.resize(row.first_block + room)) return false;
+    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
+    live.for_each([&](const block& held) { best.offer(held); });
+    if (!rows_.push_back(row)) {
+      blocks_.truncate(row.first_block);
+      return false;
+    }
+    checkpoint_mark& mark = marks_[marks_.size() - 1];
+    ++mark.row_count;
+    mark.bytes = detail::add_saturating(mark.bytes, row.bytes);
+    mark.blocks += row.blocks;
+    return true;
+  }
+
+  /// Takes back the checkpoint that was begun last.
+  void abandon() noexcept {
+    drop_last();
+    --count_;
+  }
+
+  /// In the order of time.
+  [[nodiscard]] const detail::page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
+  /// In no order.
+  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
+  /// How many there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  /// How many blocks are kept for all of them.
+  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  /// Whether no checkpoint of the name is kept; not if there are too many names.
+  [[nodiscard]] bool is_new(label name) const noexcept {
+    std::size_t names = 0;
+    for (const checkpoint_mark& mark : marks_) {
+      if (!mark.is_first) continue;
+      if (mark.name == name) return false;
+      ++names;
+    }
+    return names < most_names;
+  }
+
+  /// The positions of those that stay because of their bytes, of equal ones the first.
+  struct extremes {
+    std::size_t least = 0;
+    std::size_t greatest = 0;
+  };
+  [[nodiscard]] extremes find_extremes() const noexcept {
+    extremes found;
+    for (std::size_t position = 1; position < marks_.size(); ++position) {
+      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
+      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
+    const checkpoint_mark& mark = marks_[position];
+    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
+  }
+
+  void drop_last_if_unwanted() noexcept {
+    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
+  }
+
+  void drop_last() noexcept {
+    const checkpoint_mark last = marks_[marks_.size() - 1];
+    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
+    rows_.truncate(last.first_row);
+    marks_.pop_back();
+  }
+
+  /// Drops those that were kept only as extremes, and every second of the others if that is not enough.
+  void thin() noexcept {
+    drop_unwanted();
+    while (marks_.size() > most_kept / 4 * 3) {
+      stride_ *= 2;
+      drop_unwanted();
+    }
+  }
+
+  void drop_unwanted() noexcept {
+    const extremes extreme = find_extremes();
+    std::size_t kept_marks = 0;
+    std::size_t kept_rows = 0;
+    std::size_t kept_blocks = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!is_wanted(position, extreme)) continue;
+      checkpoint_mark mark = marks_[position];
+      const std::size_t first_row = mark.first_row;
+      mark.first_row = kept_rows;
+      for (std::size_t index = 0; index < mark.row_count; ++index) {
+        checkpoint_row row = rows_[first_row + index];
+        const std::size_t first_block = row.first_block;
+        row.first_block = kept_blocks;
+        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
+        rows_[kept_rows++] = row;
+      }
+      marks_[kept_marks++] = mark;
+    }
+    marks_.truncate(kept_marks);
+    rows_.truncate(kept_rows);
+    blocks_.truncate(kept_blocks);
+  }
+
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
+  detail::page_array<checkpoint_mark> marks_;
+  detail::page_array<checkpoint_row> rows_;
+  detail::page_array<block> blocks_;
+};
+
+}  // namespace memprof

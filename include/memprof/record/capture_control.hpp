@@ -1,0 +1,332 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/pages.hpp>
+#include <memprof/profile/folded_head.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/record/capture_state.hpp>
+#include <memprof/record/capture_watcher.hpp>
+#include <memprof/record/duplicate_registries.hpp>
+#include <memprof/record/event_order.hpp>
+#include <memprof/record/kept_backends.hpp>
+#include <memprof/record/memory_space.hpp>
+#include <memprof/record/no_dispatch_fault.hpp>
+#include <memprof/record/options.hpp>
+#include <memprof/record/process_life.hpp>
+#include <memprof/record/recorder.hpp>
+#include <memprof/record/registry.hpp>
+#include <memprof/record/start_recording.hpp>
+#include <memprof/record/this_process.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/device_description.hpp>
+#include <memprof/trace/run_mode.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <new>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
+/// under the registry's lock, hidden from the hooks; none of it is on the hot path.
+
+namespace memprof::detail {
+
+inline void check(const capture_options& options) {
+  const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
+    raise("begin_capture: capture_options::" + std::string{field} + " is " + std::to_string(value) + "; use " + allowed);
+  };
+  if (options.ring_capacity < 2 || options.ring_capacity > (1U << 24)) {
+    refuse("ring_capacity", options.ring_capacity, "2 to 16777216 events (the default is 1024)");
+  }
+  if (options.timeline_points < 2) refuse("timeline_points", options.timeline_points, "2 or more (the default is 4096)");
+  if (options.largest_blocks > max_largest_blocks)
+    refuse("largest_blocks", options.largest_blocks, "0 to 4096 (the default is 10)");
+  if (options.kept_segments < 4 || options.kept_segments > segment_history::most_kept) {
+    refuse("kept_segments", options.kept_segments, "4 to 65536 (the default is 64)");
+  }
+  if (options.segment_names < 1 || options.segment_names > segment_history::most_kept) {
+    refuse("segment_names", options.segment_names, "1 to 65536 (the default is 64)");
+  }
+  if (options.operations < 1) refuse("operations", options.operations, "1 or more (the default is 4096)");
+  if (options.trace != nullptr && !options.trace->empty()) {
+    raise("begin_capture: capture_options::trace holds a trace already; give each capture one of its own");
+  }
+  if (options.trace_limit != 0 && options.trace_limit < least_trace_limit) {
+    raise("begin_capture: capture_options::trace_limit is " + std::to_string(options.trace_limit) +
+          "; use 65536 bytes or more, or 0 for no limit (the default)");
+  }
+  for (const device_space& space : options.device.spaces) {
+    if (space.capacity >= 0) continue;
+    raise("begin_capture: the capacity of '" + std::string{space.name.view()} + "' of device '" +
+          std::string{options.device.name.view()} + "' is " + std::to_string(space.capacity) + "; use bytes, or 0 for no limit");
+  }
+}
+
+/// Makes the memory spaces that the device limits. Throws `memprof::error` if the process has too many.
+inline void make_limited_spaces(registry& shared, const device_description& device) {
+  for (std::size_t index = 0; index < device.space_count; ++index) {
+    const device_space& space = device.spaces[index];
+    if (space.capacity != 0 && id_of_space(shared, space.name.view()) == any_space) raise_too_many_spaces(space.name.view());
+  }
+}
+
+/// The backends of the capture once more, under the lock. They live until the process ends, and leak checkers do not look for
+/// pointers to them in the pages of the capture.
+inline constinit void* reachable_backends = nullptr;
+
+/// Destroys the last capture, under the lock, and returns its backends, to be destroyed without it.
+[[nodiscard]] inline kept_backends forget_capture(registry& shared) noexcept {
+  kept_backends backends;
+  if (capture_state* const state = state_of(shared)) {
+    backends = std::move(state->backends);
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
+  shared.capture = nullptr;
+  reachable_backends = nullptr;
+  reachable_facts = nullptr;
+  return backends;
+}
+
+/// Completes the trace file of the capture that has ended: waits for its disk, without the registry's lock but with that of the
+/// backends, so that nobody begins or forgets a capture meanwhile.
+inline void finish_file(registry& shared) noexcept {
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) return;
+  capture_state* const state = state_of(shared);
+  if (state == nullptr || !state->file.finish()) return;
+  const internal_guard hidden;
+  {
+    const registry_guard lock{shared};
+    state->file.settle();
+    shared.trace_file = -1;  // before it is closed: a child after `fork` must not close another file of that number
+    put_incomplete_file(*state);
+  }
+  state->file.close_file();
+}
+
+/// Makes the trace file of a capture that begins. Without the registry's lock, as the file's system may hang.
+inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
+                      std::uint32_t capture) {
+  const bool is_watched = watcher != nullptr && options.trace_file.empty();
+  const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
+  if (pattern.empty() || !file.open(pattern, options, process)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = file.file();
+  }
+  if (file.start(options, capture)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = -1;
+  }
+  file.give_up();
+}
+
+/// Makes ready what a capture needs of the process. Throws `memprof::error` if there can be none. Under the lock.
+inline void prepare_capture(registry& shared, const capture_options& options) {
+  if (shared.layout_version != registry::current_layout_version) {
+    raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
+          ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
+  }
+  if (shared.active_capture.load(std::memory_order_relaxed) != 0) {
+    raise("begin_capture: a capture is already active in this process; end it first (end_capture, or its guard's end)");
+  }
+  if (options.mode == run_mode::no_dispatch && !prepare_no_dispatch(shared)) {
+    raise(
+        "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
+        "(`ulimit -v unlimited`), or capture with run_mode::normal");
+  }
+  (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  make_limited_spaces(shared, options.device);
+  watch_forks(shared);
+  prepare_order(shared);
+  if (++shared.capture_count == 0) ++shared.capture_count;
+}
+
+struct capture_state_deleter {
+  void operator()(capture_state* state) const noexcept {
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
+};
+
+/// The capture itself, which nobody knows yet. Throws `memprof::error` if the system has no memory for it.
+[[nodiscard]] inline std::unique_ptr<capture_state, capture_state_deleter> make_capture(registry& shared,
+                                                                                        const capture_options& options) {
+  // In pages of its own: `operator new` is what may be watched.
+  void* const pages = map_pages(sizeof(capture_state));
+  if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
+  std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
+  if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
+  if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
+    raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
+  }
+  return state;
+}
+
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
+  check(options);
+  registry& shared = abi_1::process_registry;
+  pin_module();
+  const lock_guard serial{shared.backend_lock};
+  finish_file(shared);
+  kept_backends of_last_capture;  // destroyed when the lock is free again
+  const internal_guard hidden;
+  const process_info process = describe_process();
+  std::uint32_t number = 0;
+  {
+    const registry_guard lock{shared};
+    prepare_capture(shared, options);
+    of_last_capture = forget_capture(shared);
+    number = shared.capture_count;
+  }
+  // Nobody else begins a capture meanwhile: that takes the lock of the backends.
+  auto made = make_capture(shared, options);
+  open_file(shared, made->file, options, process, number);
+  const registry_guard lock{shared};
+  capture_state* const state = made.release();
+  shared.capture = state;
+  shared.places = state->file.places();
+  shared.ring_capacity = options.ring_capacity;
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+  begin_trace(shared, *state, options, mode, process);
+  put_incomplete_file(*state);
+  state->record_ns = measure_record_cost(shared);
+  shared.dropped_events.store(0, std::memory_order_relaxed);
+  shared.reentrant_events.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(options.mode == run_mode::no_dispatch ? shared.capture_count : 0, std::memory_order_relaxed);
+  if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
+  start_recording<no_pauses>(shared);
+  connect_capture(shared);
+  return number;
+}
+
+[[nodiscard]] inline std::uint32_t active_session() noexcept {
+  return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+}
+
+/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
+[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
+               static_cast<int>(name.size()), name.data());
+}
+
+/// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.
+[[nodiscard]] inline futex_lock& backend_lock() noexcept { return abi_1::process_registry.backend_lock; }
+
+/// Lets capture `number` own its backends; gives them back if another thread has ended it already.
+[[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
+  const control_guard control;
+  if (active_session() != number) return backends;
+  reachable_backends = backends.get();
+  state_of(abi_1::process_registry)->backends = std::move(backends);
+  return {};
+}
+
+/// What the calls to a capture's backends need, so that they are made without the registry's lock.
+struct found_backends {
+  void* backends = nullptr;
+  const backend_calls* calls = nullptr;
+  bool is_first_end = false;  ///< they were attached, and whoever asked detaches them
+};
+
+/// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
+[[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
+  const control_guard control;
+  if (number == 0 || active_session() != number) return {};
+  kept_backends& kept = state_of(abi_1::process_registry)->backends;
+  if (!kept.is_attached()) return {};
+  return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
+}
+
+/// Asks the backends of capture `number` for what they know beside events, if it is active and has any.
+inline void report_facts_of(std::uint32_t number) {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, false);
+  if (found.calls == nullptr) return;
+  const nested_allocation hidden;
+  found.calls->report_facts(found.backends);
+}
+
+/// Switches the backends of capture `number` off, if it is active and has any, and asks them a last time.
+inline void detach_backends_of(std::uint32_t number) noexcept {
+  const lock_guard serial{backend_lock()};
+  const found_backends found = find_backends(number, true);
+  if (!found.is_first_end) return;
+  const nested_allocation hidden;
+  found.calls->detach(found.backends);
+  found.calls->report_facts(found.backends);
+}
+
+/// Ends capture `number` but for its trace file, which goes on being written.
+inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
+  detach_backends_of(number);
+  const module_paths unrecorded = find_other_registries();
+  warn_about_other_registries(unrecorded);
+  const control_guard control;
+  if (active_session() != number) return false;
+  shared.active_capture.store(0, std::memory_order_relaxed);
+  shared.no_dispatch.store(0, std::memory_order_relaxed);
+  shared.drain(shared);
+  put_unrecorded_modules(*state_of(shared), unrecorded);
+  end_trace(shared, *state_of(shared), name);
+  state_of(shared)->file.close(shared.rings.load(std::memory_order_relaxed));
+  shared.places = nullptr;
+  disconnect_capture(shared);
+  return true;
+}
+
+/// Ends capture `number` with a last segment. False if it is not the active one.
+[[gnu::noinline]] inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+  if (!close_session(number, name)) return false;
+  const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
+  return true;
+}
+
+/// Ends whatever capture is active and forgets the last one.
+inline void clear_session() noexcept {
+  registry& shared = abi_1::process_registry;
+  end_session(active_session(), end_segment_name);
+  const lock_guard serial{backend_lock()};
+  finish_file(abi_1::process_registry);
+  kept_backends of_last_capture;  // destroyed when the registry's lock is free again
+  const control_guard control;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) of_last_capture = forget_capture(shared);
+}
+
+/// The profile of capture `number`, or of whichever there is for 0. False if it is gone.
+template <class State = capture_state>
+[[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
+  registry& shared = abi_1::process_registry;
+  if (!is_outside(abi_1::this_thread)) return false;
+  report_facts_of(number == 0 ? active_session() : number);
+  const module_paths unrecorded = find_other_registries();
+  const internal_guard hidden;
+  const registry_guard lock{shared};
+  State* const state = static_cast<State*>(shared.capture);
+  if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
+  if (shared.drain != nullptr) {
+    shared.drain(shared);
+    put_unrecorded_modules(*state, unrecorded);  // of a capture that has ended, those that were there at its end count
+  }
+  result = make_profile(shared, *state);
+  if (watcher != nullptr && state->kept != nullptr) watcher->compare(*state->kept, result);
+  return true;
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,258 @@
+// trainer ENDING: a training of three steps with a session in it, and the ways in which such a program ends. What the session is
+// to do comes from the environment.
+#include <memprof/memprof.hpp>
+#include <memprof/record/session.hpp>
+#if defined(TRAINER_READS_TOML)
+#include <memprof/record/session_toml.hpp>
+#endif
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+memprof::memory_resource& memory() {
+  static auto* const never_destroyed = new memprof::memory_resource{"cpu"};
+  return *never_destroyed;
+}
+
+/// 10,000 bytes of weights that stay, and in each of three steps 4,096 for "forward" that do not.
+void train() {
+  void* const weights = memory().allocate(10'000);
+  memprof::annotate(weights, {.name = "weights", .category = memprof::category::parameter});
+  memprof::memory_checkpoint("model");
+  for (int step = 0; step < 3; ++step) {
+    auto scope = memprof::track_operation<"forward">();
+    void* const activation = memory().allocate(4096);
+    memory().deallocate(activation, 4096);
+    memprof::snapshot("STEP");
+  }
+}
+
+std::atomic<int> handled{0};
+void note(int) { ++handled; }
+
+[[noreturn]] void wait_for_the_end() {
+  for (;;) ::pause();
+}
+
+void wait_until_handled() {
+  while (handled == 0) ::usleep(1000);
+}
+
+void handle(int number, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  ::sigaction(number, &action, nullptr);
+}
+
+[[noreturn]] void say_and_leave() {
+  std::fputs("the program's own handler\n", stdout);
+  std::fflush(stdout);
+  std::_Exit(9);
+}
+
+/// Allocates and frees without a pause; full rings are drained all the time, under the registry's lock.
+void allocate_for_ever() {
+  memprof::memory_resource churned{"churned"};
+  for (;;) churned.deallocate(churned.allocate(64), 64);
+}
+
+/// The status of a child that does `work`.
+int child(const std::function<void()>& work) {
+  const pid_t made = ::fork();
+  if (made == 0) {
+    work();
+    std::exit(4);
+  }
+  int status = 0;
+  ::waitpid(made, &status, 0);
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+struct ending {
+  std::function<void()> before_session = [] {};
+  std::function<int()> after_training = [] { return 0; };
+};
+
+int raise_and_wait(int number) {
+  ::raise(number);
+  wait_for_the_end();
+}
+
+const std::map<std::string, ending>& endings() {
+  static const std::map<std::string, ending> known{
+      {"return", {.after_training = [] { return 7; }}},
+      {"exit", {.after_training = []() -> int { std::exit(3); }}},
+      {"exit in a thread",
+       {.after_training =
+            [] {
+              std::thread{[] { std::exit(3); }}.join();
+              return 0;
+            }}},
+      {"quick_exit", {.after_training = []() -> int { std::quick_exit(3); }}},
+      {"_exit", {.after_training = []() -> int { std::_Exit(3); }}},
+      {"exception", {.after_training = []() -> int { throw std::runtime_error{"no more data"}; }}},
+      {"exception in a thread",
+       {.after_training =
+            [] {
+              std::thread{[] { throw std::runtime_error{"no more data"}; }}.join();
+              return 0;
+            }}},
+      {"abort", {.after_training = []() -> int { std::abort(); }}},
+      {"SIGINT", {.after_training = [] { return raise_and_wait(SIGINT); }}},
+      {"SIGTERM", {.after_training = [] { return raise_and_wait(SIGTERM); }}},
+      {"SIGHUP", {.after_training = [] { return raise_and_wait(SIGHUP); }}},
+      {"SIGKILL", {.after_training = [] { return raise_and_wait(SIGKILL); }}},
+      {"SIGSEGV",
+       {.after_training =
+            [] {
+              std::signal(SIGSEGV, SIG_DFL);  // not a sanitizer's
+              return raise_and_wait(SIGSEGV);
+            }}},
+      {"SIGTERM while the rings are drained",
+       {.after_training =
+            [] {
+              for (int count = 0; count < 3; ++count) std::thread{allocate_for_ever}.detach();
+              std::thread{[] {
+                ::usleep(20'000);
+                ::kill(::getpid(), SIGTERM);
+              }}.detach();
+              allocate_for_ever();
+              return 0;
+            }}},
+      {"SIGTERM twice",
+       {.after_training =
+            [] {
+              ::raise(SIGTERM);
+              return raise_and_wait(SIGTERM);
+            }}},
+      {"SIGUSR1",
+       {.after_training =
+            [] {
+              ::raise(SIGUSR1);
+              ::usleep(300'000);
+              (void)memory().allocate(500);
+              return 0;
+            }}},
+      {"SIGUSR1 that the program handles",
+       {.before_session = [] { handle(SIGUSR1, note); },
+        .after_training =
+            [] {
+              ::raise(SIGUSR1);
+              wait_until_handled();
+              ::usleep(300'000);
+              return 10 + handled;
+            }}},
+      {"handled before",
+       {.before_session = [] { handle(SIGTERM, note); },
+        .after_training =
+            [] {
+              ::raise(SIGTERM);
+              wait_until_handled();
+              handled = 0;
+              ::raise(SIGTERM);  // and once more
+              wait_until_handled();
+              return 10 + handled;
+            }}},
+      {"a handler that leaves at once",
+       {.before_session = [] { handle(SIGTERM, [](int) { std::_Exit(12); }); },
+        .after_training = [] { return raise_and_wait(SIGTERM); }}},
+      {"handled later",
+       {.after_training =
+            [] {
+              handle(SIGTERM, note);
+              ::raise(SIGTERM);
+              return 10 + handled;
+            }}},
+      {"handled later by one that calls the one before",
+       {.after_training =
+            [] {
+              static struct sigaction before {};
+              struct sigaction action {};
+              action.sa_flags = SA_SIGINFO;
+              action.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+                ++handled;
+                if ((before.sa_flags & SA_SIGINFO) != 0) before.sa_sigaction(number, info, context);
+              };
+              ::sigaction(SIGTERM, &action, &before);
+              ::raise(SIGTERM);
+              ::usleep(100'000);
+              return 10 + handled;
+            }}},
+      {"ignored",
+       {.before_session = [] { std::signal(SIGTERM, SIG_IGN); },
+        .after_training =
+            [] {
+              ::raise(SIGTERM);
+              ::usleep(50'000);
+              return 6;
+            }}},
+      {"terminate handler before",
+       {.before_session = [] { std::set_terminate(say_and_leave); }, .after_training = []() -> int { throw 1; }}},
+      {"terminate handler later", {.after_training = []() -> int {
+         std::set_terminate([] { std::abort(); });
+         throw 1;
+       }}},
+      {"abort that the program handles",
+       {.before_session = [] { handle(SIGABRT, [](int) { std::_Exit(12); }); }, .after_training = []() -> int { std::abort(); }}},
+      {"children",
+       {.after_training =
+            [] {
+              int faults = 0;
+              faults += child([] { std::exit(5); }) == 5 ? 0 : 1;
+              faults += child([] { ::raise(SIGTERM); }) == 128 + SIGTERM ? 0 : 2;
+              faults += child([] { ::raise(SIGUSR1); }) == 128 + SIGUSR1 ? 0 : 4;
+              faults += child([] { std::abort(); }) == 128 + SIGABRT ? 0 : 8;
+              return faults;
+            }}},
+      {"a session of a child",
+       {.after_training =
+            [] {
+              return child([] {
+                memprof::session own{{.enabled = true}};
+                (void)memory().allocate(77);
+                std::exit(own.is_active() ? 5 : 6);
+              });
+            }}},
+      {"ended twice",
+       {.after_training =
+            [] {
+              memprof::end_capture();
+              return 0;
+            }}},
+      {"directory changed", {.after_training = [] { return ::chdir("/"); }}},
+      {"sleep",
+       {.after_training =
+            [] {
+              ::usleep(220'000);
+              return 0;
+            }}},
+      {"a capture of the program's own", {.before_session = [] { memprof::begin_capture().release(); }}},
+  };
+  return known;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  const auto found = endings().find(count > 1 ? arguments[1] : "return");
+  if (found == endings().end()) return 99;
+  found->second.before_session();
+  memprof::session session;
+  train();
+  return found->second.after_training();
+}
