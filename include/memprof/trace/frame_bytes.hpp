@@ -15,7 +15,7 @@
 namespace memprof::detail {
 
 /// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
-inline constexpr std::uint32_t frame_revision = 1;
+inline constexpr std::uint32_t frame_revision = 2;
 
 /// The sections of a frame, in this order; those of a space and of its blocks once for each space.
 enum class frame_section : std::uint8_t {
@@ -25,6 +25,7 @@ enum class frame_section : std::uint8_t {
   blocks,          ///< the live blocks of a space
   threads,         ///< threads and their open operations
   thread_usage,    ///< what those did so far
+  memories,        ///< joint peaks of memories that several spaces share; since revision 2
 };
 
 /// Appends numbers to a key frame, in pages that the hooks do not see.
