@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
 
@@ -21,9 +22,15 @@ namespace memprof::property {
 /// looking at all that came before, and numbers are summed up in vectors.
 class fold_model {
  public:
-  /// `durations` are those of the finished segments, in stamps.
-  fold_model(profile full, const ledger_options& options, std::vector<std::int64_t> durations, double ns_per_stamp)
-      : full_(std::move(full)), options_(options), durations_(std::move(durations)), ns_per_stamp_(ns_per_stamp) {}
+  /// `durations` are those of the finished segments, in stamps; `joint_peaks` has the greatest sum of each segment for each
+  /// memory.
+  fold_model(profile full, const ledger_options& options, std::vector<std::int64_t> durations,
+             std::vector<std::vector<detail::int128>> joint_peaks, double ns_per_stamp)
+      : full_(std::move(full)),
+        options_(options),
+        durations_(std::move(durations)),
+        joint_peaks_(std::move(joint_peaks)),
+        ns_per_stamp_(ns_per_stamp) {}
 
   [[nodiscard]] profile build() {
     finished_ = full_.segments.size() - (full_.complete ? 0 : 1);
@@ -43,6 +50,7 @@ class fold_model {
     }
     leave_kept(result.segments);
     for (space_profile& space : result.spaces) fold(space);
+    for (memory_profile& memory : result.memories) to_index(memory.peak_segment);
     return result;
   }
 
@@ -105,9 +113,14 @@ class fold_model {
     if (finished_ < full_.segments.size()) kept_.insert(finished_);
   }
 
-  /// The segments with the overall peak and the first shortfall of a space.
+  /// The segments with the overall peak and the first shortfall of a space, and the joint peak of a memory.
   [[nodiscard]] std::set<std::size_t> pinned_until(std::size_t last) const {
     std::set<std::size_t> pinned;
+    for (const std::vector<detail::int128>& peaks : joint_peaks_) {
+      const auto end = peaks.begin() + static_cast<std::ptrdiff_t>(last) + 1;
+      const auto greatest = std::max_element(peaks.begin(), end);
+      if (*greatest != 0) pinned.insert(static_cast<std::size_t>(greatest - peaks.begin()));
+    }
     for (const space_profile& space : full_.spaces) {
       std::int64_t peak = 0;
       std::size_t where = 0;
@@ -276,6 +289,7 @@ class fold_model {
   profile full_;
   const ledger_options& options_;
   std::vector<std::int64_t> durations_;
+  std::vector<std::vector<detail::int128>> joint_peaks_;
   double ns_per_stamp_;
   std::size_t finished_ = 0;
   std::vector<named_segments> rows_;

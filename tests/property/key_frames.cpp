@@ -39,7 +39,7 @@ class recorded_sequence {
     visitor.info(info_);
     for (label id = 1; id <= label_count + space_count; ++id) visitor.name(id, "name " + std::to_string(id));
     for (std::uint8_t id = 0; id < space_count; ++id)
-      visitor.space({id, label_count + 1U + id, made_.capacities[id], made_.are_per_core[id]});
+      visitor.space({id, label_count + 1U + id, made_.capacities[id], made_.are_per_core[id], made_.memories[id]});
   }
   /// Steps [first, last), of which each may end a segment.
   template <class Visitor>

@@ -107,6 +107,7 @@ constexpr label end_label = 5;
   ledger_model model{fed.options, first_stamp};
   for (unsigned space = 0; space < space_count; ++space) {
     model.limit(space, fed.capacities[space], fed.are_per_core[space]);
+    model.place(space, fed.memories[space]);
   }
   for (const step& each : fed.steps) {
     if (each.is_segment_end) {
@@ -117,12 +118,13 @@ constexpr label end_label = 5;
   }
   if (fed.is_complete) model.end_segment(end_label, end_stamp);
   profile full = model.build(names().model, fed.is_complete, std::string{version_string});
-  return fold_model{std::move(full), fed.options, model.durations(), ns_per_stamp}.build();
+  return fold_model{std::move(full), fed.options, model.durations(), model.joint_peaks(), ns_per_stamp}.build();
 }
 
 void limit(ledger& fed, const sequence& limits) {
   for (std::uint8_t space = 0; space < space_count; ++space) {
     if (!fed.limit(space, limits.capacities[space], limits.are_per_core[space])) throw std::bad_alloc{};
+    if (!fed.place(space, limits.memories[space])) throw std::bad_alloc{};
   }
 }
 
@@ -239,6 +241,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
   std::int64_t folded = 0, other_segments = 0, other_operations = 0, gaps = 0, growing = 0, long_steps = 0, lost_failures = 0;
   std::int64_t late_sums = 0;
   std::int64_t awaited = 0, active_peaks = 0, unmatched_completions = 0, missing_completions = 0;
+  std::int64_t shared = 0, lone = 0, joint_only = 0, crowded = 0, two_memories = 0;
   std::int64_t truncated = 0, joined = 0, ties = 0, late_spaces = 0, negative = 0, many_segments = 0, above_32_bits = 0;
   for (std::uint64_t index = 0; index < 1500; ++index) {
     const profile made = of_model(sequence_number(base_seed(), index));
@@ -252,6 +255,19 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
     long_steps += made.step_count > 20;
     for (std::size_t row = 1; row < made.segments.size(); ++row) {
       gaps += made.segments[row].number != made.segments[row - 1].number + 1;
+    }
+    two_memories += made.memories.size() > 1;
+    for (const memory_profile& memory : made.memories) {
+      std::int64_t holders = 0;
+      bool is_own_peak = false;
+      for (const owned_bytes& part : memory.spaces) {
+        holders += part.bytes > 0;
+        is_own_peak = is_own_peak || part.bytes == made.space(part.owner).cumulative_peak;
+      }
+      shared += holders > 1;
+      lone += holders == 1;
+      crowded += holders > 2;
+      joint_only += holders > 1 && !is_own_peak;
     }
     for (const space_profile& space : made.spaces) {
       for (const named_segments_usage& row : space.segments_by_name) {
@@ -320,6 +336,11 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      active_peaks,
                                      unmatched_completions,
                                      missing_completions,
+                                     shared,
+                                     lone,
+                                     joint_only,
+                                     crowded,
+                                     two_memories,
                                      unmatched,
                                      replaced,
                                      mismatched,

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 #include <property/active_model.hpp>
 #include <property/core_model.hpp>
 #include <property/reserved_model.hpp>
@@ -62,6 +65,7 @@ class ledger_model {
       case event_kind::deallocate_range: deallocate_range(thread, told); break;
       default: ++rejected_; break;
     }
+    note_joint_peaks(thread, told);
   }
 
   void end_segment(std::uint32_t name, std::uint64_t stamp) {
@@ -82,9 +86,22 @@ class ledger_model {
     capacities_[space] = capacity;
     if (is_per_core && capacity != 0) limited_cores_.insert(space);
   }
+  /// Likewise: in which memory it lies; 0: one of its own.
+  void place(unsigned space, label memory) {
+    if (memory != 0) memory_of_[space] = memory;
+  }
 
   /// With all its segments, which have no numbers yet.
   [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
+  /// The greatest sum of each segment for each memory of several spaces, in the order of the profile.
+  [[nodiscard]] std::vector<std::vector<detail::int128>> joint_peaks() const {
+    std::vector<std::vector<detail::int128>> result;
+    for (const label memory : shared_memories()) {
+      result.push_back(joint_.at(memory).segments);
+      result.back().resize(marks_.size() + 1);
+    }
+    return result;
+  }
   /// How long the finished segments took, in stamps.
   [[nodiscard]] std::vector<std::int64_t> durations() const {
     std::vector<std::int64_t> result;
@@ -174,7 +191,57 @@ class ledger_model {
     std::uint64_t begin, end;
   };
 
+  /// The greatest sum over the spaces of a memory, and what was live in each of them then.
+  struct joint_peak {
+    detail::int128 bytes = 0;
+    std::uint64_t stamp = 0;
+    std::size_t segment = 0;
+    unsigned space = 0;
+    std::size_t operation = 0;
+    std::size_t space_count = 0;  // how many there were then
+    std::map<unsigned, std::vector<std::size_t>> live;
+    std::vector<detail::int128> segments;
+  };
+
   // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds up what the spaces of each memory hold, after every event.
+  void note_joint_peaks(std::uint32_t thread, const event& told) {
+    std::map<label, detail::int128> sums;
+    for (const auto& [id, space] : spaces_) {
+      if (memory_of_.count(id) != 0) sums[memory_of_.at(id)] += space.live_bytes;
+    }
+    for (const auto& [memory, sum] : sums) {
+      joint_peak& known = joint_[memory];
+      known.segments.resize(marks_.size() + 1);
+      known.segments.back() = std::max(known.segments.back(), sum);
+      if (sum <= known.bytes) continue;
+      known.bytes = sum;
+      known.stamp = stamp_;
+      known.segment = marks_.size();
+      known.space = told.space;
+      known.operation = operation_of(thread);
+      known.live.clear();
+      for (const auto& [id, space] : spaces_) {
+        if (memory_of_.count(id) != 0 && memory_of_.at(id) == memory) known.live[id] = ordinals_of_live(space);
+      }
+      known.space_count = known.live.size();
+    }
+  }
+
+  /// Those in which several spaces showed up: the host's first.
+  [[nodiscard]] std::vector<label> shared_memories() const {
+    std::map<label, int> counts;
+    for (const auto& [id, space] : spaces_) {
+      if (memory_of_.count(id) != 0) ++counts[memory_of_.at(id)];
+    }
+    std::vector<label> result;
+    if (counts[host_memory] > 1) result.push_back(host_memory);
+    for (const auto& [memory, count] : counts) {
+      if (memory != host_memory && count > 1) result.push_back(memory);
+    }
+    return result;
+  }
 
   void allocate(std::uint32_t thread, const event& told) {
     if (told.space == any_space) {
@@ -563,6 +630,11 @@ class ledger_model {
     return ordinals;
   }
 
+  /// The greatest number there is stands for all beyond it.
+  [[nodiscard]] static std::int64_t bounded(detail::int128 bytes) {
+    return static_cast<std::int64_t>(std::min<detail::int128>(bytes, std::numeric_limits<std::int64_t>::max()));
+  }
+
   [[nodiscard]] static std::vector<std::size_t> categories_of(const space_state& space, const segment_state& now) {
     std::vector<std::size_t> categories;
     for (const std::size_t ordinal : now.at_peak) categories.push_back(space.blocks[ordinal].category);
@@ -632,6 +704,7 @@ class ledger_model {
                                           bool has_all_owners) const;
   [[nodiscard]] live_set live_set_of(const model_names& names, const std::vector<block>& held,
                                      const std::vector<std::size_t>& categories, bool has_all_owners) const;
+  [[nodiscard]] live_block live_block_of(const model_names& names, const block& shown) const;
   [[nodiscard]] static std::vector<owned_bytes> remedy_of(const std::vector<owned_bytes>& owners, std::int64_t missing);
   [[nodiscard]] capacity_shortfall shortfall_of(const model_names& names, const space_state& space,
                                                 std::size_t segment_count) const;
@@ -639,6 +712,7 @@ class ledger_model {
   [[nodiscard]] memory_timeline timeline_of(const model_names& names, const space_state& space) const;
   [[nodiscard]] space_profile space_profile_of(const model_names& names, const space_state& space,
                                                const std::vector<segment>& segments) const;
+  [[nodiscard]] memory_profile memory_profile_of(const model_names& names, label memory, const profile& made) const;
   [[nodiscard]] std::vector<operation_profile> operations_of(const model_names& names) const;
 
   ledger_options options_;
@@ -646,6 +720,8 @@ class ledger_model {
   std::uint64_t segment_begin_;
   std::vector<mark> marks_;
   std::map<unsigned, std::int64_t> capacities_;
+  std::map<unsigned, label> memory_of_;
+  std::map<label, joint_peak> joint_;
   std::set<unsigned> limited_cores_;  // spaces whose capacity is that of each core
   std::map<unsigned, space_state> spaces_;
   std::vector<operation> operations_{{0, 0, {}, {}}};  // 0 is "no operation"

@@ -64,20 +64,22 @@ inline live_set ledger_model::live_set_of(const model_names& names, const std::v
   std::stable_sort(largest.begin(), largest.end(),
                    [](const block& left, const block& right) { return left.bytes > right.bytes; });
   if (largest.size() > options_.largest_blocks) largest.resize(options_.largest_blocks);
-  for (const block& shown : largest) {
-    std::vector<std::string> fields{""};
-    for (const char character : text_of(names, shown.annotation)) {
-      if (character == '\x1f') {
-        fields.emplace_back();
-      } else {
-        fields.back() += character;
-      }
-    }
-    fields.resize(3);
-    set.largest_blocks.push_back({shown.address, shown.bytes, owner_of(names, shown.operation),
-                                  static_cast<category>(shown.category), fields[0], fields[1], fields[2]});
-  }
+  for (const block& shown : largest) set.largest_blocks.push_back(live_block_of(names, shown));
   return set;
+}
+
+inline live_block ledger_model::live_block_of(const model_names& names, const block& shown) const {
+  std::vector<std::string> fields{""};
+  for (const char character : text_of(names, shown.annotation)) {
+    if (character == '\x1f') {
+      fields.emplace_back();
+    } else {
+      fields.back() += character;
+    }
+  }
+  fields.resize(3);
+  return {shown.address, shown.bytes, owner_of(names, shown.operation), static_cast<category>(shown.category), fields[0],
+          fields[1],     fields[2]};
 }
 
 inline segment_usage ledger_model::usage_of(const model_names& names, const space_state& space, std::size_t own_index) const {
@@ -207,6 +209,67 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   return result;
 }
 
+/// `made` has the spaces.
+inline memory_profile ledger_model::memory_profile_of(const model_names& names, label memory, const profile& made) const {
+  const joint_peak& peak = joint_.at(memory);
+  memory_profile result;
+  result.name = memory == host_memory ? "host" : text_of(names, memory);
+  result.cumulative_peak = bounded(peak.bytes);
+  detail::int128 current = 0;
+  for (const auto& [id, space] : spaces_) {
+    if (memory_of_.count(id) == 0 || memory_of_.at(id) != memory) continue;
+    current += space.live_bytes;
+    result.spaces.push_back({names.spaces[id], 0, 0});
+    const auto held = peak.live.find(id);
+    if (held == peak.live.end()) continue;
+    for (const std::size_t ordinal : held->second) {
+      result.spaces.back().bytes += space.blocks[ordinal].bytes;
+      ++result.spaces.back().blocks;
+    }
+  }
+  result.cumulative_current = bounded(current);
+  const auto greatest_first = [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; };
+  std::stable_sort(result.spaces.begin(), result.spaces.end(), greatest_first);
+  if (peak.bytes == 0) {
+    for (owned_bytes& space : result.spaces) space.blocks = 0;  // there was no peak
+    return result;
+  }
+  result.peak_segment = static_cast<std::int64_t>(peak.segment);
+  result.peak_time_ns = time_of(names, peak.stamp);
+  result.peak_space = names.spaces[peak.space];
+  if (peak.operation != 0) result.peak_operation = path_of(names, peak.operation);
+  if (peak.space_count == 1) {  // the peak of the only space that there was yet, whose categories its segment's end fixed
+    result.live_at_peak = made.space(result.peak_space).live_at_peak;
+    return result;
+  }
+  live_set& set = result.live_at_peak;
+  std::map<std::size_t, std::pair<detail::int128, std::int64_t>> by_operation;
+  std::map<std::size_t, std::pair<detail::int128, std::int64_t>> by_category;
+  std::vector<block> held;
+  for (const auto& [id, ordinals] : peak.live) {
+    for (const std::size_t ordinal : ordinals) held.push_back(spaces_.at(id).blocks[ordinal]);
+  }
+  for (const block& live : held) {
+    by_operation[live.operation].first += live.bytes;
+    ++by_operation[live.operation].second;
+    by_category[live.category].first += live.bytes;
+    ++by_category[live.category].second;
+  }
+  for (const auto& [index, sum] : by_operation)
+    set.by_operation.push_back({owner_of(names, index), bounded(sum.first), sum.second});
+  for (const auto& [index, sum] : by_category)
+    set.by_category.push_back({std::string{category_names[index]}, bounded(sum.first), sum.second});
+  std::stable_sort(set.by_operation.begin(), set.by_operation.end(), greatest_first);
+  std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
+  set.bytes = bounded(peak.bytes);
+  set.blocks = static_cast<std::int64_t>(held.size());
+  // The largest blocks do not depend on sums, which may be beyond what a set has room for: hence only those.
+  std::stable_sort(held.begin(), held.end(), [](const block& left, const block& right) { return left.bytes > right.bytes; });
+  if (held.size() > options_.largest_blocks) held.resize(options_.largest_blocks);
+  for (const block& large : held) set.largest_blocks.push_back(live_block_of(names, large));
+  return result;
+}
+
 inline std::vector<operation_profile> ledger_model::operations_of(const model_names& names) const {
   std::vector<operation_profile> result;
   for (std::size_t index = 1; index < operations_.size(); ++index) {
@@ -283,6 +346,7 @@ inline profile ledger_model::build(const model_names& names, bool is_complete, c
     result.spaces.push_back(space_profile_of(names, space, result.segments));
     result.spaces.back().name = names.spaces[id];
   }
+  for (const label memory : shared_memories()) result.memories.push_back(memory_profile_of(names, memory, result));
   result.operations = operations_of(names);
   result.anomalies.rejected_events = rejected_;
   result.anomalies.unbalanced_scopes = unbalanced_;

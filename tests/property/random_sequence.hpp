@@ -3,6 +3,8 @@
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 
 #include <array>
 #include <cstddef>
@@ -51,6 +53,7 @@ struct sequence {
   ledger_options options;
   std::array<std::int64_t, space_count> capacities{};  ///< by space; 0: none
   std::array<bool, space_count> are_per_core{};        ///< whether they are those of each core
+  std::array<label, space_count> memories{};           ///< in which each space lies; 0: one of its own
   bool is_complete = false;                            ///< whether the last segment ends too
   std::vector<step> steps;
 };
@@ -116,6 +119,8 @@ class sequence_generator {
       if (random_.chance(90)) capacity = random_capacity();
     }
     for (bool& is_per_core : made.are_per_core) is_per_core = random_.chance(kind_.on_cores == 0 ? 5 : 70);
+    const std::array<label, 5> memories{0, 1, host_memory, host_memory, host_memory};
+    for (label& memory : made.memories) memory = random_.pick(memories);
     const std::uint64_t count = times_longer * (kind_.min_steps + random_.below(kind_.max_steps - kind_.min_steps + 1));
     std::uint64_t left_of_run = 0;
     while (made.steps.size() < count) {

@@ -21,6 +21,8 @@ namespace memprof::property {
   for (const std::int64_t capacity : shown.capacities) out << capacity << ", ";
   out << "}, {" << std::boolalpha;
   for (const bool is_per_core : shown.are_per_core) out << is_per_core << ", ";
+  out << "}, {";
+  for (const label memory : shown.memories) out << memory << ", ";
   out << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
     const event& told = each.told;
@@ -186,6 +188,14 @@ class profile_lines {
     line(where + " further failed", space.further_out_of_memory.count, space.further_out_of_memory.bytes);
   }
 
+  void write(const std::string& where, const memory_profile& memory) {
+    line(where + " peak, current, segment, time", memory.cumulative_peak, memory.cumulative_current, memory.peak_segment,
+         memory.peak_time_ns);
+    line(where + " peak space, operation", memory.peak_space, memory.peak_operation);
+    for (const owned_bytes& row : memory.spaces) line(where + " space", row.owner, row.bytes, row.blocks);
+    write(where + " live_at_peak", memory.live_at_peak);
+  }
+
   void write(const std::string& where, const core_peaks& peaks) {
     line(where + " circular buffers, buffers, total, busiest", peaks.circular_buffers, peaks.buffers, peaks.total,
          peaks.busiest_core);
@@ -217,6 +227,7 @@ class profile_lines {
       write("duration of " + row.name, row.duration_ns);
     }
     for (const space_profile& space : shown.spaces) write("space " + space.name, space);
+    for (const memory_profile& memory : shown.memories) write("memory " + memory.name, memory);
     for (const operation_profile& operation : shown.operations) write("operation " + operation.path, operation);
     line("rejected, unbalanced, too deep", shown.anomalies.rejected_events, shown.anomalies.unbalanced_scopes,
          shown.anomalies.too_deep_scopes, shown.anomalies.other_segments, shown.anomalies.other_operations,

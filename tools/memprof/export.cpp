@@ -12,6 +12,8 @@
 #include <memprof/format/massif.hpp>
 #include <memprof/format/perfetto.hpp>
 #include <memprof/format/pprof.hpp>
+#include <memprof/format/session_profile.hpp>
+#include <memprof/format/session_trace.hpp>
 #include <memprof/format/speedscope.hpp>
 #include <memprof/format/stack_fold.hpp>
 #include <memprof/format/stack_table.hpp>
@@ -70,7 +72,7 @@ class exporter {
         {"collapsed", &self::write_collapsed}, {"speedscope", &self::write_speedscope}, {"pprof", &self::write_pprof},
         {"dhat", &self::write_dhat},           {"massif", &self::write_massif},         {"chrome", &self::write_chrome},
         {"perfetto", &self::write_perfetto},   {"torch-snapshot", &self::write_torch},  {"csv", &self::write_csv},
-        {"jsonl", &self::write_json_lines}};
+        {"jsonl", &self::write_json_lines},    {"session", &self::write_session}};
     (this->*writers.at(arguments_.format))();
   }
 
@@ -192,6 +194,13 @@ class exporter {
                  " bytes are left out: they overlap others, or have no address below 2^53");
     }
   }
+  void write_session() {
+    std::vector<std::string> missing;
+    to_file(arguments_.output, [&](memprof::file_sink& sink) {
+      missing = read_.is_trace ? memprof::write_session(trace_, read_.profile, sink) : memprof::write_session(read_.profile, sink);
+    });
+    for (const std::string& what : missing) complain("not in the session profile: " + what);
+  }
   void write_csv() { write_tables(memprof::table_format::csv, ".csv"); }
   void write_json_lines() { write_tables(memprof::table_format::json_lines, ".jsonl"); }
   void write_tables(memprof::table_format format, const std::string& suffix) {
@@ -252,11 +261,11 @@ void add_export(CLI::App& program, int& status) {
       .add_option(
           "--format", arguments->format,
           "collapsed (flame graphs), speedscope, pprof, dhat (dh_view), massif (ms_print), chrome (and Kineto), perfetto, "
-          "torch-snapshot (memory_viz), csv or jsonl (tables)")
+          "torch-snapshot (memory_viz), session (snapshots of pie's memory profiler), csv or jsonl (tables)")
       ->required()
       ->type_name("FORMAT")
       ->check(CLI::IsMember(
-          {"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "csv", "jsonl"}));
+          {"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl"}));
   command.add_option("-o,--output", arguments->output, "where it goes: a file, and for csv and jsonl a folder")
       ->required()
       ->type_name("OUT");

@@ -15,6 +15,7 @@
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/recorder.hpp>
+#include <memprof/trace/memory_name.hpp>
 #endif
 
 namespace memprof {
@@ -49,9 +50,11 @@ inline namespace enabled {
 /// upstream refuses is not recorded.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  /// Throws `memprof::error` if the process has too many memory spaces. `upstream` must outlive the resource.
-  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
-      : space_(space), upstream_(upstream) {}
+  /// `upstream` must outlive the resource. `memory` is in which memory the space lies (`memory_space`); where it is empty, that is
+  /// the host's, but for names as "cuda:0", which are a device's.
+  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
+                           std::string_view memory = {})
+      : space_(space, !memory.empty() || detail::is_device_name(space) ? memory : host_memory_name), upstream_(upstream) {}
 
   [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
 
@@ -98,7 +101,8 @@ inline namespace disabled {
 /// Passes everything on to its upstream.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
+                           std::string_view = {})
       : upstream_(upstream) {}
 
   [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }

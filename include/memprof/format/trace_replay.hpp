@@ -5,6 +5,7 @@
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
@@ -142,6 +143,7 @@ class trace_replay {
       case event_kind::deallocate:
       case event_kind::deallocate_on_stream:
       case event_kind::deallocate_on_cores: deallocate(happened, on); break;
+      case event_kind::deallocate_range: deallocate_range(happened, on); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
       case event_kind::scope_begin:
@@ -220,6 +222,16 @@ class trace_replay {
     blocks.slots[slot].is_awaited = is_awaited;
     handler_.on_deallocation(state_, blocks.slots[slot], thread);
     return true;
+  }
+
+  void deallocate_range(const event& happened, const followed_thread& on) {
+    if (happened.space == any_space) return;
+    space_blocks& blocks = blocks_of(happened.space);
+    std::vector<std::uint64_t> addresses;
+    blocks.live.for_each([&](const block& entry) {
+      if (is_in_range(happened, entry.address)) addresses.push_back(entry.address);
+    });
+    for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
   void deallocate_circular_buffers(const event& happened, const followed_thread& on) {

@@ -16,6 +16,7 @@
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
@@ -454,6 +455,10 @@ struct frame_parts {
     state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
     state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
     state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
+    if constexpr (State::reads) {
+      part.watch_above_ = part.peak_live_;
+      part.watched_ordinal_ = part.peak_ordinal_;
+    }
     state.numbers(part.peak_stamp_, part.peak_operation_);
   }
 
@@ -568,6 +573,47 @@ struct frame_parts {
       part.live_ = static_cast<std::int64_t>(live);
       state.require(part.live_ <= part.allocated());
     }
+  }
+
+  // --- memories that several spaces share ---------------------------------------------------------------------------
+
+  template <class State, class Memory>
+  static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
+    wide_sum(state, part.peak, 72);
+    state.numbers(part.is_known, part.lone_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
+                  part.pinned_segment);
+    state.require(part.peak >= 0 && part.peak_segment <= history.count() && part.pinned_segment <= history.count());
+    operation(state, part.peak_operation, operation_count);
+    if constexpr (State::reads) part.peaks = 1;
+  }
+
+  template <class State, class Share>
+  static void share(State& state, Share& part, std::uint64_t last_born, std::size_t operation_count) noexcept {
+    std::uint8_t is_unchanged = part.is_unchanged_since_peak() ? 1 : 0;
+    state.number(is_unchanged);
+    if constexpr (State::reads) {
+      part.seen_ = is_unchanged != 0 ? 0 : part.memory().peaks;
+      part.epoch_ = 1;
+    }
+    if (is_unchanged != 0) return;
+    state.amounts(part.ordinal_, part.live_, part.blocks_);
+    state.require(part.ordinal_ <= last_born);
+    frame_sum bytes;
+    const auto freed = [&](auto& row) {
+      category_at_peak sum = part.current(row);
+      state.amounts(sum.bytes, sum.blocks);
+      bytes.add(state, sum.bytes);
+      if constexpr (State::reads) row = {sum.bytes, sum.blocks, part.epoch_};
+    };
+    for (auto& row : part.by_category_) freed(row);
+    bytes = {};
+    state.rows(part.by_operation_, freed);
+    state.require(part.by_operation_.size() <= operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.limit_);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_largest_[index], operation_count);
   }
 
   // --- a thread -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,10 @@
 #include <memprof/ledger/frame_parts.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/shared_memory.hpp>
+#include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/frame_bytes.hpp>
 
 #include <cstddef>
@@ -24,7 +27,7 @@ class ledger_frame {
   ledger_frame(State& state, Ledger& events) noexcept : state_(state), events_(events) {}
 
   void transfer() noexcept {
-    std::uint32_t revision = events_.checkpoints_.count() == 0 ? 1 : frame_revision;
+    std::uint32_t revision = frame_revision;
     state_.number(revision);
     state_.require(revision != 0 && revision <= frame_revision);
     state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
@@ -38,11 +41,11 @@ class ledger_frame {
     }
     state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
     state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
-    if (revision >= 2) {
-      state_.section(frame_section::checkpoints,
-                     [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
-    }
+    state_.section(frame_section::checkpoints,
+                   [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
+    state_.section(frame_section::memories, [this] { memories(); });
     if constexpr (State::reads) {
+      settle_memories();
       state_.require(state_.is_at_end());
       events_.events_of_frame_ = events_.events_;
     }
@@ -111,6 +114,35 @@ class ledger_frame {
   }
   void usages(thread_part& thread) noexcept {
     frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+  }
+
+  void memories() noexcept {
+    std::size_t count = events_.memories_.size();
+    state_.number(count);
+    state_.require(count == events_.memories_.size());
+    for (auto* memory : events_.memories_) {
+      if (state_.has_failed()) return;
+      frame_parts::memory(state_, *memory, operation_count(), events_.history_);
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        auto* const space = events_.spaces_[id];
+        if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
+        frame_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
+      }
+      for (const std::uint8_t id : {memory->peak_space, memory->lone_space})
+        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      state_.require(memory->lone_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+    }
+  }
+  /// No space is active yet.
+  void settle_memories() noexcept {
+    for (shared_memory* memory : events_.memories_) {
+      memory->active = nullptr;
+      memory->others = 0;
+    }
+    for (const space_ledger* space : events_.spaces_) {
+      if (space != nullptr && space->shared() != nullptr) space->shared()->memory().others += space->live();
+    }
+    for (shared_memory* memory : events_.memories_) state_.require(memory->peak >= memory->others || !memory->is_known);
   }
 
   State& state_;

@@ -12,16 +12,19 @@
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/thread_state.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace memprof {
 
@@ -54,9 +57,19 @@ class ledger {
   /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
   /// the space has had events already or the system has no memory.
   [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
-    if (spaces_[space] != nullptr) return false;
-    if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
-    limits_[space] = {capacity, is_per_core};
+    space_setting* const setting = setting_of(space);
+    if (setting == nullptr) return false;
+    setting->capacity = capacity;
+    setting->is_per_core = is_per_core;
+    return true;
+  }
+
+  /// Says in which memory a space lies: `host_memory`, a name, or 0 for one that it has to itself, as by default. Where two or
+  /// more spaces lie in one, its joint peak is found too. False as for `limit`.
+  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept {
+    space_setting* const setting = setting_of(space);
+    if (setting == nullptr) return false;
+    setting->memory = memory;
     return true;
   }
 
@@ -66,8 +79,13 @@ class ledger {
   /// Whether any were.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
 
-  /// Forgets all but the options and limits.
+  /// Forgets all but the options, limits and places.
   void forget() noexcept {
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr) destroy(space->shared());
+    }
+    for (shared_memory* memory : memories_) destroy(memory);
+    memories_.clear();
     for (space_ledger*& space : spaces_) {
       destroy(space);
       space = nullptr;
@@ -96,6 +114,7 @@ class ledger {
     thread_state& run = *state;
     if (run.space != nullptr) {
       if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
+      if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
     for (const event* told = first; told != last; ++told) {
@@ -138,6 +157,7 @@ class ledger {
     for (space_ledger* space : spaces_) {
       if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
+    pin_joint_peaks();
     history_.drop_surplus();
     if (!history_.is_sparse()) return;
     for (space_ledger* space : spaces_) {
@@ -167,6 +187,8 @@ class ledger {
   [[nodiscard]] const checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  /// The memories in which more than one space lies: the host's first, the others in the order of their labels.
+  [[nodiscard]] const detail::page_array<shared_memory*>& memories() const noexcept { return memories_; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
@@ -198,9 +220,14 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
-                        threads_.bytes() + limits_.bytes();
-    for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
+    std::size_t total =
+        sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() + threads_.bytes() + settings_.bytes();
+    total += memories_.bytes() + memories_.size() * sizeof(shared_memory);
+    for (const space_ledger* space : spaces_) {
+      if (space == nullptr) continue;
+      total += sizeof(space_ledger) + space->bytes();
+      if (space->shared() != nullptr) total += sizeof(memory_share) + space->shared()->bytes();
+    }
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
   }
@@ -224,10 +251,19 @@ class ledger {
     }
   };
 
-  struct space_limit {
+  /// What is said of a space before its first event.
+  struct space_setting {
     std::int64_t capacity;  ///< 0: none
     bool is_per_core;
+    label memory;  ///< 0: one of its own
   };
+
+  /// Null if the space has had events already or the system has no memory.
+  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept {
+    if (spaces_[space] != nullptr) return nullptr;
+    if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
+    return &settings_[space];
+  }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
@@ -243,6 +279,7 @@ class ledger {
       ++rejected_events_;
       return false;
     }
+    if (space->shared() != nullptr) activate(*space);
     run.space_id = id;
     run.space = space;
     run.prefetches = space->is_large();
@@ -400,8 +437,84 @@ class ledger {
       destroy(space);
       return nullptr;
     }
-    if (id < limits_.size()) space->limit(limits_[id].capacity, limits_[id].is_per_core);
-    return spaces_[id] = space;
+    spaces_[id] = space;
+    if (id < settings_.size()) {
+      space->limit(settings_[id].capacity, settings_[id].is_per_core);
+      if (settings_[id].memory != 0) join_memory(id, *space);
+    }
+    return space;
+  }
+
+  // --- memories that several spaces share ---------------------------------------------------------------------------
+
+  /// Makes a space the one that changes in the memory which it shares. Before its events.
+  void activate(space_ledger& space) noexcept {
+    memory_share& share = *space.shared();
+    shared_memory& memory = share.memory();
+    if (memory.active == &space) return;
+    if (memory.active != nullptr) memory.others += memory.active->live();
+    memory.others -= space.live();
+    memory.active = &space;
+    memory.active_id = share.space();
+    space.become_active();
+  }
+
+  /// A new space: if it is not the first in its memory, that is shared from now on.
+  void join_memory(std::uint8_t id, space_ledger& space) noexcept {
+    const label name = settings_[id].memory;
+    for (std::size_t other = 0; other < settings_.size(); ++other) {
+      if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
+      shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
+      if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
+      if (memory != nullptr) return;
+      settings_[id].memory = 0;  // without memory for it, the joint peak is not followed
+      return;
+    }
+  }
+
+  /// The memory of a space that was the only one in it; null if the system has no memory for what is known of it.
+  [[nodiscard]] shared_memory* memory_of(std::uint8_t id) noexcept {
+    space_ledger& space = *spaces_[id];
+    if (space.shared() != nullptr) return &space.shared()->memory();
+    if (!memories_.reserve(memories_.size() + 1)) return nullptr;
+    auto* const memory = make<shared_memory>(settings_[id].memory);
+    if (memory == nullptr) return nullptr;
+    if (!share(*memory, id, space)) {
+      destroy(memory);
+      return nullptr;
+    }
+    memory->others = space.live();
+    memory->peak = space.greatest_live();
+    if (memory->peak != 0) memory->lone_space = id;
+    (void)memories_.push_back(memory);
+    // In an order that does not depend on which memory was shared first: the host's, then by label.
+    const auto rank = [](const shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
+    for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
+      std::swap(memories_[at], memories_[at - 1]);
+    return memory;
+  }
+
+  [[nodiscard]] bool share(shared_memory& memory, std::uint8_t id, space_ledger& space) noexcept {
+    auto* const part = make<memory_share>(&memory, id, options_.largest_blocks);
+    if (part == nullptr) return false;
+    if (!part->is_usable()) {
+      destroy(part);
+      return false;
+    }
+    part->begin_peak(0, 0, 0);
+    space.share(part);
+    return true;
+  }
+
+  /// Keeps the segments with joint peaks. A segment has just ended.
+  void pin_joint_peaks() noexcept {
+    for (shared_memory* memory : memories_) {
+      if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
+      if (memory->is_pinned) history_.unpin(memory->pinned_segment);
+      memory->is_pinned = true;
+      memory->pinned_segment = memory->peak_segment;
+      history_.pin(memory->peak_segment);
+    }
   }
 
   template <class T, class... Arguments>
@@ -440,7 +553,8 @@ class ledger {
   segment_history history_;
   checkpoint_history checkpoints_;
   detail::page_array<thread_state*> threads_;  ///< by ring
-  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
+  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<shared_memory*> memories_;
 };
 
 }  // namespace memprof

@@ -13,6 +13,7 @@
 #include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
@@ -83,6 +84,17 @@ class space_ledger {
     (is_per_core ? core_overrun_above_ : overrun_above_) = capacity;
   }
 
+  /// The space's part of a memory in which it does not lie alone; null while it has one to itself. The share outlives the space.
+  void share(memory_share* part) noexcept { share_ = part; }
+  [[nodiscard]] memory_share* shared() const noexcept { return share_; }
+  /// The space becomes the active one of the memory that it shares: what it does from now on may raise the joint peak.
+  void become_active() noexcept {
+    share_->settle(ordinal_, live_, live_blocks_.size());
+    joint_peak_above_ = share_->memory().room_of_active();
+    watch_above_ = std::min(peak_live_, joint_peak_above_);
+    watched_ordinal_ = std::max(peak_ordinal_, share_->ordinal());
+  }
+
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
@@ -98,17 +110,23 @@ class space_ledger {
     if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
     room_ -= bytes;
     live_ += bytes;
-    if (live_ > peak_live_) {
-      peak_live_ = live_;
-      peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
-      peak_ordinal_ = ordinal_;
-      peak_stamp_ = stamp;
-      peak_operation_ = entry->operation();
-      freed_count_ = 0;
-      ++epoch_;
-      // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
-      if (live_ > overrun_above_) [[unlikely]]
-        note_overrun(*entry);
+    if (live_ > watch_above_) {
+      watch_above_ = live_;
+      watched_ordinal_ = ordinal_;
+      if (live_ > joint_peak_above_) [[unlikely]]
+        raise_joint_peak(stamp, entry->operation());
+      if (live_ > peak_live_) [[likely]] {
+        peak_live_ = live_;
+        peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+        peak_ordinal_ = ordinal_;
+        peak_stamp_ = stamp;
+        peak_operation_ = entry->operation();
+        freed_count_ = 0;
+        ++epoch_;
+        // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
+        if (live_ > overrun_above_) [[unlikely]]
+          note_overrun(*entry);
+      }
     }
     line_.raise(live_);
     line_.add(live_, stamp);
@@ -120,7 +138,7 @@ class space_ledger {
     if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
     if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
     live_ -= bytes;
-    if (found->born() <= peak_ordinal_) remember_freed(*found.entry);
+    if (found->born() <= watched_ordinal_) remember_freed(*found.entry);
     live_blocks_.erase(found);
   }
 
@@ -294,6 +312,8 @@ class space_ledger {
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
+  /// The greatest live bytes, those of the open segment included.
+  [[nodiscard]] std::int64_t greatest_live() const noexcept { return std::max(overall_peak_, peak_live_); }
   /// All segments of a name, in the order of `segment_number`.
   [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
   /// How the bytes live at the end of the segments of a name grew.
@@ -347,6 +367,15 @@ class space_ledger {
     peak_operation_ = 0;
     freed_count_ = 0;
     ++epoch_;
+    watch_above_ = std::min(peak_live_, joint_peak_above_);
+    watched_ordinal_ = ordinal_;
+  }
+
+  /// The spaces of the memory hold more than ever before.
+  [[gnu::noinline]] void raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept {
+    joint_peak_above_ = live_;
+    share_->memory().raise(live_, stamp, segment_, operation);
+    share_->begin_peak(ordinal_, live_, live_blocks_.size());
   }
 
   /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
@@ -426,8 +455,13 @@ class space_ledger {
     }
   }
 
-  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, is freed.
+  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, or at the joint peak of
+  /// a shared memory is freed.
   [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
+    if (share_ != nullptr) {
+      share_->remember_freed(freed);
+      if (freed.born() > peak_ordinal_) return;
+    }
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
     const std::size_t first = detail::partition_point(
@@ -437,10 +471,14 @@ class space_ledger {
 
   // The order of the members follows how often an event touches them.
   std::int64_t live_ = 0;
-  std::int64_t peak_live_ = 0;
+  std::int64_t watch_above_ = 0;  ///< the lesser of the two peaks that live bytes may exceed: the space's own and the joint one
   std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< what `allocated` may still grow by
   std::uint64_t ordinal_ = 0;
   std::uint64_t epoch_ = 1;
+  std::uint64_t watched_ordinal_ = 0;  ///< of the newer of both peaks
+  std::int64_t peak_live_ = 0;
+  std::int64_t joint_peak_above_ = std::numeric_limits<std::int64_t>::max();  ///< while the space is the memory's active one
+  memory_share* share_ = nullptr;
   std::uint64_t peak_ordinal_ = 0;
   std::uint64_t peak_stamp_;
   std::int64_t peak_blocks_ = 0;

@@ -5,6 +5,7 @@
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/device_events.hpp>
 #include <memprof/profile/first_shortfall.hpp>
+#include <memprof/profile/joint_peaks.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
@@ -390,6 +391,7 @@ template <class Ledger>
         name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
     if (space->untracked_allocations.count != 0) result.exact = false;
   }
+  result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());

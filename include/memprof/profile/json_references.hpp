@@ -52,6 +52,9 @@ inline void check_references(const profile& read, const json_place& root) {
     const json_place shortfall = place["first_shortfall"];
     check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
   }
+  const json_place memories = root["memories"];
+  for (std::size_t index = 0; index < read.memories.size(); ++index)
+    check(read.memories[index].peak_segment, read.segments.size(), memories[index]["peak_segment"]);
   const json_place operations = root["operations"];
   for (std::size_t index = 0; index < read.operations.size(); ++index) {
     // Parents come first: walks over the tree end.

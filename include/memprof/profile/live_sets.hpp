@@ -4,10 +4,15 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_record.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/category.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/requires_grad.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,6 +40,26 @@ namespace memprof::detail {
   result.dtype = next_field();
   result.requires_grad = requires_grad_from_string(next_field());
   return result;
+}
+
+/// Rows for the categories that had blocks, greatest first.
+[[nodiscard]] inline std::vector<owned_bytes> rows_of_categories(
+    const std::array<category_at_peak, category_names.size()>& categories) {
+  std::size_t order[category_names.size()];
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < category_names.size(); ++index) {
+    if (categories[index].blocks != 0) order[count++] = index;
+  }
+  sort_rows(order, count, [&](std::size_t left, std::size_t right) {
+    const std::int64_t more = categories[left].bytes - categories[right].bytes;
+    return more != 0 ? more > 0 : left < right;
+  });
+  std::vector<owned_bytes> rows(count);
+  for (std::size_t row = 0; row < count; ++row) {
+    const category_at_peak& held = categories[order[row]];
+    rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+  }
+  return rows;
 }
 
 /// Puts together, for each segment of one space, what was live at its peak.
@@ -110,26 +135,8 @@ class live_set_builder {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
-    set.by_category = categories_of(record);
+    set.by_category = rows_of_categories(record.categories);
     return set;
-  }
-
-  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
-    std::size_t order[category_names.size()];
-    std::size_t count = 0;
-    for (std::size_t index = 0; index < category_names.size(); ++index) {
-      if (record.categories[index].blocks != 0) order[count++] = index;
-    }
-    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
-      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
-      return more != 0 ? more > 0 : left < right;
-    });
-    std::vector<owned_bytes> rows(count);
-    for (std::size_t row = 0; row < count; ++row) {
-      const category_at_peak& held = record.categories[order[row]];
-      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
-    }
-    return rows;
   }
 
   [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {

@@ -371,6 +371,22 @@ struct space_profile {
   bool operator==(const space_profile&) const = default;
 };
 
+/// A memory in which several spaces lie, as the host's: together they held at most `cumulative_peak` bytes at one moment, which
+/// is not the sum of their peaks. Relative to the capture's begin, as in `space_profile`.
+struct memory_profile {
+  std::string name;
+  std::int64_t cumulative_peak = 0;
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t peak_segment = -1;       ///< index into `profile::segments` of the one with the peak; -1: there is none
+  std::int64_t peak_time_ns = 0;
+  std::string peak_space;           ///< whose allocation reached the peak
+  std::string peak_operation;       ///< path of the operation that reached it, empty if none was open
+  std::vector<owned_bytes> spaces;  ///< what each space had live at the peak, greatest first: all that lie in the memory
+  live_set live_at_peak;            ///< of all of them together
+
+  bool operator==(const memory_profile&) const = default;
+};
+
 /// One run of an operation, as it was in one memory space. Delta and peak are inclusive, as in `operation_usage`.
 struct operation_invocation {
   std::int64_t thread = -1;  ///< number of the thread; -1: there was no such run
@@ -508,6 +524,7 @@ struct profile {
   std::int64_t segment_count = 0;                ///< how many segments there were
   std::int64_t step_count = 0;                   ///< how many rounds of repeating names there were
   std::vector<space_profile> spaces;
+  std::vector<memory_profile> memories;       ///< those in which more than one of the spaces lie
   std::vector<operation_profile> operations;  ///< parents before children
   /// In the order of time, at most 128: all while they are few, then every second, fourth, ... of them, and always the newest,
   /// the first of each name (of 32), and those with the most and the fewest live bytes.

@@ -54,6 +54,7 @@ class trace_fold {
     space_names_[space.id] = space.name;
     if (!events_) begin({});
     if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+    if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
   void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {

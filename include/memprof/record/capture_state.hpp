@@ -139,7 +139,7 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   live_trace& file = state.file;
   for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
   for (std::uint32_t id = file.spaces(); id < shared.space_count; ++id)
-    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false});
+    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]});
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
@@ -194,7 +194,7 @@ inline void drain_into_capture(registry& shared) noexcept {
 inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
 inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
 inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
-  state_of(shared)->space({id, shared.space_names[id], 0, false});
+  state_of(shared)->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
 }
 inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
 
@@ -235,10 +235,11 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     if (shared.space_names[id] == 0) continue;
-    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
+    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]};
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;
       space.is_per_core = limited->is_per_core;
+      space.memory = 0;  // that of the device
     }
     state.space(space);
   }

@@ -63,7 +63,9 @@ class event_sink {
   using open_operation_type = open_operation;
 
   /// The space of that name. Takes a lock: ask once, not for each event.
-  [[nodiscard]] memory_space space(std::string_view name) const noexcept { return memory_space{name}; }
+  [[nodiscard]] memory_space space(std::string_view name, std::string_view memory = {}) const noexcept {
+    return memory_space{name, memory};
+  }
 
   /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
   /// overrides the category of the operation that is open on this thread.

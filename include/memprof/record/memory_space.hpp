@@ -3,6 +3,8 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/space_id.hpp>
 
 #include <cstdint>
@@ -13,23 +15,27 @@ namespace memprof {
 
 namespace detail {
 
-/// Makes a space of that name. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name) noexcept {
+/// Makes a space of that name in that memory. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name, label memory) noexcept {
   shared.space_names[shared.space_count] = name;
+  shared.space_memories[shared.space_count] = memory;
   const auto id = static_cast<std::uint8_t>(shared.space_count++);
   if (shared.define_space != nullptr) shared.define_space(shared, id);
   return id;
 }
 
 /// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
-/// memory. The last id is that of the others. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
+/// memory. The last id is that of the others. `memory` counts if the space is new. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name, std::string_view memory = {}) noexcept {
   const label wanted = abi_1::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
   if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
-  return add_space(shared, wanted);
+  if (memory.empty() || memory == name) return add_space(shared, wanted, 0);
+  if (memory == host_memory_name) return add_space(shared, wanted, host_memory);
+  const label named = abi_1::intern(shared, memory);
+  return add_space(shared, wanted, named == other_names ? 0 : named);
 }
 
 /// The id of the space that stands for all others; `any_space` if the system had no memory for the first name of all. Likewise.
@@ -54,9 +60,12 @@ class memory_space {
  public:
   /// The space of that name; from the 255th different name on one that stands for all others. Takes a lock: make it once, not for
   /// each event.
-  explicit memory_space(std::string_view name) noexcept {
+  ///
+  /// `memory` names the memory in which it lies together with other spaces: profiles tell their joint peak. Empty, or the name of
+  /// the space: it has a memory to itself. `host_memory_name` is that of `cpu`. It counts where the space is new in the process.
+  explicit memory_space(std::string_view name, std::string_view memory = {}) noexcept {
     const detail::control_guard control;
-    id_ = detail::id_of_space(abi_1::process_registry, name);
+    id_ = detail::id_of_space(abi_1::process_registry, name, memory);
     if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 

@@ -7,6 +7,7 @@
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -87,6 +88,7 @@ struct registry {
 
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
+  label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");

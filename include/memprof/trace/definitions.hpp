@@ -6,6 +6,7 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/varint.hpp>
 
 #include <bit>
@@ -28,6 +29,7 @@ struct space_definition {
   label name = 0;
   std::int64_t capacity = 0;  ///< bytes; 0: no limit
   bool is_per_core = false;   ///< the capacity is that of each core
+  label memory = 0;           ///< in which it lies with others: `host_memory` or a name; 0: it has one to itself
 
   bool operator==(const space_definition&) const = default;
 };
@@ -272,7 +274,10 @@ template <class Visitor>
       const std::uint64_t name = in.number();
       space.capacity = in.signed_number();
       space.is_per_core = in.number() != 0;
-      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || space.capacity < 0) return false;
+      // Older traces have no memory; theirs was the host's for the space that is always there.
+      const std::uint64_t memory = in.is_at_end() ? (id == cpu_space ? 1 : 0) : in.number();
+      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || memory > host_memory || space.capacity < 0) return false;
+      space.memory = memory == 1 ? host_memory : memory == 0 ? 0 : static_cast<label>(memory - 1);
       space.id = static_cast<std::uint8_t>(id);
       space.name = static_cast<label>(name);
       visitor.space(space);
@@ -314,7 +319,7 @@ class small_payload {
   [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
 
  private:
-  unsigned char bytes_[4 * max_varint_bytes];
+  unsigned char bytes_[5 * max_varint_bytes];
   std::size_t size_ = 0;
 };
 
@@ -335,6 +340,7 @@ void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& v
 [[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
   small_payload out;
   out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
+  out.number(space.memory == host_memory ? 1 : space.memory == 0 ? 0 : space.memory + std::uint64_t{1});
   return out;
 }
 

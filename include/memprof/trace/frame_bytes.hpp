@@ -15,7 +15,7 @@
 namespace memprof::detail {
 
 /// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
-inline constexpr std::uint32_t frame_revision = 2;
+inline constexpr std::uint32_t frame_revision = 1;
 
 /// The sections of a frame, in this order; those of a space and of its blocks once for each space.
 enum class frame_section : std::uint8_t {
@@ -25,7 +25,8 @@ enum class frame_section : std::uint8_t {
   blocks,          ///< the live blocks of a space
   threads,         ///< threads and their open operations
   thread_usage,    ///< what those did so far
-  checkpoints,     ///< those that are kept; left out, with revision 1, if there was none
+  checkpoints,     ///< those that are kept
+  memories,        ///< joint peaks of memories that several spaces share
 };
 
 /// Appends numbers to a key frame, in pages that the hooks do not see.

@@ -44,6 +44,7 @@ inline memprof::profile filled_profile() {
     space.peak_segment = space.first_shortfall.segment = 1;
     for (auto& failure : space.out_of_memory) failure.segment = 1;
   }
+  for (auto& memory : result.memories) memory.peak_segment = 1;
   result.operations[0].parent = -1;
   result.operations[1].parent = 0;
   return result;

@@ -238,6 +238,8 @@ export interface Profile {
   /** Of all segments, kept or not; missing in profiles of earlier versions. */
   segments_by_name?: NamedSegments[];
   spaces: Space[];
+  /** Not in profiles of older versions. */
+  memories?: Memory[];
   operations: Operation[];
   facts: Record<string, Record<string, unknown>[]>;
   anomalies: Record<string, number>;
@@ -287,6 +289,20 @@ export interface Space {
   streams: Stream[];
   out_of_memory: OutOfMemory[];
   further_out_of_memory: Tally;
+}
+
+/** A memory in which several spaces lie. */
+export interface Memory {
+  name: string;
+  cumulative_peak: number;
+  cumulative_current: number;
+  peak_segment: number;
+  peak_time_ns: number;
+  peak_space: string | null;
+  peak_operation: string | null;
+  /** What each space had at the joint peak, greatest first. */
+  spaces: Owned[];
+  live_at_peak: LiveSet;
 }
 
 export interface Tally {

@@ -2,7 +2,7 @@ import { categoryColour } from '../colours';
 import { type Answer, answersFor, ownersAtPeak, whereIsPeak } from '../data/answers';
 import type { Model } from '../data/model';
 import { bar, h, swatch } from '../dom';
-import { bytes, categoryName, exactBytes, number, percent, shortened, shown } from '../format';
+import { bytes, categoryName, exactBytes, number, percent, shortened, shown, time } from '../format';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 
@@ -110,5 +110,14 @@ function spacesCard(model: Model, store: Store): HTMLElement {
       ),
     );
   }
-  return h('div', { class: 'answer', 'data-answer': 'spaces' }, h('h2', {}, 'Memory spaces, by their peaks'), list);
+  const card = h('div', { class: 'answer', 'data-answer': 'spaces' }, h('h2', {}, 'Memory spaces, by their peaks'), list);
+  for (const memory of model.profile.memories ?? []) {
+    const used = model.profile.spaces.filter((s) => s.cumulative_peak > 0 && memory.spaces.some((part) => part.owner === s.name));
+    if (used.length < 2) continue;
+    const parts = memory.spaces.map((part) => `${shown(part.owner ?? '')} ${bytes(part.bytes)}`).join(', ');
+    const line = `Together in ${shown(memory.name)}: ${bytes(memory.cumulative_peak)} at ${time(memory.peak_time_ns)} (${parts})`;
+    const by = memory.peak_operation === null ? '' : `, by ${shown(memory.peak_operation)}`;
+    card.append(h('p', { class: 'together', title: `${line}${by}: ${exactBytes(memory.cumulative_peak)}` }, shortened(line, 110)));
+  }
+  return card;
 }

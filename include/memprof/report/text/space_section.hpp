@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/place_text.hpp>
@@ -69,6 +70,38 @@ namespace memprof::detail {
   if (shown < others.size()) {
     section.further_lines.emplace_back(grouped(static_cast<std::int64_t>(others.size() - shown)) +
                                        " further spaces with peaks of at most " + short_bytes(others[shown]->cumulative_peak));
+  }
+  return section;
+}
+
+/// A line for each memory in which several spaces lie: their joint peak, and what each had of it. Nothing where only one of them
+/// ever held anything, since its own peak says that.
+[[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
+  constexpr std::size_t most_spaces = 4;
+  page_section section;
+  section.heading = "Together";
+  for (const memory_profile& memory : source.memories) {
+    std::size_t used = 0;
+    for (const space_profile& space : source.spaces) {
+      const bool lies_in_it = std::any_of(memory.spaces.begin(), memory.spaces.end(),
+                                          [&](const owned_bytes& part) { return part.owner == space.name; });
+      used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
+    }
+    if (used < 2) continue;
+    page_line line;
+    line.add(short_and_exact_bytes(memory.cumulative_peak), emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
+    add_place(line, source, steps, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
+    std::int64_t others = 0;
+    for (std::size_t index = 0; index < memory.spaces.size(); ++index) {
+      const owned_bytes& part = memory.spaces[index];
+      if (index >= most_spaces) {
+        others = add_saturating(others, part.bytes);
+        continue;
+      }
+      line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" " + short_bytes(part.bytes));
+    }
+    if (others != 0) line.add(", others " + short_bytes(others));
+    section.lines.push_back(line);
   }
   return section;
 }

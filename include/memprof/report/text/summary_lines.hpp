@@ -81,6 +81,7 @@ inline constexpr std::size_t least_segment_rows = 8;
     }
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
+  sections.push_back(together_section(source, steps));
   sections.push_back(check_section(source, limits.faults));
   sections.push_back(fact_section(source));
   return sections;

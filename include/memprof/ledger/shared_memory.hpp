@@ -1,0 +1,161 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+class space_ledger;
+
+namespace detail {
+struct frame_parts;
+}
+
+/// A memory in which two or more spaces lie, and its joint peak: the greatest sum of what they hold at one moment.
+///
+/// Only one of the spaces changes at a time, so an event costs no sum: while a space is `active`, the joint peak is exceeded when
+/// its own live bytes are more than the peak less what the others hold. The ledger says when another space becomes active.
+class shared_memory {
+ public:
+  explicit shared_memory(label named) noexcept : name(named) {}
+
+  /// The greatest that the active space may hold without exceeding the joint peak.
+  [[nodiscard]] std::int64_t room_of_active() const noexcept { return saturated(peak - others); }
+  /// The active space holds `live` bytes, more than ever fitted below the peak.
+  void raise(std::int64_t live, std::uint64_t stamp, std::uint64_t segment, std::uint32_t operation) noexcept {
+    peak = others + live;
+    ++peaks;
+    peak_stamp = stamp;
+    peak_segment = segment;
+    peak_operation = operation;
+    peak_space = active_id;
+    lone_space = any_space;
+  }
+
+  /// Sums of several spaces may be beyond what 64 bits hold; a profile has the greatest number instead.
+  [[nodiscard]] static std::int64_t saturated(detail::int128 bytes) noexcept {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return bytes > most ? most : static_cast<std::int64_t>(bytes);
+  }
+
+  label name;
+  std::uint8_t active_id = any_space;
+  std::uint8_t peak_space = any_space;  ///< whose allocation reached the peak
+  /// The space that was the only one when the peak was reached: its own overall peak says all about it. `any_space`: there were
+  /// several, or none.
+  std::uint8_t lone_space = any_space;
+  bool is_known = true;    ///< false: a key frame of an older memprof did not have it
+  bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
+  space_ledger* active = nullptr;
+  detail::int128 others = 0;  ///< live bytes of all spaces but the active one
+  detail::int128 peak = 0;
+  std::uint64_t peaks = 1;  ///< how often the peak was raised, and one
+  std::uint64_t peak_stamp = 0;
+  std::uint64_t peak_segment = 0;  ///< number
+  std::uint64_t pinned_segment = 0;
+  std::uint32_t peak_operation = 0;
+};
+
+/// What one space had of a shared memory's joint peak: the blocks born until then that are live now, and those freed since, of
+/// which the owners are summed up and the largest are kept.
+class memory_share {
+ public:
+  memory_share(shared_memory* memory, std::uint8_t space, std::uint32_t largest_blocks) noexcept
+      : memory_(memory), limit_(largest_blocks), space_(space) {
+    is_usable_ = freed_largest_.resize(largest_blocks);
+  }
+
+  /// False if the system had no memory for it.
+  [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
+  [[nodiscard]] shared_memory& memory() const noexcept { return *memory_; }
+  /// The id of the space.
+  [[nodiscard]] std::uint8_t space() const noexcept { return space_; }
+
+  /// Before the space changes: if the joint peak was raised since it last did, then while it had just what it has now.
+  void settle(std::uint64_t ordinal, std::int64_t live, std::size_t blocks) noexcept {
+    if (seen_ != memory_->peaks) begin_peak(ordinal, live, blocks);
+  }
+  /// The space itself has raised the peak.
+  void begin_peak(std::uint64_t ordinal, std::int64_t live, std::size_t blocks) noexcept {
+    seen_ = memory_->peaks;
+    ordinal_ = ordinal;
+    live_ = live;
+    blocks_ = static_cast<std::int64_t>(blocks);
+    freed_count_ = 0;
+    ++epoch_;
+  }
+  void remember_freed(const block& freed) noexcept {
+    if (freed.born() > ordinal_) return;
+    add(by_category_[freed.category()], freed);
+    // Without memory for its row, an operation's bytes are among those outside every operation.
+    const std::uint32_t node = freed.operation();
+    if (node < by_operation_.size() || by_operation_.resize(node + std::size_t{1})) add(by_operation_[node], freed);
+    top_blocks_view{freed_largest_.data(), freed_count_, limit_}.offer(freed);
+  }
+
+  /// Whether the peak was raised since the space last changed; then it had just what it has now.
+  [[nodiscard]] bool is_unchanged_since_peak() const noexcept { return seen_ != memory_->peaks; }
+  /// Blocks of the space that were born until then were live at the peak, unless they were freed before.
+  [[nodiscard]] std::uint64_t ordinal() const noexcept { return ordinal_; }
+  [[nodiscard]] std::int64_t live() const noexcept { return live_; }
+  [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_; }
+  /// What was freed since the peak of what was live at it.
+  [[nodiscard]] category_at_peak freed_of_category(std::size_t category) const noexcept { return current(by_category_[category]); }
+  [[nodiscard]] std::size_t operation_count() const noexcept { return by_operation_.size(); }
+  [[nodiscard]] category_at_peak freed_of_operation(std::size_t node) const noexcept { return current(by_operation_[node]); }
+  /// Calls `visit(block)` for the largest of those.
+  template <class Visitor>
+  void for_each_large_freed(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < freed_count_; ++index) visit(freed_largest_[index]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  /// Of the peak that `epoch` counts; of an older one it means nothing.
+  struct freed_bytes {
+    std::int64_t bytes;
+    std::int64_t blocks;
+    std::uint64_t epoch;
+  };
+
+  void add(freed_bytes& row, const block& freed) const noexcept {
+    if (row.epoch != epoch_) row = {0, 0, epoch_};
+    row.bytes += static_cast<std::int64_t>(freed.bytes);
+    ++row.blocks;
+  }
+  [[nodiscard]] category_at_peak current(const freed_bytes& row) const noexcept {
+    return row.epoch == epoch_ ? category_at_peak{row.bytes, row.blocks} : category_at_peak{0, 0};
+  }
+
+  shared_memory* memory_;
+  std::uint32_t limit_;
+  std::uint32_t freed_count_ = 0;
+  std::uint64_t seen_ = 0;
+  std::uint64_t ordinal_ = 0;
+  std::int64_t live_ = 0;
+  std::int64_t blocks_ = 0;
+  std::uint64_t epoch_ = 1;
+  std::array<freed_bytes, category_names.size()> by_category_{};
+  detail::page_array<freed_bytes> by_operation_;
+  detail::page_array<block> freed_largest_;
+  std::uint8_t space_;
+  bool is_usable_ = false;
+};
+
+}  // namespace memprof
