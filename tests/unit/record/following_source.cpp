@@ -35,11 +35,12 @@ TEST_CASE("following source: operations are begun by label, and end none of a la
   sink.end_operation(ended, number);
   const memprof::open_operation left_open = sink.begin_operation(name, {});
   first.end();
-  const memprof::operation_profile* const found = first.profile().find_operation("layer");
+  const memprof::profile of_first = first.profile();
+  const memprof::operation_profile* const found = of_first.find_operation("layer");
   REQUIRE(found != nullptr);
   CHECK(found->invocations == 2);
   CHECK(found->usage[0].self_allocated == 100);
-  CHECK(first.profile().space("following_source test").live_at_peak.by_category[0].owner == "activation");
+  CHECK(of_first.space("following_source test").live_at_peak.by_category[0].owner == "activation");
 
   auto second = memprof::begin_capture();
   CHECK(sink.capture() != number);
@@ -75,7 +76,9 @@ TEST_CASE("following source: an annotation may be a text that is known already")
   sink.allocate(space, at(0x1000), 24);
   sink.annotate(at(0x1000), memprof::category::parameter, text);
   capture.end();
-  const memprof::live_block& block = capture.profile().space("following_source test").live_at_peak.largest_blocks.at(0);
+  const memprof::space_profile found = capture.profile().space("following_source test");
+  REQUIRE(found.live_at_peak.largest_blocks.size() == 1);
+  const memprof::live_block& block = found.live_at_peak.largest_blocks[0];
   CHECK(block.name == "weight");
   CHECK(block.shape == "[2, 3]");
   CHECK(block.category == memprof::category::parameter);
