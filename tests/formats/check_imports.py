@@ -259,7 +259,7 @@ def check_hostile(into):
     whole = pickle.dumps(snapshot, 4)
     for content, said in ((b"", "cannot read"), (b"\x80\x04.", "no value"), (b"\x80\x09.", "cannot"), (b"\x80\x04N.", "a dictionary"),
                           (b"\x80\x04}.", "neither"), (b"\x80\x04cos\nsystem\n(S'false'\ntR.", "only plain data"),
-                          (b"\x80\x04X\xff\xff\xff\x7fabc", "byte 2"), (b"\x80\x04]\x94h\x00a.", "a dictionary"),
+                          (b"\x80\x04X\xff\xff\xff\x7fabc", "it ends within the value at byte 2"), (b"\x80\x04]\x94h\x00a.", "a dictionary"),
                           (b"\x80\x04" + b"(" * 100000, "ends at byte"), (b"{\"segments\": [", "byte"),
                           (pickle.dumps({"segments": [{"device": 10**9, "blocks": []}], "device_traces": []}, 4), "below 254"),
                           (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -5}]]}, 4), "'size'"),

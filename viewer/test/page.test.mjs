@@ -344,6 +344,20 @@ describe('the timeline', () => {
   });
 });
 
+describe('the allocator', () => {
+  it('has active bytes beside reserved and live ones', async () => {
+    const waiting = 3 * 2 ** 20;
+    await on('active', runOf(training(), { reserved: [0, 80 * 2 ** 20], waiting: [0, waiting] }), {}, async (page, path) => {
+      const { active } = main(runIn(await readFile(path, 'latin1')));
+      const numbers = Object.fromEntries(await page.locator('#allocator dl.numbers > div').evaluateAll((all) => all.map((each) => [each.querySelector('dt').textContent, each.querySelector('dd').textContent])));
+      assert.equal(numbers['active at most'], shownBytes(active.peak));
+      assert.equal(numbers['active at the end'], shownBytes(waiting));
+      assert.equal(numbers['freed but in use at the selected moment'], shownBytes(waiting));
+    });
+    await on('not-active', trained(), {}, async (page) => assert.doesNotMatch(await text(page, '#allocator'), /active/));
+  });
+});
+
 describe('tables', () => {
   it('of segments have the tracker’s numbers', async () => {
     await on('training', trained(), {}, async (page, path) => {

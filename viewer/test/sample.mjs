@@ -148,7 +148,7 @@ function growthOf(recorder, own) {
   return { per_step: xx > 0 ? xy / xx : 0, r_squared: yy === 0 ? 1 : xx > 0 ? (xy * xy) / (xx * yy) : 0 };
 }
 
-function spaceProfile(recorder, space, capacity, reserved) {
+function spaceProfile(recorder, space, capacity, reserved, waiting) {
   const { moments, blocks } = replay(recorder, space);
   const top = moments.reduce((best, m) => (best === null || m.total > best.total ? m : best), null);
   const path = (operation) => (operation < 0 ? null : recorder.operations[operation].path);
@@ -209,6 +209,7 @@ function spaceProfile(recorder, space, capacity, reserved) {
       anomalies: { unmatched_frees: tally(), cross_thread_frees: tally() },
       cores: { peaks: { circular_buffers: 0, buffers: 0, total: 0, busiest_core: '' }, segments: [], ranges: [] },
       reserved: { peak: reserved, current: reserved, segments: [], unmatched_releases: tally(), replaced_reservations: tally() },
+      active: { peak: waiting ? (top?.total ?? 0) + waiting : 0, current: waiting, segments: [], unmatched_completions: tally(), missing_completions: tally() },
       streams: reserved ? [{ stream: 'default', pool: '', cumulative_peak: top?.total ?? 0, cumulative_current: 0, allocation_count: blocks.length, reserved_peak: reserved, reserved_current: reserved }] : [],
       out_of_memory: [],
       further_out_of_memory: tally(),
@@ -244,8 +245,8 @@ function operationUsage(recorder, spaces) {
   });
 }
 
-export function profileOf(recorder, { capacities = [], device = '', reserved = [], facts = {}, exact = true, anomalies = {} } = {}) {
-  const spaces = recorder.spaceNames.map((_, s) => spaceProfile(recorder, s, capacities[s] ?? 0, reserved[s] ?? 0));
+export function profileOf(recorder, { capacities = [], device = '', reserved = [], waiting = [], facts = {}, exact = true, anomalies = {} } = {}) {
+  const spaces = recorder.spaceNames.map((_, s) => spaceProfile(recorder, s, capacities[s] ?? 0, reserved[s] ?? 0, waiting[s] ?? 0));
   operationUsage(recorder, spaces);
   return {
     spaces,
@@ -337,7 +338,7 @@ export function runOf(recorder, options = {}) {
     return [{ offset: 0, bytes: Number(high - low), address: `0x${low.toString(16)}` }];
   });
   spaces.forEach((space, s) => {
-    timelineTables(columns, space, s, ownerOf, options.buckets ?? 4096, options.reserved?.[s]);
+    timelineTables(columns, space, s, ownerOf, options.buckets ?? 4096, { reserved: options.reserved?.[s], waiting: options.waiting?.[s] });
     const low = BigInt(regions[s][0]?.address ?? 0);
     columns.add('blocks', 0, s, {
       begin_event: space.blocks.map((b) => b.begin),
@@ -373,7 +374,7 @@ export function runOf(recorder, options = {}) {
   const steps = stepTables(columns, recorder, spaces, options.stepEnd);
   const frames = (options.frameSteps ?? []).map((row, i) => {
     const { begin, end } = steps[row];
-    spaces.forEach((space, s) => timelineTables(columns, space, s, ownerOf, 4096, 0, i + 1, begin, end));
+    spaces.forEach((space, s) => timelineTables(columns, space, s, ownerOf, 4096, {}, i + 1, begin, end));
     return { begin_event: begin.event, end_event: end.event, begin_ns: begin.ns, end_ns: end.ns, step: row, invocations: 0, blocks: spaces.map(() => 0) };
   });
   run.detail = {
@@ -389,7 +390,7 @@ export function runOf(recorder, options = {}) {
   return { run, columns: columns.buffer };
 }
 
-function timelineTables(columns, space, s, ownerOf, buckets, reserved, frame = 0, begin = { event: 0, ns: 0 }, end = { event: Infinity }) {
+function timelineTables(columns, space, s, ownerOf, buckets, held, frame = 0, begin = { event: 0, ns: 0 }, end = { event: Infinity }) {
   const inside = space.moments.filter((m) => m.event >= begin.event && m.event < end.event);
   const state = space.moments.filter((m) => m.event < begin.event).at(-1) ?? { total: 0, blocks: 0 };
   const start = { ...begin, total: state.total, blocks: state.blocks };
@@ -426,7 +427,8 @@ function timelineTables(columns, space, s, ownerOf, buckets, reserved, frame = 0
     total: rows.map((r) => r.top.total),
     blocks: rows.map((r) => r.top.blocks),
     low: rows.map((r) => r.low),
-    ...(reserved ? { reserved: rows.map(() => reserved) } : {}),
+    ...(held.reserved ? { reserved: rows.map(() => held.reserved) } : {}),
+    ...(held.waiting ? { active: rows.map((r) => r.top.total + held.waiting) } : {}),
   });
   columns.add('parts', frame, s, parts);
 }

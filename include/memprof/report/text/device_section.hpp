@@ -13,7 +13,8 @@
 #include <string>
 
 /// @file
-/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which streams had it, and when it was full.
+/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
+/// streams had it, and when it was full.
 
 namespace memprof::detail {
 

@@ -80,6 +80,26 @@ void train(trace_writer& writer, std::size_t steps, std::size_t layers = 3, std:
   writer.finish();
 }
 
+TEST_CASE("write_html: what streams still use is there beside what is live", "[html]") {
+  using memprof::event_kind;
+  trace source;
+  trace_writer writer{source};  // event 0, and a thread_begin
+  const std::uint8_t space = writer.space("cuda:0").value;
+  const memprof::label stream = writer.label_of("default\x1f");
+  writer.put_event({0, 0x1000, 100, stream, event_kind::allocate_on_stream, space, 0});    // 2
+  writer.put_event({0, 0x1000, 100, stream, event_kind::deallocate_on_stream, space, 1});  // 3
+  writer.put_event({0, 0x2000, 30, stream, event_kind::allocate_on_stream, space, 0});     // 4
+  writer.put_event({0, 0x1000, 100, 0, event_kind::complete_deallocation, space, 0});      // 5
+  writer.finish();
+  const page_reader page = page_of(source);
+  const page_table& line = page.table("timeline", 0, 0);
+  CHECK(line.at("begin_event") == page_column{0, 2, 3, 4, 5});
+  CHECK(line.at("total") == page_column{0, 100, 0, 30, 30});
+  CHECK(line.at("active") == page_column{0, 100, 100, 130, 130});
+  CHECK(page.run["profile"]["spaces"][0]["active"]["peak"] == 130);
+  page_check{page, source}.everything();
+}
+
 TEST_CASE("write_html: a small run is there to the event", "[html]") {
   trace source;
   trace_writer writer{source};  // event 0: the clock is read
