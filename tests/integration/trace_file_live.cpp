@@ -118,8 +118,15 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
   std::int64_t last = 0;
   int readings_with_rings = 0;
   int shortened_readings = 0;
-  // With a limit until its first generations are gone, which a machine with few processors takes a while for.
-  for (int reading = 0; reading < 200 || (limit != 0 && shortened_readings < 50 && reading < 20'000); ++reading) {
+  // Fills a file with a limit, so that its first generations go while it is read.
+  const memprof::memory_space other{"other"};
+  threads.emplace_back([&] {
+    for (std::uint64_t block = 0; limit != 0 && !is_over; ++block) {
+      memprof::event_sink{}.allocate(other, block_at(block % 1000), 1 + block % 500);
+      memprof::event_sink{}.deallocate(other, block_at(block % 1000));
+    }
+  });
+  for (int reading = 0; reading < 200; ++reading) {
     const found now = read(file);
     INFO("reading " << reading);
     CHECK(now.status.damage.empty());

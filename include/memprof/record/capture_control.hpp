@@ -270,6 +270,18 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   found.calls->report_facts(found.backends);
 }
 
+/// Lets the trace file of capture `number` catch up if it has a gap: without the registry's lock, for which others would wait.
+inline void wait_for_file_of(std::uint32_t number) noexcept {
+  registry& shared = abi_1::process_registry;
+  const lock_guard serial{shared.backend_lock};  // so that nobody forgets the capture meanwhile
+  const live_trace* file = nullptr;
+  {
+    const control_guard control;
+    if (active_session() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
+  }
+  if (file != nullptr) file->wait_for_disk();
+}
+
 /// Ends capture `number` but for its trace file, which goes on being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
@@ -277,6 +289,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
   detach_backends_of(number);
   const module_paths unrecorded = find_other_registries();
   warn_about_other_registries(unrecorded);
+  wait_for_file_of(number);
   const control_guard control;
   if (active_session() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);

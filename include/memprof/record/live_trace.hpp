@@ -3,6 +3,7 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/chunk_buffers.hpp>
+#include <memprof/record/live_area.hpp>
 #include <memprof/record/live_pages.hpp>
 #include <memprof/record/open_trace_file.hpp>
 #include <memprof/record/options.hpp>
@@ -35,7 +36,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__linux__)
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #endif
 
@@ -46,7 +46,8 @@ namespace memprof::detail {
 /// Who drains the rings encodes their events into one of a few buffers. A thread of its own appends full buffers to the file.
 /// When all are full the trace gets a gap, or waits; when writing fails it ends. Neither throws, and the capture goes on.
 ///
-/// Used under the registry's lock, but for what takes the file's system: `open`, `start`, `give_up`, `finish`, `close_file`.
+/// Used under the registry's lock, but for what waits for the file's system: `open`, `start`, `give_up`, `wait_for_disk`,
+/// `finish`, `close_file`.
 class live_trace {
  public:
   live_trace() = default;
@@ -82,7 +83,7 @@ class live_trace {
   }
 
   /// The places for rings in its pages; null if it has none.
-  [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &places_ : nullptr; }
+  [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &area_.places() : nullptr; }
   /// Whether it asks for what happens: also if it can no longer write it, to count it.
   [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
 
@@ -150,6 +151,9 @@ class live_trace {
     if (state_ != state::gapped || !buffers_.wait_for_free(live_layout::buffers / 2)) return false;
     return end_gap();
   }
+  [[nodiscard]] bool is_gapped() const noexcept { return state_ == state::gapped; }
+  /// Waits until a gap can end, or writing has failed. Without the registry's lock.
+  void wait_for_disk() const noexcept { (void)buffers_.wait_for_free(live_layout::buffers / 2); }
   [[nodiscard]] label last_name() const noexcept { return last_name_; }
   [[nodiscard]] std::uint32_t spaces() const noexcept { return spaces_; }
   /// Whether facts came while there was a gap, once: they have to come again.
@@ -197,7 +201,7 @@ class live_trace {
   [[gnu::noinline]] void close(event_ring* rings) noexcept {
     if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
     if (has_thread_) state_ = state::closed;
-    if (is_mapped_) keeps_area_ = !places_.detach_all(rings);
+    if (is_mapped_) keeps_area_ = !area_.places().detach_all(rings);
     buffers_.end();
   }
 
@@ -247,7 +251,7 @@ class live_trace {
   /// Bytes of memory that are not the file's.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return encoder_ == nullptr ? 0
-                               : sizeof(trace_encoder) + (is_mapped_ ? 0 : private_bytes_) +
+                               : sizeof(trace_encoder) + area_.own_bytes() +
                                      (definitions_ == nullptr ? 0 : sizeof(generation_definitions) + definitions_->bytes());
   }
 
@@ -272,15 +276,11 @@ class live_trace {
 
   /// Empty, or why there can be no trace in the file.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    const live_layout layout{options.ring_capacity};
-    if (keeps_reserved_blocks(file_) && may_be_as_long(layout.end())) {
-      if (const int error = map(layout); error != 0) return text_of(error);
+    if (const int error = area_.make(file_, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
+      return text_of(error);
     }
+    is_mapped_ = area_.is_mapped();
     is_unmapped_ = !is_mapped_;
-    if (is_unmapped_) {
-      private_bytes_ = layout.first_place;
-      pages_ = static_cast<unsigned char*>(map_pages(private_bytes_));
-    }
     void* const encoder_pages = map_pages(sizeof(trace_encoder));
     if (encoder_pages != nullptr) encoder_ = new (encoder_pages) trace_encoder;
     if (options.trace_limit != 0) {
@@ -289,58 +289,15 @@ class live_trace {
       limit_ = options.trace_limit;
       generation_bytes_ = limit_ / 2;
     }
-    if (pages_ == nullptr || encoder_ == nullptr || (limit_ != 0 && definitions_ == nullptr)) {
+    if (encoder_ == nullptr || (limit_ != 0 && definitions_ == nullptr)) {
       return "the system has no memory for it";
     }
-    buffers_.use(pages_ + layout.first_buffer, pages_ + live_layout::area + live_area_header::buffer_states);
-    if (is_mapped_) describe_area(layout, options.ring_capacity, capture);
-    const std::uint64_t first_chunk = is_mapped_ ? layout.end() : trace_file_header::size;
-    if (const int error = writer_.start(file_, first_chunk, is_mapped_); error != 0) return text_of(error);
+    buffers_.use(area_.buffers(), area_.buffer_states());
+    if (const int error = writer_.start(file_, area_.end(), is_mapped_); error != 0) return text_of(error);
     state_ = state::recording;
     open_chunk();
     if (!start_thread()) return "the system lets it have no thread";
     return {};
-  }
-
-  /// Maps the file, if it can be. 0, or why there can be no file at all.
-  [[nodiscard]] int map(const live_layout& layout) noexcept {
-#if defined(__linux__)
-    const int error = reserve_blocks(file_, 0, layout.place(layout.spare_places));
-    if (error == EOPNOTSUPP || error == ENOSYS) return 0;
-    if (error != 0) return error;
-    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-    if (pages == MAP_FAILED) return 0;
-    is_mapped_ = true;
-    pages_ = static_cast<unsigned char*>(pages);
-#else
-    (void)layout;
-#endif
-    return 0;
-  }
-
-  void describe_area(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture) noexcept {
-    places_.mapping = pages_;
-    places_.mapping_bytes = layout.end();
-    places_.first = pages_ + layout.first_place;
-    places_.place_bytes = layout.place_bytes;
-    places_.capacity = ring_capacity;
-    places_.count = layout.places;
-    places_.capture = capture;
-    places_.spare = layout.spare_places;
-    places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
-    places_.wake_word = &buffers_.wake_word();
-    unsigned char* const area = pages_ + live_layout::area;
-    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
-    places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
-    live_area_header header;
-    header.buffers = live_layout::buffers;
-    header.buffer_bytes = live_layout::buffer_bytes;
-    header.places = layout.places;
-    header.place_bytes = static_cast<std::uint32_t>(layout.place_bytes);
-    header.first_buffer = layout.first_buffer;
-    header.first_place = layout.first_place;
-    const auto encoded = header.encode();
-    std::memcpy(area, encoded.data(), encoded.size());
   }
 
   [[nodiscard]] bool start_thread() noexcept {
@@ -412,7 +369,7 @@ class live_trace {
   void write_until_end() noexcept {
     for (;;) {
       const std::uint32_t seen = buffers_.wake_word().load(std::memory_order_acquire);
-      if (is_mapped_) writer_.reserve_places(places_);
+      if (is_mapped_) writer_.reserve_places(area_.places());
       const bool is_last = buffers_.has_ended();
       if (const int error = writer_.write_chunks(buffers_); error != 0) return fail(error);
       if (is_last) return;
@@ -428,21 +385,15 @@ class live_trace {
 
   /// Gives the pages back.
   void release() noexcept {
-    if (is_mapped_) {
-      places_.unmap();
-    } else {
-      unmap_pages(pages_, private_bytes_);
-    }
+    area_.release();
     unmap_pages(encoder_, sizeof(trace_encoder));
     if (definitions_ != nullptr) {
       definitions_->~generation_definitions();
       unmap_pages(definitions_, sizeof(generation_definitions));
     }
     is_mapped_ = false;
-    pages_ = nullptr;
     encoder_ = nullptr;
     definitions_ = nullptr;
-    private_bytes_ = 0;
   }
 
   state state_ = state::none;
@@ -454,10 +405,8 @@ class live_trace {
   bool keeps_area_ = false;  ///< a ring could not be parted from the file
   bool has_thread_ = false;
   int file_ = -1;
-  unsigned char* pages_ = nullptr;
-  std::size_t private_bytes_ = 0;
   trace_encoder* encoder_ = nullptr;
-  ring_places places_;
+  live_area area_;
   chunk_buffers buffers_;
   trace_file_writer writer_;
   ::pthread_t thread_{};

@@ -1,0 +1,120 @@
+#pragma once
+
+#include <memprof/detail/pages.hpp>
+#include <memprof/record/event_ring.hpp>
+#include <memprof/record/live_pages.hpp>
+#include <memprof/record/ring_places.hpp>
+#include <memprof/trace/file_layout.hpp>
+
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof::detail {
+
+/// The live area of a trace file: pages of the file where its system keeps the blocks that are reserved for them, otherwise pages
+/// of the process's own, which hold the buffers alone.
+class live_area {
+ public:
+  live_area() = default;
+  live_area(const live_area&) = delete;
+  live_area& operator=(const live_area&) = delete;
+
+  /// Makes the area of capture `capture` at the begin of an empty file. `wake_word` counts up when rings need more room. 0, or
+  /// why there can be no trace in the file.
+  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture,
+                         std::atomic<std::uint32_t>& wake_word) noexcept {
+    const live_layout layout{ring_capacity};
+    if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
+      if (const int error = map(file, layout); error != 0) return error;
+    }
+    first_buffer_ = layout.first_buffer;
+    if (is_mapped_) {
+      describe(layout, ring_capacity, capture, wake_word);
+      return 0;
+    }
+    own_bytes_ = layout.first_place;
+    pages_ = static_cast<unsigned char*>(map_pages(own_bytes_));
+    return pages_ == nullptr ? ENOMEM : 0;
+  }
+
+  [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
+  [[nodiscard]] ring_places& places() noexcept { return places_; }
+  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + first_buffer_; }
+  /// What the area says of each buffer.
+  [[nodiscard]] unsigned char* buffer_states() const noexcept {
+    return pages_ + live_layout::area + live_area_header::buffer_states;
+  }
+  /// Where the chunks of the file may begin.
+  [[nodiscard]] std::uint64_t end() const noexcept { return is_mapped_ ? places_.mapping_bytes : trace_file_header::size; }
+  /// Bytes of memory that are not the file's.
+  [[nodiscard]] std::size_t own_bytes() const noexcept { return own_bytes_; }
+
+  /// Gives the pages back, but for rings in them.
+  void release() noexcept {
+    if (is_mapped_) {
+      places_.unmap();
+    } else {
+      unmap_pages(pages_, own_bytes_);
+    }
+    is_mapped_ = false;
+    pages_ = nullptr;
+    own_bytes_ = 0;
+  }
+
+ private:
+  /// Maps the file, if it can be. 0, or why there can be no file at all.
+  [[nodiscard]] int map([[maybe_unused]] int file, [[maybe_unused]] const live_layout& layout) noexcept {
+#if defined(__linux__)
+    const int error = reserve_blocks(file, 0, layout.place(layout.spare_places));
+    if (error == EOPNOTSUPP || error == ENOSYS) return 0;
+    if (error != 0) return error;
+    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (pages == MAP_FAILED) return 0;
+    is_mapped_ = true;
+    pages_ = static_cast<unsigned char*>(pages);
+#endif
+    return 0;
+  }
+
+  void describe(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture,
+                std::atomic<std::uint32_t>& wake_word) noexcept {
+    places_.mapping = pages_;
+    places_.mapping_bytes = layout.end();
+    places_.first = pages_ + layout.first_place;
+    places_.place_bytes = layout.place_bytes;
+    places_.capacity = ring_capacity;
+    places_.count = layout.places;
+    places_.capture = capture;
+    places_.spare = layout.spare_places;
+    places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
+    places_.wake_word = &wake_word;
+    unsigned char* const area = pages_ + live_layout::area;
+    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
+    places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
+    live_area_header header;
+    header.buffers = live_layout::buffers;
+    header.buffer_bytes = live_layout::buffer_bytes;
+    header.places = layout.places;
+    header.place_bytes = static_cast<std::uint32_t>(layout.place_bytes);
+    header.first_buffer = layout.first_buffer;
+    header.first_place = layout.first_place;
+    const auto encoded = header.encode();
+    std::memcpy(area, encoded.data(), encoded.size());
+  }
+
+  bool is_mapped_ = false;
+  unsigned char* pages_ = nullptr;
+  std::size_t own_bytes_ = 0;
+  std::size_t first_buffer_ = 0;
+  ring_places places_;
+};
+
+}  // namespace memprof::detail
