@@ -15,7 +15,7 @@ export abstract class Chart {
   private dirty = true;
   private scheduled = false;
 
-  /** `label` tells those who cannot see the canvas what it shows and where the same stands as a table. */
+  /** `label` says for those who cannot see the canvas what it shows, and which table has the same numbers. */
   constructor(
     label: string,
     className: string,
