@@ -152,7 +152,7 @@ void require_no_other_document(const std::string& path) {
   std::array<char, 64> begin{};
   const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
   if (std::string_view{begin.data(), got}.find(memprof::breakdown_json_format) != std::string_view::npos) return;
-  memprof::detail::raise_about_file("write", path, "there is a file that is no analysis; remove it, or choose another name");
+  memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
 }
 
 /// What goes wrong after the tables is told, and the rest still done.

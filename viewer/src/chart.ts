@@ -124,7 +124,7 @@ export abstract class TimeChart extends Chart {
 
   /** The part of the width that is the axis. */
   protected get left(): number {
-    return this.width < 600 ? 58 : 72;
+    return this.width < 600 ? 64 : 72;
   }
   protected get right(): number {
     return this.width - 12;
