@@ -247,7 +247,7 @@ void add_analyze(CLI::App& program, int& status) {
   command.add_option("--title", arguments->title, "title of the picture")->type_name("TEXT");
   command
       .add_option("--output", arguments->output,
-                  "the picture: *.png or *.svg, or a name without an ending for both (default: memory_peak_visualization.png)")
+                  "the picture: *.png or *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
       ->type_name("FILE")
       ->check(CLI::Validator{fault_of_output, ""});
   command.add_option("--json", arguments->json, "write the numbers to this file, too")->type_name("FILE");
