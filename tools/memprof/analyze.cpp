@@ -152,7 +152,7 @@ void require_no_other_document(const std::string& path) {
   std::array<char, 64> begin{};
   const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
   if (std::string_view{begin.data(), got}.find(memprof::breakdown_json_format) != std::string_view::npos) return;
-  memprof::detail::raise_about_file("write", path, "there is a file that is no analysis; remove it, or choose another name");
+  memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
 }
 
 /// What goes wrong after the tables is told, and the rest still done.
@@ -247,7 +247,7 @@ void add_analyze(CLI::App& program, int& status) {
   command.add_option("--title", arguments->title, "title of the picture")->type_name("TEXT");
   command
       .add_option("--output", arguments->output,
-                  "the picture: *.png or *.svg, or a name without an ending for both (default: memory_peak_visualization.png)")
+                  "the picture: *.png or *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
       ->type_name("FILE")
       ->check(CLI::Validator{fault_of_output, ""});
   command.add_option("--json", arguments->json, "write the numbers to this file, too")->type_name("FILE");

@@ -46,7 +46,7 @@ std::string on_one_line(std::string text) {
 }  // namespace
 
 int main(int argument_count, char** argument_values) {
-  CLI::App program{"Exact memory profiles, and what they tell."};
+  CLI::App program{"Exact memory profiles of training loops: summaries, pages, pictures and estimates."};
   program.name("memprof");
   program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string);
   program.require_subcommand(1);

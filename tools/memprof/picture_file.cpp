@@ -30,7 +30,7 @@ void require_no_other_file(const std::string& path) {
   const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
   const std::string_view text{begin.data(), got};
   if (text.empty() || text.starts_with("\x89PNG") || text.starts_with("<?xml") || text.starts_with("<svg")) return;
-  memprof::detail::raise_about_file("write", path, "there is a file that is no picture; remove it, or choose another name");
+  memprof::detail::raise_about_file("write", path, "it exists and is not a picture; remove it or choose another name");
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const s
 std::string fault_of_output(const std::string& output) {
   const std::string ending = std::filesystem::path{output}.extension().string();
   if (ending == ".png" || ending == ".svg" || (ending.empty() && !output.empty() && output.back() != '/')) return {};
-  return "'" + output + "' has to end in .png or .svg, or be a name without an ending to get both";
+  return "'" + output + "' must end in .png or .svg, or have no extension to get both";
 }
 
 }  // namespace memprof_tool

@@ -135,7 +135,7 @@ void add_plot(CLI::App& program, int& status) {
       ->required();
   command
       .add_option("-o,--output", arguments->output,
-                  "the picture: *.png or *.svg, or a name without an ending for both; may come several times")
+                  "the picture: *.png or *.svg, or a name without extension for both; may be repeated")
       ->required()
       ->type_name("FILE")
       ->check(CLI::Validator{fault_of_output, ""});

@@ -36,7 +36,7 @@ void complain(const std::string& what) { std::fprintf(stderr, "memprof report: %
 void check_output(const std::filesystem::path& output) {
   std::error_code failure;
   if (!std::filesystem::is_regular_file(output, failure) || memprof::is_html_page(output)) return;
-  memprof::detail::raise_about_file("write", output, "it is there already and no page of memprof; --force replaces it");
+  memprof::detail::raise_about_file("write", output, "it exists and is not a page of memprof; --force replaces it");
 }
 
 /// What a page may say to others than the one who made it.
@@ -92,7 +92,7 @@ void add_report(CLI::App& program, int& status) {
   command.add_option("-o,--output", arguments->output, "where it goes (default: beside FILE, with the extension .html)")
       ->type_name("FILE");
   command.add_option("--title", arguments->title, "its heading (default: the program that was captured)")->type_name("TEXT");
-  command.add_flag("--force", arguments->force, "replace a file that is no page of memprof");
+  command.add_flag("--force", arguments->force, "replace a file that is not a page of memprof");
   command.callback([arguments, &status] { status = run_report(*arguments); });
 }
 

@@ -206,7 +206,7 @@ void add_show(CLI::App& program, int& status) {
     find_file(*arguments);
     if (arguments->file.empty()) throw CLI::RequiredError{"FILE"};
     if (!arguments->csv.empty() && arguments->csv != "segments" && arguments->csv != "owners") {
-      throw CLI::ValidationError{"--csv", "'" + arguments->csv + "' is no table: segments or owners"};
+      throw CLI::ValidationError{"--csv", "'" + arguments->csv + "' is not a table: give segments or owners"};
     }
     status = run_show(*arguments);
   });

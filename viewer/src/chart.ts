@@ -15,7 +15,7 @@ export abstract class Chart {
   private dirty = true;
   private scheduled = false;
 
-  /** `label` tells those who cannot see the canvas what it shows and where the same stands as a table. */
+  /** `label` says for those who cannot see the canvas what it shows, and which table has the same numbers. */
   constructor(
     label: string,
     className: string,
@@ -124,7 +124,7 @@ export abstract class TimeChart extends Chart {
 
   /** The part of the width that is the axis. */
   protected get left(): number {
-    return this.width < 600 ? 58 : 72;
+    return this.width < 600 ? 64 : 72;
   }
   protected get right(): number {
     return this.width - 12;

@@ -1,6 +1,6 @@
 /**
- * Colours that people with any kind of colour vision tell apart: those of Okabe and Ito for categories, with some of Tol's
- * for operations. Neighbours in a stack have a line between them, and no view tells anything by colour alone.
+ * Colours that differ for every kind of colour vision: those of Okabe and Ito for categories, with some of Tol's
+ * for operations. Neighbours in a stack have a line between them, and no view relies on colour alone.
  */
 
 export const categories = ['parameter', 'optimizer_state', 'gradient', 'activation', 'temporary', 'input', 'kv_cache', 'other'] as const;

@@ -124,7 +124,7 @@ export function ticks(from: number, to: number, wanted: number, binary: boolean)
   return result;
 }
 
-/** A tick's label: as many digits as tell neighbours apart. */
+/** A tick's label: as many digits as make neighbours differ. */
 export function timeTick(ns: number, step: number): string {
   const [unit, name] =
     Math.max(ns, step) >= 1e9 ? [1e9, 's'] : Math.max(ns, step) >= 1e6 ? [1e6, 'ms'] : Math.max(ns, step) >= 1e3 ? [1e3, '\u00b5s'] : [1, 'ns'];

@@ -61,7 +61,7 @@ export class OperationColours {
     return operationColour(this.rank(path));
   }
 
-  /** For operations that own nothing themselves: still told apart where many stand side by side. */
+  /** For operations that own nothing themselves: so that neighbours differ where many stand side by side. */
   anyColour(path: string): string {
     const rank = this.rank(path);
     if (rank >= 0 && rank < distinctOperations) return operationColour(rank);

@@ -23,10 +23,11 @@ export interface State {
 
 type Part = keyof State | 'hover';
 
-/** Time, unless so many moments share one reading of the clock that they would lie on top of each other. */
+/** Time, unless the clock stood still, or so many moments share a reading that they would lie on top of each other. */
 function defaultUnit(model: Model): Unit {
   const timeline = model.spaces[model.mainSpace]?.timeline;
   if (!model.hasEvents || !timeline) return 'time';
+  if (model.profile.duration_ns === 0) return 'event';
   return new Set(timeline.beginNs).size * 8 < timeline.length ? 'event' : 'time';
 }
 

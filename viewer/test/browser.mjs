@@ -31,8 +31,11 @@ export async function write(name, run) {
   return path;
 }
 
-/** Opens a page from disk. `messages` are everything that it said on its console, and every request it made. */
-export async function open(browser, path, { hash = '', width = 1280, height = 900, scheme = 'light' } = {}) {
+/**
+ * Opens a page from disk. `messages` are everything that it said on its console, and every request it made. `prepare` is called
+ * before.
+ */
+export async function open(browser, path, { hash = '', width = 1280, height = 900, scheme = 'light', prepare = async () => {} } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, offline: true });
   const page = await context.newPage();
   page.messages = [];
@@ -41,6 +44,7 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   page.on('request', (request) => {
     if (request.url().split('#')[0] !== pathToFileURL(path).href) page.messages.push(`request: ${request.url()}`);
   });
+  await prepare(page);
   await page.goto(pathToFileURL(path).href + hash);
   await page.waitForSelector('main, [role=alert]');
   await settle(page);
@@ -60,6 +64,13 @@ export async function realPages() {
 
 /** After two frames everything that was to be drawn is drawn. */
 export const settle = (page) => page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+
+/** Starts to count the processor time of the page's main thread, which does not depend on what else the machine does. */
+export async function countProcessorTime(page) {
+  const session = await page.context().newCDPSession(page);
+  await session.send('Performance.enable', { timeDomain: 'threadTicks' });
+  page.processorMs = async () => (await session.send('Performance.getMetrics')).metrics.find((m) => m.name === 'TaskDuration').value * 1000;
+}
 
 export async function shot(page, name, fullPage = true) {
   await mkdir(folder, { recursive: true });

@@ -1,4 +1,5 @@
-// Numbers on the page are written as memprof's text writes them (report/text/quantity.hpp), and cells of CSV as csv.hpp does.
+// Numbers on the page are written as memprof's text writes them (report/text/quantity.hpp), cells of CSV as csv_text.hpp does, and
+// paths are read as operation_path.hpp writes them.
 import assert from 'node:assert/strict';
 import { dirname, join } from 'node:path';
 import { describe, it } from 'node:test';
@@ -12,6 +13,7 @@ async function load(name) {
 }
 const { bytes, percent, time } = await load('format.ts');
 const { csvRecord } = await load('csv.ts');
+const { splitPath } = await load('data/path.ts');
 
 describe('numbers', () => {
   it('have three significant digits in a unit that fits', () => {
@@ -48,5 +50,16 @@ describe('a record of CSV', () => {
   it('has no cell that a spreadsheet would take for a formula', () => {
     assert.equal(csvRecord(['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '', 'a=b', -1]), '\'=1+1,\'+1,\'-1,\'@SUM(A1),\'\t=1,"\'\r=1",,a=b,-1\r\n');
     assert.equal(csvRecord(['=HYPERLINK("http://x","y")']), '"\'=HYPERLINK(""http://x"",""y"")"\r\n');
+  });
+});
+
+describe('a path', () => {
+  it('is split at the slashes that are not part of a name', () => {
+    assert.deepEqual(splitPath('forward/layer 0'), { parent: 'forward', name: 'layer 0' });
+    assert.deepEqual(splitPath('forward'), { parent: null, name: 'forward' });
+    assert.deepEqual(splitPath('a\\/b'), { parent: null, name: 'a/b' });
+    assert.deepEqual(splitPath('x/<\\/script>'), { parent: 'x', name: '</script>' });
+    assert.deepEqual(splitPath('back\\\\/slash'), { parent: 'back\\\\', name: 'slash' });
+    assert.deepEqual(splitPath('x/\\-'), { parent: 'x', name: '' });
   });
 });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/run_mode.hpp>
 
@@ -20,9 +21,6 @@ enum class slow_disk : std::uint8_t {
   leave_gap,  ///< leaves events out, and says how many; the capture's own numbers stay exact
   wait,       ///< lets the thread that empties the rings wait, and others whose rings are full
 };
-
-/// The name of the segment that ends with the capture, unless another is told.
-inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 class trace;
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace memprof {
 
@@ -18,6 +19,9 @@ struct process_info {
 
   bool operator==(const process_info&) const = default;
 };
+
+/// The name of the segment that ends with the capture, unless another is given.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// The greatest `capture_info::largest_blocks`.
 inline constexpr std::uint32_t max_largest_blocks = 4096;

@@ -200,3 +200,15 @@ TEST_CASE("run picture: times have three digits in a unit that fits") {
   CHECK(text(99'960'000) == "100 ms");
   CHECK(text(1'500) == "1.50 \xc2\xb5s");
 }
+
+TEST_CASE("run picture: names that would look the same lose the end that they have in common") {
+  using names = std::vector<std::string>;
+  using memprof::detail::without_begins;
+  CHECK(without_begins({"a/x/malloc", "b/x/malloc", "c"}, 36) == names{"a/x/malloc", "b/x/malloc", "c"});
+  CHECK(without_begins({"train/layer 1/linear/allocate/malloc", "train/layer 2/linear/allocate/malloc", "c"}, 20) ==
+        names{"train/layer 1/...", "train/layer 2/...", "c"});
+  // "forward" and "backward" end alike, too: only whole names are cut.
+  CHECK(without_begins({"forward/layer/linear/malloc", "backward/layer/linear/malloc"}, 12) ==
+        names{"forward/...", "backward/..."});
+  CHECK(without_begins({"x/allocate/malloc", "a/x/allocate/malloc"}, 12) == names{"x/...", "a/x/..."});
+}

@@ -33,7 +33,7 @@ expect_one_line("${errors}" "cannot write 'missing/picture.png'")
 # A picture takes the place of a picture, not of another file.
 file(WRITE ${SCRATCH}/notes.png "notes")
 run(2 ${CHECKS}/two_summaries.log -o notes.png)
-expect_one_line("${errors}" "cannot write 'notes.png': there is a file that is no picture")
+expect_one_line("${errors}" "cannot write 'notes.png': it exists and is not a picture")
 file(READ ${SCRATCH}/notes.png notes)
 if(NOT notes STREQUAL "notes")
   message(FATAL_ERROR "the notes are gone")

@@ -71,21 +71,21 @@ function fit(model: Model, space: Space): Answer {
     answer.value = `Out of memory, ${failures === 1 ? 'once' : `${count(failures)} times`}`;
     answer.mood = 'bad';
     const first = space.out_of_memory[0];
-    if (first) answer.lines.push(`${bytes(first.requested)} asked for with ${bytes(first.device_free)} free, at ${time(first.time_ns)}`);
+    if (first) answer.lines.push(`requested ${bytes(first.requested)} with ${bytes(first.device_free)} free, at ${time(first.time_ns)}`);
     return answer;
   }
   if (space.capacity === 0) {
-    answer.value = 'No device was named';
-    answer.lines.push(`${shown(space.name)} has no capacity to compare the peak with`);
+    answer.value = device ? 'No limit is known' : 'No device was named';
+    answer.lines.push(`the capacity of ${shown(space.name)} is unknown`);
     return answer;
   }
   const { first_shortfall: shortfall } = space;
   if (shortfall.requested > 0) {
     answer.value = `No: ${bytes(shortfall.shortfall)} short`;
     answer.mood = 'bad';
-    answer.lines.push(`first at ${time(shortfall.time_ns)}, when ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} asked for ${bytes(shortfall.requested)}`);
+    answer.lines.push(`first at ${time(shortfall.time_ns)}, when ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} requested ${bytes(shortfall.requested)}`);
     const [remedy] = shortfall.remedy;
-    if (remedy && shortfall.remedy.length === 1) answer.lines.push(`without ${remedy.owner === null ? 'what no operation allocated' : shown(remedy.owner)} (${bytes(remedy.bytes)}) it would have fitted`);
+    if (remedy && shortfall.remedy.length === 1) answer.lines.push(`fits without ${remedy.owner === null ? 'what was allocated outside every operation' : shown(remedy.owner)} (${bytes(remedy.bytes)})`);
     return answer;
   }
   const used = space.capacity_is_per_core ? space.cores.peaks.total : Math.max(space.cumulative_peak, space.reserved.peak);
@@ -149,20 +149,20 @@ function atEnd(model: Model, of: SpaceModel): Answer {
 }
 
 const words: Record<string, string> = {
-  dropped_events: 'events dropped, as a ring was full',
+  dropped_events: 'events dropped because a ring was full',
   reentrant_events: 'events of signal handlers lost',
-  rejected_events: 'events with impossible values, or no memory to keep them',
+  rejected_events: 'events rejected: impossible values, or no memory to keep them',
   unbalanced_scopes: 'operations whose begin or end is missing',
   missing_events: 'events missing from the trace',
   too_deep_scopes: 'operations nested too deeply',
-  unmatched_frees: 'frees of blocks that were never seen',
+  unmatched_frees: 'frees of untracked blocks',
   replaced_allocations: 'allocations at the address of a live block',
-  mismatched_sizes: 'frees with another size than was allocated',
-  untracked_allocations: 'allocations that could not be kept',
+  mismatched_sizes: 'frees with a mismatched size',
+  untracked_allocations: 'allocations not tracked for want of memory',
   overlapping_blocks: 'blocks that lie within others',
 };
 
-/** What in the run speaks against its numbers. */
+/** Reasons to doubt the numbers. */
 export function reservations(model: Model): string[] {
   const lines: string[] = [];
   for (const [key, value] of Object.entries(model.profile.anomalies)) if (value > 0) lines.push(`${count(value)} ${words[key] ?? key.replaceAll('_', ' ')}`);
@@ -174,7 +174,7 @@ export function reservations(model: Model): string[] {
   }
   const { approximations, not_captured: notCaptured, unknown_reads: unknownReads, unrecorded_modules: modules } = model.profile.facts;
   if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
-  if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation and read by the program`);
+  if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
   if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} could not be captured`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
   return [...lines, ...model.run.notes.map(shown)];

@@ -8,6 +8,7 @@ import { bytes, categoryName, count, exactBytes, number, others, outside, percen
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 import type { Tip } from '../tip';
+import { fitted } from './band';
 import { standIns } from './gantt';
 import { tickBytes } from './timeline';
 
@@ -267,8 +268,8 @@ export class BlocksChart extends TimeChart {
     const { values, most } = this.restOf(table);
     context.fillStyle = colours.muted;
     const label =
-      table.left === 0 ? `all ${number(table.length, 'block')} drawn` : `${number(table.left, 'smaller block')} as one band, ${bytes(most)} at most; largest ${count(table.length)} drawn`;
-    context.fillText(label, this.left + 5, 9);
+      table.left === 0 ? `all ${number(table.length, 'block')} drawn` : `${number(table.left, 'smaller block')} as one band of at most ${bytes(most)}`;
+    context.fillText(fitted(context, label, this.right - this.left - 5), this.left + 5, 9);
     if (most === 0) return;
     const timeline = this.store.space!.timeline;
     const begins = this.store.begins(timeline);

@@ -1,6 +1,7 @@
 import { Chart } from '../chart';
 import { categoryColour, inkOn, operationColour, type ThemeColours } from '../colours';
 import type { Live } from '../data/live';
+import { splitPath } from '../data/path';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
 import { hideTip, showTip } from '../tip';
 import { fitted } from './band';
@@ -36,9 +37,9 @@ export function treeOf(live: Live): Node {
     let parent = root;
     let label = rest ? others : outside;
     if (!rest && path !== null) {
-      const cut = path.lastIndexOf('/');
-      if (cut > 0) parent = operation(path.slice(0, cut), false);
-      label = cut > 0 ? path.slice(cut + 1) : path;
+      const split = splitPath(path);
+      if (split.parent !== null) parent = operation(split.parent, false);
+      label = split.name;
     }
     node = child(parent, label, 'operation', rest ? null : path, null);
     byPath.set(key, node);

@@ -99,17 +99,17 @@ class run_frames {
     if (step_ != nullptr) visit(*step_);
   }
 
-  void apply(const event& told, std::uint32_t ring) {
-    now_ = std::max(now_, told.stamp);
+  void apply(const event& happened, std::uint32_t ring) {
+    now_ = std::max(now_, happened.stamp);
     if (next_step_ < steps_.size() && steps_[next_step_]->begin.event == event_) open_step(*steps_[next_step_++]);
     ring_ = ring;
-    if (told.kind == event_kind::segment_end) {
+    if (happened.kind == event_kind::segment_end) {
       end_segment(event_ + 1);
     } else {
-      follower_.apply(fold_.events(), told, ring, {event_, now_}, *this);
-      if (changes_allocator(told.kind)) touch(index_of_[told.space]);
+      follower_.apply(fold_.events(), happened, ring, {event_, now_}, *this);
+      if (changes_allocator(happened.kind)) touch(index_of_[happened.space]);
     }
-    operations_.follow(fold_.events(), told, ring, {event_, now_}, [&](const invocation& ended) {
+    operations_.follow(fold_.events(), happened, ring, {event_, now_}, [&](const invocation& ended) {
       for_each_frame([&](page_frame& frame) { add_invocation(frame, ended, {event_, now_}); });
     });
     tell_timelines();
@@ -136,7 +136,7 @@ class run_frames {
   }
 
   void tell_timelines() {
-    const auto tell = [&](page_frame& frame, std::size_t index) {
+    const auto add = [&](page_frame& frame, std::size_t index) {
       const space_ledger* const space = fold_.events().space(spaces_[index]);
       page_frame::in_space& own = frame.spaces[index];
       const std::int64_t live = space == nullptr ? 0 : space->live();
@@ -146,9 +146,9 @@ class run_frames {
     };
     for_each_frame([&](page_frame& frame) {
       if (frame.begin.event == event_) {
-        for (std::size_t index = 0; index < spaces_.size(); ++index) tell(frame, index);
+        for (std::size_t index = 0; index < spaces_.size(); ++index) add(frame, index);
       } else {
-        for (const std::size_t index : touched_) tell(frame, index);
+        for (const std::size_t index : touched_) add(frame, index);
       }
     });
     for (const std::size_t index : touched_) is_touched_[index] = false;

@@ -4,7 +4,6 @@
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/trace_fold.hpp>
-#include <memprof/record/options.hpp>
 #include <memprof/report/html/address_regions.hpp>
 #include <memprof/report/html/block_follower.hpp>
 #include <memprof/report/html/step_survey.hpp>
