@@ -29,9 +29,12 @@ memprof::memory_resource& memory() {
   return *never_destroyed;
 }
 
+void* volatile weights = nullptr;  ///< reachable to the end, for leak checkers
+void* volatile more = nullptr;     ///< likewise
+
 /// 10,000 bytes of weights that stay, and in each of three steps 4,096 for "forward" that do not.
 void train() {
-  void* const weights = memory().allocate(10'000);
+  weights = memory().allocate(10'000);
   memprof::annotate(weights, {.name = "weights", .category = memprof::category::parameter});
   memprof::memory_checkpoint("model");
   for (int step = 0; step < 3; ++step) {
@@ -145,7 +148,7 @@ const std::map<std::string, ending>& endings() {
             [] {
               ::raise(SIGUSR1);
               ::usleep(300'000);
-              (void)memory().allocate(500);
+              more = memory().allocate(500);
               return 0;
             }}},
       {"SIGUSR1 that the program handles",
@@ -224,7 +227,7 @@ const std::map<std::string, ending>& endings() {
             [] {
               return child([] {
                 memprof::session own{{.enabled = true}};
-                (void)memory().allocate(77);
+                more = memory().allocate(77);
                 std::exit(own.is_active() ? 5 : 6);
               });
             }}},
