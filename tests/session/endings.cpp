@@ -136,6 +136,12 @@ TEST_CASE("session: a signal that comes twice at once is one") {
   check_open_capture(run);
 }
 
+TEST_CASE("session: a signal that comes again after a while ends the program at once") {
+  const trained run{"SIGTERM again after a while"};
+  CHECK(run.signal() == SIGTERM);
+  CHECK(run.files().empty());
+}
+
 TEST_CASE("session: SIGUSR1 leaves a profile of that moment, and the program goes on") {
   const trained run{"SIGUSR1"};
   CHECK(run.exit_status() == 0);

@@ -19,6 +19,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -86,6 +87,17 @@ int child(const std::function<void()>& work) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/// Does not come to an end when a profile asks what it knows.
+struct stuck_backend {
+  static constexpr std::string_view name = "stuck";
+  void attach(memprof::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::event_sink&) noexcept {}
+  void report_facts(memprof::event_sink&) {
+    if (is_stuck) wait_for_the_end();
+  }
+  static inline std::atomic<bool> is_stuck{false};
+};
+
 struct ending {
   std::function<void()> before_session = [] {};
   std::function<int()> after_training = [] { return 0; };
@@ -141,6 +153,14 @@ const std::map<std::string, ending>& endings() {
        {.after_training =
             [] {
               ::raise(SIGTERM);
+              return raise_and_wait(SIGTERM);
+            }}},
+      {"SIGTERM again after a while",
+       {.after_training =
+            [] {
+              stuck_backend::is_stuck = true;
+              ::raise(SIGTERM);
+              ::usleep(700'000);
               return raise_and_wait(SIGTERM);
             }}},
       {"SIGUSR1",
@@ -255,7 +275,8 @@ int main(int count, char** arguments) {
   const auto found = endings().find(count > 1 ? arguments[1] : "return");
   if (found == endings().end()) return 99;
   found->second.before_session();
-  memprof::session session;
+  const bool has_backend = count > 1 && arguments[1] == std::string{"SIGTERM again after a while"};
+  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{};
   train();
   return found->second.after_training();
 }
