@@ -117,6 +117,13 @@ TEST_CASE("session: a signal ends the program by that signal") {
   }
 }
 
+TEST_CASE("session: signals may be left alone") {
+  const trained run{"SIGTERM", {.environment = {"MEMPROF=1", "MEMPROF_SIGNALS=0"}}};
+  CHECK(run.signal() == SIGTERM);
+  CHECK(run.files().empty());
+  CHECK(run.errors().empty());
+}
+
 TEST_CASE("session: a signal that interrupts the profiler itself") {
   for (int round = 0; round < 5; ++round) {
     const trained run{"SIGTERM while the rings are drained"};
