@@ -13,6 +13,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
   # and readers of foreign JSON are format/*_json.hpp.
     owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^(profile/json(_[a-z_]+)?|format/[a-z_]+_json)[.]hpp$"
     owner["boost"] = "profile/reflect.hpp"; owner_pattern["boost"] = "^profile/reflect[.]hpp$"
+    owner["toml++"] = "record/session_toml.hpp"; owner_pattern["toml++"] = "^record/session_toml[.]hpp$"
     split("torch ATen c10 caffe2", names, " ")
     for (i in names) {
       owner[names[i]] = "backend/torch.hpp"

@@ -48,6 +48,7 @@ class trained {
       ::setrlimit(RLIMIT_CORE, &no_core);
       const rlimit largest{settings.largest_file, settings.largest_file};
       if (settings.largest_file != RLIM_INFINITY) ::setrlimit(RLIMIT_FSIZE, &largest);
+      ::alarm(60);  // one that hangs is ended by SIGALRM
       if (::chdir(folder_.file("work").c_str()) != 0) std::_Exit(98);
       ::execl(MEMPROF_TRAINER, MEMPROF_TRAINER, ending.c_str(), static_cast<char*>(nullptr));
       std::_Exit(97);

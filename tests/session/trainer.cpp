@@ -19,6 +19,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -29,9 +30,12 @@ memprof::memory_resource& memory() {
   return *never_destroyed;
 }
 
+void* volatile weights = nullptr;  ///< reachable to the end, for leak checkers
+void* volatile more = nullptr;     ///< likewise
+
 /// 10,000 bytes of weights that stay, and in each of three steps 4,096 for "forward" that do not.
 void train() {
-  void* const weights = memory().allocate(10'000);
+  weights = memory().allocate(10'000);
   memprof::annotate(weights, {.name = "weights", .category = memprof::category::parameter});
   memprof::memory_checkpoint("model");
   for (int step = 0; step < 3; ++step) {
@@ -82,6 +86,17 @@ int child(const std::function<void()>& work) {
   ::waitpid(made, &status, 0);
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
+
+/// Does not come to an end when a profile asks what it knows.
+struct stuck_backend {
+  static constexpr std::string_view name = "stuck";
+  void attach(memprof::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::event_sink&) noexcept {}
+  void report_facts(memprof::event_sink&) {
+    if (is_stuck) wait_for_the_end();
+  }
+  static inline std::atomic<bool> is_stuck{false};
+};
 
 struct ending {
   std::function<void()> before_session = [] {};
@@ -140,12 +155,20 @@ const std::map<std::string, ending>& endings() {
               ::raise(SIGTERM);
               return raise_and_wait(SIGTERM);
             }}},
+      {"SIGTERM again after a while",
+       {.after_training =
+            [] {
+              stuck_backend::is_stuck = true;
+              ::raise(SIGTERM);
+              ::usleep(700'000);
+              return raise_and_wait(SIGTERM);
+            }}},
       {"SIGUSR1",
        {.after_training =
             [] {
               ::raise(SIGUSR1);
               ::usleep(300'000);
-              (void)memory().allocate(500);
+              more = memory().allocate(500);
               return 0;
             }}},
       {"SIGUSR1 that the program handles",
@@ -224,7 +247,7 @@ const std::map<std::string, ending>& endings() {
             [] {
               return child([] {
                 memprof::session own{{.enabled = true}};
-                (void)memory().allocate(77);
+                more = memory().allocate(77);
                 std::exit(own.is_active() ? 5 : 6);
               });
             }}},
@@ -252,7 +275,8 @@ int main(int count, char** arguments) {
   const auto found = endings().find(count > 1 ? arguments[1] : "return");
   if (found == endings().end()) return 99;
   found->second.before_session();
-  memprof::session session;
+  const bool has_backend = count > 1 && arguments[1] == std::string{"SIGTERM again after a while"};
+  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{};
   train();
   return found->second.after_training();
 }

@@ -54,7 +54,8 @@ inline void set_from_toml(const toml::table& document, const char* path, session
 }
 
 inline void say_of_toml_error(const char* path, const toml::parse_error& problem) {
-  const std::string where = problem.source().begin.line == 0 ? "'" + std::string{path} + "'" : place_in_toml(path, problem.source());
+  const std::string where =
+      problem.source().begin.line == 0 ? "'" + std::string{path} + "'" : place_in_toml(path, problem.source());
   say_of_session(where + " is ignored: " + std::string{problem.description()});
 }
 
