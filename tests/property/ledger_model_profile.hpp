@@ -78,8 +78,8 @@ inline live_block ledger_model::live_block_of(const model_names& names, const bl
     }
   }
   fields.resize(3);
-  return {shown.address, shown.bytes, owner_of(names, shown.operation), static_cast<category>(shown.category),
-          fields[0],     fields[1],   fields[2]};
+  return {shown.address, shown.bytes, owner_of(names, shown.operation), static_cast<category>(shown.category), fields[0],
+          fields[1],     fields[2]};
 }
 
 inline segment_usage ledger_model::usage_of(const model_names& names, const space_state& space, std::size_t own_index) const {

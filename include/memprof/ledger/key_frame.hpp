@@ -145,8 +145,7 @@ class ledger_frame {
     for (const space_ledger* space : events_.spaces_) {
       if (space != nullptr && space->shared() != nullptr) space->shared()->memory().others += space->live();
     }
-    for (shared_memory* memory : events_.memories_)
-      state_.require(memory->peak >= memory->others || !memory->is_known);
+    for (shared_memory* memory : events_.memories_) state_.require(memory->peak >= memory->others || !memory->is_known);
   }
 
   State& state_;

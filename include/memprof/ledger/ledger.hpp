@@ -528,7 +528,7 @@ class ledger {
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;
   segment_history history_;
-  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<thread_state*> threads_;   ///< by ring
   detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<shared_memory*> memories_;
 };

@@ -32,10 +32,7 @@ template <class Ledger>
 class joint_peak_builder {
  public:
   joint_peak_builder(const Ledger& events, const shared_memory& memory)
-      : events_(events),
-        memory_(memory),
-        by_operation_(events.operations().size()),
-        largest_(events.options().largest_blocks) {}
+      : events_(events), memory_(memory), by_operation_(events.operations().size()), largest_(events.options().largest_blocks) {}
 
   /// Calls `visit(id, space)` for each space that lies in the memory.
   template <class Visitor>
@@ -70,9 +67,8 @@ class joint_peak_builder {
         add_to(by_category_[index], share.freed_of_category(index));
       share.for_each_large_freed(offer);
     }
-    const category_at_peak held = is_unchanged
-                                      ? category_at_peak{space.live(), static_cast<std::int64_t>(space.blocks().size())}
-                                      : category_at_peak{share.live(), share.blocks()};
+    const category_at_peak held = is_unchanged ? category_at_peak{space.live(), static_cast<std::int64_t>(space.blocks().size())}
+                                               : category_at_peak{share.live(), share.blocks()};
     add_to(total_, held);
     return held;
   }

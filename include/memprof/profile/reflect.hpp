@@ -255,9 +255,10 @@ inline constexpr auto later_fields<space_profile> =
                                      "reserved", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
 
 template <>
-inline constexpr auto field_names<memory_profile> =
-    std::to_array<std::string_view>({"name", "cumulative_peak", "cumulative_current", "peak_segment", "peak_time_ns", "peak_space",
-                                     "peak_operation", "spaces", "live_at_peak"});
+inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
+                                                                                     "cumulative_current", "peak_segment",
+                                                                                     "peak_time_ns", "peak_space",
+                                                                                     "peak_operation", "spaces", "live_at_peak"});
 
 template <>
 inline constexpr auto nullable_fields<memory_profile> = std::to_array<std::string_view>({"peak_space", "peak_operation"});
@@ -321,15 +322,15 @@ inline constexpr auto field_names<provenance> = std::to_array<std::string_view>(
                                                                                  "absent", "remarks"});
 
 template <>
-inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments",
-     "segments_by_name", "segment_count", "step_count", "spaces", "memories", "operations", "facts", "anomalies", "cost",
-     "provenance"});
+inline constexpr auto field_names<profile> =
+    std::to_array<std::string_view>({"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process",
+                                     "duration_ns", "segments", "segments_by_name", "segment_count", "step_count", "spaces",
+                                     "memories", "operations", "facts", "anomalies", "cost", "provenance"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "memories",
-                                                                               "facts", "provenance"});
+                                                                               "segment_count", "step_count", "memories", "facts",
+                                                                               "provenance"});
 
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
@@ -348,8 +349,8 @@ using profile_structs =
     type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
               named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
               space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
-              reserved_profile, stream_usage, out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
-              operation_profile, profiler_cost, event_anomalies, provenance, profile>;
+              reserved_profile, stream_usage, out_of_memory_failure, space_profile, memory_profile, operation_invocation,
+              operation_usage, operation_profile, profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 
