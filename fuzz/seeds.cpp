@@ -19,8 +19,8 @@ using memprof::event_kind;
 /// A step with each kind of event, in three spaces, on two threads.
 void put_step(memprof::trace_writer& writer, std::uint64_t step) {
   const memprof::space_id cpu = writer.space("cpu");
-  const memprof::space_id gpu = writer.space("cuda:0", 4000);
-  const memprof::space_id l1 = writer.space("l1", 500, true);
+  const memprof::space_id gpu = writer.space("cuda:0", 4000, false, "device");
+  const memprof::space_id l1 = writer.space("l1", 500, true, "device");
   writer.at(static_cast<std::int64_t>(1000 * step));
   writer.on_thread(1 + static_cast<std::uint32_t>(step % 2), "worker");
   const auto outer = writer.begin_operation("step");

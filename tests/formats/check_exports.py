@@ -410,6 +410,119 @@ def check_torch(sample):
         assert page.stat().st_size > out.stat().st_size
 
 
+NUMBER, TEXT = (int, float), str
+SESSION_TENSOR = {"size_mb": NUMBER, "shape": list, "dtype": TEXT, "device": TEXT, "requires_grad": bool, "operation": TEXT}
+# The keys that the README of pie's memory profiler lists. What is not known is null in ours.
+SESSION = {
+    "metadata": {"generated_at": TEXT, "num_snapshots": int, "operation_tracking_enabled": bool},
+    "snapshots": [{
+        "timestamp": TEXT, "checkpoint_name": TEXT, "total_mb": NUMBER, "total_bytes": int, "tensor_count": int,
+        "device_breakdown": {None: {"total_mb": NUMBER, "count": int, "tensors": [SESSION_TENSOR]}},
+        "top_allocations": [SESSION_TENSOR]}],
+    "operation_allocations": {None: [{
+        "memory_delta_mb": NUMBER, "tensor_delta": int, "pre_total_mb": NUMBER, "post_total_mb": NUMBER, "timestamp": TEXT}]},
+    "operation_summary": {None: {
+        "invocation_count": int, "total_memory_delta_mb": NUMBER, "avg_memory_delta_mb": NUMBER, "max_memory_delta_mb": NUMBER}},
+    "operation_graph": {None: {
+        "invocations": int, "total_memory_delta_mb": NUMBER, "tensors_allocated": int, "child_operations": [TEXT]}},
+    "pytorch_operations": [{
+        "op_name": TEXT, "count": int, "cpu_time_us": NUMBER, "cuda_time_us": NUMBER, "cpu_memory_mb": NUMBER,
+        "cuda_memory_mb": NUMBER, "input_shapes": (list, str)}],
+}
+
+
+def check_shape(value, expected, place, absent_in_original=()):
+    """Whether a document has all keys of a description, with values of those types; None as a key stands for any."""
+    if value is None:
+        return
+    if isinstance(expected, dict):
+        assert isinstance(value, dict), place
+        if None in expected:
+            for key, one in value.items():
+                check_shape(one, expected[None], f"{place}/{key}", absent_in_original)
+            return
+        for key, one in expected.items():
+            if key in absent_in_original and key not in value:
+                continue
+            assert key in value, f"{place} has no {key}"
+            check_shape(value[key], one, f"{place}/{key}", absent_in_original)
+    elif isinstance(expected, list):
+        assert isinstance(value, list), place
+        for number, one in enumerate(value):
+            check_shape(one, expected[0], f"{place}/{number}", absent_in_original)
+    else:
+        assert isinstance(value, expected), f"{place} is {value!r}"
+        assert not isinstance(value, bool) or expected is bool, place
+
+
+def check_session(sample):
+    mib = 1 << 20
+    made = json.loads(sample.export("session").read_text())
+    open_calls = sum(int(word) for line in sample.remarks.splitlines() for word in line.split() if word.isdigit())
+    check_shape(made, SESSION, "")
+    assert made["metadata"]["num_snapshots"] == len(made["snapshots"]) == sample.profile["segment_count"]
+    assert made["metadata"]["operation_tracking_enabled"] is True
+
+    # The snapshots once more, from the events as they are in another export.
+    live, expected = collections.defaultdict(dict), []
+    for line in (sample.export("jsonl") / "events.jsonl").read_text().split("\n")[:-1]:
+        event = json.loads(line)
+        if event["kind"] == "allocate":
+            live[event["space"]][event["address"]] = event["bytes"]
+        elif event["kind"] == "deallocate":
+            del live[event["space"]][event["address"]]
+        elif event["kind"] == "segment_end":
+            expected.append((event["name"], {space: sorted(blocks.values(), reverse=True) for space, blocks in live.items()}))
+    assert len(expected) == len(made["snapshots"]) > 3
+    times = [snapshot["timestamp"] for snapshot in made["snapshots"]]
+    assert times == sorted(times) and times[0].startswith("2023-11-14T22:13:20.") and times[0].endswith("+00:00")
+    for (name, devices), snapshot in zip(expected, made["snapshots"]):
+        assert snapshot["checkpoint_name"] == name
+        assert snapshot["total_bytes"] == sum(map(sum, devices.values())) == snapshot["total_mb"] * mib
+        assert snapshot["tensor_count"] == sum(map(len, devices.values()))
+        for device, blocks in devices.items():
+            part = snapshot["device_breakdown"][device]
+            assert part["total_mb"] * mib == part["total_bytes"] == sum(blocks) and part["count"] == len(blocks)
+            assert [tensor["size_mb"] * mib for tensor in part["tensors"]] == blocks[:10]
+            assert {tensor["device"] for tensor in part["tensors"]} <= {device}
+        largest = sorted((size for blocks in devices.values() for size in blocks), reverse=True)[:10]
+        assert [tensor["size_bytes"] for tensor in snapshot["top_allocations"]] == largest
+    tensors = [tensor for snapshot in made["snapshots"] for tensor in snapshot["top_allocations"]]
+    known = [tensor for tensor in tensors if tensor["shape"] is not None]
+    assert known and all(tensor["shape"] == [3, 4] and tensor["dtype"] == "torch.float32" for tensor in known)
+
+    calls = sum(operation["invocations"] for operation in sample.profile["operations"])
+    assert sum(summary["invocation_count"] for summary in made["operation_summary"].values()) + open_calls == calls > 50
+    for name, rows in made["operation_allocations"].items():
+        summary, node = made["operation_summary"][name], made["operation_graph"][name]
+        deltas = [row["memory_delta_mb"] for row in rows]
+        assert summary["invocation_count"] == node["invocations"] == len(rows)
+        assert summary["total_memory_delta_mb"] == node["total_memory_delta_mb"] == sum(deltas)
+        assert not rows or summary["max_memory_delta_mb"] == max(deltas)
+        assert not rows or abs(summary["avg_memory_delta_mb"] - sum(deltas) / len(rows)) < 1e-9
+        for row in rows:
+            assert row["post_total_mb"] - row["pre_total_mb"] == row["memory_delta_mb"]
+            assert row["tensors_allocated"] - row["tensors_deallocated"] == row["tensor_delta"]
+        assert set(node["child_operations"]) <= set(made["operation_graph"])
+    assert any(node["child_operations"] for node in made["operation_graph"].values())
+
+    # Of a profile: what is not known is null, and said.
+    less = json.loads(sample.export("session", source=sample.json).read_text())
+    assert "a profile has those at the peaks" in sample.remarks and less["metadata"]["missing"]
+    check_shape(less, SESSION, "")
+    assert [s["total_bytes"] for s in less["snapshots"]] == [s["total_bytes"] for s in made["snapshots"]]
+    assert [s["tensor_count"] for s in less["snapshots"]] == [s["tensor_count"] for s in made["snapshots"]]
+    assert [s["timestamp"] for s in less["snapshots"]] == times
+    for name, summary in less["operation_summary"].items():
+        assert summary["invocation_count"] >= made["operation_summary"].get(name, summary)["invocation_count"]
+
+    # Whether the description above is that of the original: what its own output has.
+    original = pathlib.Path(os.environ.get("MEMPROF_SESSION_SAMPLE", "absent"))
+    if not original.exists():
+        return skip("a profile of pie's memory profiler; keys and sums were checked")
+    check_shape(json.loads(original.read_text()), SESSION, "original", absent_in_original={"operation"})
+
+
 def check_tables(sample):
     def rows(folder, suffix, name):
         path = folder / (name + suffix)

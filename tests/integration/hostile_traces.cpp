@@ -34,7 +34,7 @@ class hostile_trace {
     target.info(info);
     target.name(1, "cpu");
     target.name(2, std::string(32'768, 'n'));
-    for (std::uint8_t space = 0; space < memprof::any_space; ++space) target.space({space, 1, 0, false});
+    for (std::uint8_t space = 0; space < memprof::any_space; ++space) target.space({space, 1, 0, false, memprof::host_memory});
   }
   void put(event_kind kind, std::uint32_t ring, event fields = {}) {
     fields.kind = kind;

@@ -197,7 +197,8 @@ class exporter {
   void write_session() {
     std::vector<std::string> missing;
     to_file(arguments_.output, [&](memprof::file_sink& sink) {
-      missing = read_.is_trace ? memprof::write_session(trace_, read_.profile, sink) : memprof::write_session(read_.profile, sink);
+      missing =
+          read_.is_trace ? memprof::write_session(trace_, read_.profile, sink) : memprof::write_session(read_.profile, sink);
     });
     for (const std::string& what : missing) complain("not in the session profile: " + what);
   }
@@ -264,8 +265,8 @@ void add_export(CLI::App& program, int& status) {
           "torch-snapshot (memory_viz), session (snapshots of pie's memory profiler), csv or jsonl (tables)")
       ->required()
       ->type_name("FORMAT")
-      ->check(CLI::IsMember(
-          {"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl"}));
+      ->check(CLI::IsMember({"collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot",
+                             "session", "csv", "jsonl"}));
   command.add_option("-o,--output", arguments->output, "where it goes: a file, and for csv and jsonl a folder")
       ->required()
       ->type_name("OUT");

@@ -93,6 +93,29 @@ describe('answers', () => {
     });
   });
 
+  it('say what spaces of one memory held together, where more than one held anything', async () => {
+    const made = runOf(training(), {});
+    const part = (owner, bytes) => ({ owner, bytes, blocks: bytes > 0 ? 1 : 0 });
+    const memory = {
+      name: 'ho<b>st',
+      cumulative_peak: 9 * 2 ** 20 + 1,
+      cumulative_current: 0,
+      peak_segment: 0,
+      peak_time_ns: 1500,
+      peak_space: 'cpu',
+      peak_operation: 'forward',
+      spaces: [part('cuda:0', 9 * 2 ** 20), part('cpu', 1)],
+      live_at_peak: main(made.run).live_at_peak,
+    };
+    made.run.profile.memories = [memory, { ...memory, name: 'alone', spaces: [part('cpu', 1), part('unused', 0)] }];
+    await on('together', made, {}, async (page) => {
+      const lines = page.locator('[data-answer=spaces] .together');
+      assert.equal(await lines.count(), 1);
+      assert.match(await text(page, '[data-answer=spaces] .together'), /^Together in ho<b>st: 9\.00 MiB at 1\.50 .s \(cuda:0 9\.00 MiB, cpu 1 B\)$/);
+      assert.match(await lines.getAttribute('title'), /, by forward: 9,437,185 B$/);
+    });
+  });
+
   it('link to what shows them', async () => {
     await on('training', trained(), {}, async (page) => {
       await page.locator('[data-answer=growth] a').click();

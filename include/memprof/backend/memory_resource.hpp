@@ -50,8 +50,8 @@ inline namespace enabled {
 /// upstream refuses is not recorded.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  /// `upstream` must outlive the resource. `memory` is in which memory the space lies (`memory_space`); where it is empty, that is
-  /// the host's, but for names as "cuda:0", which are a device's.
+  /// `upstream` must outlive the resource. `memory` is in which memory the space lies (`memory_space`); where it is empty, that
+  /// is the host's, but for names as "cuda:0", which are a device's.
   explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
                            std::string_view memory = {})
       : space_(space, !memory.empty() || detail::is_device_name(space) ? memory : host_memory_name), upstream_(upstream) {}

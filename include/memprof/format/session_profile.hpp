@@ -276,8 +276,7 @@ class session_writer {
       all.total_delta += usage.total_delta;
       all.max_delta = spaces++ == 0 && all.calls.empty() ? usage.max_delta : std::max(all.max_delta, usage.max_delta);
       all.has_max = all.has_max && spaces == 1;
-      for (const operation_invocation* run_of_it :
-           {&usage.first_invocation, &usage.largest_invocation, &usage.last_invocation}) {
+      for (const operation_invocation* run_of_it : {&usage.first_invocation, &usage.largest_invocation, &usage.last_invocation}) {
         const session_call call{run.begin_unix_ns + run_of_it->end_ns, run_of_it->delta};
         const bool is_known = std::any_of(all.calls.begin(), all.calls.end(), [&](const session_call& other) {
           return other.unix_ns == call.unix_ns && other.delta == call.delta;
@@ -305,7 +304,8 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
     missing.push_back("snapshots of " + std::to_string(run.segment_count - static_cast<std::int64_t>(run.segments.size())) +
                       " segments that are folded by name, and how many blocks there were at the others");
   if (!run.operations.empty())
-    missing.emplace_back("all calls of operations but the first, the last and the largest, and what was live before and after them");
+    missing.emplace_back(
+        "all calls of operations but the first, the last and the largest, and what was live before and after them");
   detail::session_writer<Sink> writer{out};
   writer.begin(run, run.segments.size(), !run.operations.empty(), missing);
   std::vector<std::int64_t> blocks(run.spaces.size());

@@ -220,8 +220,8 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total =
-        sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() + threads_.bytes() + settings_.bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
+                        threads_.bytes() + settings_.bytes();
     total += memories_.bytes() + memories_.size() * sizeof(shared_memory);
     for (const space_ledger* space : spaces_) {
       if (space == nullptr) continue;
@@ -552,7 +552,7 @@ class ledger {
   operation_follower operations_;
   segment_history history_;
   checkpoint_history checkpoints_;
-  detail::page_array<thread_state*> threads_;  ///< by ring
+  detail::page_array<thread_state*> threads_;   ///< by ring
   detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<shared_memory*> memories_;
 };

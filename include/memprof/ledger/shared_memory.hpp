@@ -112,7 +112,9 @@ class memory_share {
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_; }
   /// What was freed since the peak of what was live at it.
-  [[nodiscard]] category_at_peak freed_of_category(std::size_t category) const noexcept { return current(by_category_[category]); }
+  [[nodiscard]] category_at_peak freed_of_category(std::size_t category) const noexcept {
+    return current(by_category_[category]);
+  }
   [[nodiscard]] std::size_t operation_count() const noexcept { return by_operation_.size(); }
   [[nodiscard]] category_at_peak freed_of_operation(std::size_t node) const noexcept { return current(by_operation_[node]); }
   /// Calls `visit(block)` for the largest of those.

@@ -48,6 +48,8 @@ template <class Fold>
     }
     total += static_cast<double>(space->overall_owners().size()) * named;
   }
+  total += static_cast<double>(events.memories().size()) *
+           (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
   return total;
 }
 

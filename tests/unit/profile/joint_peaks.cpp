@@ -155,11 +155,13 @@ TEST_CASE("joint peak: a space of an older trace lies in no memory, but for the 
     const auto payload = memprof::detail::encode_space({2, 7, 64, true, memory});
     REQUIRE(memprof::detail::visit_definition(memprof::detail::control::space, payload.view(), found));
   }
-  const std::vector<memprof::space_definition> expected{
-      {0, 7, 0, false, memprof::host_memory}, {1, 7, 0, false, 0}, {2, 7, 64, true, 0}, {2, 7, 64, true, 3},
-      {2, 7, 64, true, memprof::host_memory}};
+  const std::vector<memprof::space_definition> expected{{0, 7, 0, false, memprof::host_memory},
+                                                        {1, 7, 0, false, 0},
+                                                        {2, 7, 64, true, 0},
+                                                        {2, 7, 64, true, 3},
+                                                        {2, 7, 64, true, memprof::host_memory}};
   CHECK(found.spaces == expected);
-  const auto impossible = memprof::detail::small_payload{}.number(2).number(7).number(0).number(0).number(
-      std::uint64_t{memprof::host_memory} + 1);
+  const auto impossible =
+      memprof::detail::small_payload{}.number(2).number(7).number(0).number(0).number(std::uint64_t{memprof::host_memory} + 1);
   CHECK(!memprof::detail::visit_definition(memprof::detail::control::space, impossible.view(), found));
 }

@@ -60,7 +60,7 @@ TEST_CASE("json: the document begins with its format and version, then has the f
   for (const auto& member : document.items()) keys += member.key() + " ";
   CHECK(keys ==
         "format version library_version mode device exact complete begin_unix_ns process duration_ns segments "
-        "segments_by_name segment_count step_count spaces operations checkpoints checkpoint_count facts anomalies cost "
+        "segments_by_name segment_count step_count spaces memories operations checkpoints checkpoint_count facts anomalies cost "
         "provenance ");
   CHECK(document["format"] == "memprof-profile");
   CHECK(document["version"] == 2);
