@@ -101,6 +101,7 @@ endif()
 add_executable(memprof_record_and_run ${checks}/record_and_run.cpp)
 target_link_libraries(memprof_record_and_run PRIVATE memprof::memprof)
 set(writer WRITER=$<TARGET_FILE:memprof_record_and_run>)
+tool_add_check(trace "names do not command the terminal" terminal_names ${writer})
 tool_add_check(show "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=MODEL_CREATION")
 tool_add_check(trace "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=name=MODEL_CREATION")
 tool_add_check(profile "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace -o /dev/stdout"
