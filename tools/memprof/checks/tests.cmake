@@ -110,6 +110,7 @@ tool_add_check(analyze "a trace whose capture has not ended" live_trace ${writer
 tool_refuses(show "a missing file" "cannot read .*missing.memtrace'.*No such file" missing.memtrace)
 tool_refuses(show "another file" "cannot read a profile from 'text.log'" text.log)
 tool_refuses(show "no file" "FILE is required")
+tool_refuses(sow "an unknown subcommand" "there is no subcommand .sow." text.log)
 tool_refuses(show "a directory" "cannot read '[.]': Is a directory" .)
 tool_refuses(show "an empty file" "cannot read a profile from 'empty.json'" empty.json)
 tool_refuses(show "a profile of a newer version" "'newer.json'.*version.*99" newer.json)
