@@ -70,6 +70,7 @@ int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
   try {
+    keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
     damage = format == "rmm" ? read_rmm(file.get(), arguments.file, trace) : read_torch(file.get(), arguments.file, trace);
