@@ -9,6 +9,7 @@
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -31,7 +32,10 @@ struct import_arguments {
   std::string output;
 };
 
-void complain(const std::string& what) { std::fprintf(stderr, "memprof import: %s\n", what.c_str()); }
+/// Control characters are printed as escapes: the text may quote the file.
+void complain(const std::string& what) {
+  std::fprintf(stderr, "memprof import: %s\n", memprof::detail::on_one_line(what).c_str());
+}
 
 /// What a file holds, by its content.
 std::string_view format_of(std::FILE* file, const std::string& path) {

@@ -131,6 +131,7 @@ tool_refuses(export "another file" "cannot read 'text.log': it is neither a trac
 tool_refuses(export "no output" "--output is required" text.log --format pprof)
 tool_refuses(import "what is of no known format" "cannot tell what 'text.log' is" auto text.log -o out.memtrace)
 tool_refuses(import "another format's file" "cannot read 'text.log': line 1: expected Thread,Time,Action" rmm text.log -o out.memtrace)
+tool_refuses(import "what would command the terminal" "line 2: '.x1bc' is not" rmm escape.csv -o out.memtrace)
 tool_refuses(import "other JSON" "cannot read 'other.json': a snapshot has 'segments' and 'device_traces'" auto other.json -o out.memtrace)
 tool_refuses(import "an unknown format" "FORMAT" valgrind text.log -o out.memtrace)
 tool_refuses(import "a missing file" "cannot read 'missing.pickle': No such file" auto missing.pickle -o out.memtrace)
