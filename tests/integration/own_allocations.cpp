@@ -4,6 +4,10 @@
 #include <memprof/backend/new_delete.hpp>
 #include <memprof/memprof.hpp>
 
+#include <sys/time.h>
+
+#include <atomic>
+#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -221,4 +225,38 @@ TEST_CASE("new_delete: an allocation that fails is not recorded, and a new-handl
   });
   CHECK(handler_calls == 2);
   CHECK(cpu.cumulative_peak < 1 << 20);  // what the checks above allocated
+}
+
+TEST_CASE("new_delete: a signal handler that frees never waits for the thread that it interrupts") {
+  // An address that the table of the profiler's own blocks may hold, as long as it holds any: each free of it is looked up.
+  static constinit std::atomic<const void*> looked_up = nullptr;
+  static std::atomic<std::int64_t> handled = 0;
+  std::int64_t freed = 0;
+  memprof::profile kept;
+  const memprof::space_profile cpu = recorded_in([&](memprof::capture_guard&) {
+    ::operator delete(::operator new(1));  // for a space
+    kept = memprof::current_profile();
+    memprof::profile given_back = memprof::current_profile();
+    REQUIRE_FALSE(given_back.spaces.empty());
+    looked_up = given_back.spaces.data();
+    given_back = {};
+    // The event alone: to free in a handler is the program's risk.
+    const auto free_it = [] { memprof::detail::record_heap_event(memprof::event_kind::deallocate, looked_up.load(), 0); };
+    struct sigaction action {};
+    struct sigaction before {};
+    action.sa_handler = [](int) {
+      memprof::detail::record_heap_event(memprof::event_kind::deallocate, looked_up.load(), 0);
+      ++handled;
+    };
+    ::sigaction(SIGALRM, &action, &before);
+    const itimerval often{{0, 100}, {0, 100}};
+    ::setitimer(ITIMER_REAL, &often, nullptr);
+    for (; handled < 300; ++freed) free_it();
+    const itimerval never{};
+    ::setitimer(ITIMER_REAL, &never, nullptr);
+    ::sigaction(SIGALRM, &before, nullptr);
+  });
+  const std::int64_t unmatched = cpu.anomalies.unmatched_frees.count;
+  CHECK(unmatched >= freed);
+  CHECK(unmatched <= freed + handled);
 }

@@ -234,6 +234,7 @@ class exporter {
 
 int run_export(const export_arguments& arguments) {
   try {
+    keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const memprof::trace_file trace{file.get(), arguments.file};
     recording read = read_recording(file.get(), arguments.file);

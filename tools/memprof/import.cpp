@@ -9,6 +9,7 @@
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -31,7 +32,10 @@ struct import_arguments {
   std::string output;
 };
 
-void complain(const std::string& what) { std::fprintf(stderr, "memprof import: %s\n", what.c_str()); }
+/// Control characters are printed as escapes: the text may quote the file.
+void complain(const std::string& what) {
+  std::fprintf(stderr, "memprof import: %s\n", memprof::detail::on_one_line(what).c_str());
+}
 
 /// What a file holds, by its content.
 std::string_view format_of(std::FILE* file, const std::string& path) {
@@ -70,6 +74,7 @@ int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
   try {
+    keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
     damage = format == "rmm" ? read_rmm(file.get(), arguments.file, trace) : read_torch(file.get(), arguments.file, trace);

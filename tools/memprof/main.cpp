@@ -38,6 +38,12 @@ std::vector<std::string> arguments_of(int count, char** values) {
   return arguments;
 }
 
+/// Whether the first argument is meant to be a subcommand, and there is no such one.
+bool is_unknown_subcommand(const CLI::App& program, const std::string& argument) {
+  const auto known = program.get_subcommands([&](const CLI::App* command) { return command->get_name() == argument; });
+  return !argument.starts_with('-') && known.empty();
+}
+
 std::string on_one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
@@ -62,6 +68,10 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
 
+  if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
+    std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);
+    return memprof_tool::bad_input;
+  }
   try {
     program.parse(arguments_of(argument_count, argument_values));
   } catch (const CLI::ParseError& fault) {

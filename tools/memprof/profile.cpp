@@ -27,6 +27,7 @@ void complain(const std::string& what) { std::fprintf(stderr, "memprof profile: 
 int run_profile(const profile_arguments& arguments) {
   recording read;
   try {
+    keep_input(arguments.file, arguments.output);
     read = read_recording(arguments.file);
   } catch (const memprof::error& fault) {
     complain(fault.what());

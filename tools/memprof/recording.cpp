@@ -16,8 +16,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace memprof_tool {
@@ -39,16 +41,35 @@ memprof::detail::file_handle open_recording(const std::string& path) {
   return copy;
 }
 
+void keep_input(const std::string& input, const std::string& output) {
+  std::error_code failure;  // a file that is not there is no other file
+  if (!std::filesystem::is_regular_file(output, failure) || !std::filesystem::equivalent(input, output, failure)) return;
+  memprof::detail::raise_about_file("write", output, "it is the file that is read; choose another output");
+}
+
 recording read_recording(const std::string& path) { return read_recording(open_recording(path).get(), path); }
 
 namespace {
+
+/// Raises an error for a file that is no JSON either. A document that is damaged, or another one, is left to the JSON reader.
+void check_looks_like_json(std::FILE* file, const std::string& path) {
+  int first = std::fgetc(file);
+  while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
+  std::rewind(file);
+  constexpr int byte_order_mark = 0xEF;
+  if (first == '{' || first == '[' || first == byte_order_mark || first == EOF) return;
+  memprof::detail::raise_about_file(
+      "read", path,
+      "it is neither a trace nor a profile in JSON (memprof import takes PyTorch's snapshots and RMM's "
+      "logs, memprof analyze those of tt-train's tracker)");
+}
 
 recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments) {
   const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
   if (!result.is_trace) {
-    result.profile = memprof::read_json(file, path);
+    result.profile = read_profile(file, path);
     return result;
   }
   memprof::trace_file_status status;
@@ -65,6 +86,11 @@ bool is_profile(std::string_view text) {
 }
 
 }  // namespace
+
+memprof::profile read_profile(std::FILE* file, const std::string& path) {
+  check_looks_like_json(file, path);
+  return memprof::read_json(file, path);
+}
 
 recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0); }
 

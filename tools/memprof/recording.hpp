@@ -15,6 +15,9 @@ namespace memprof_tool {
 /// `memprof::error` if it cannot be read.
 [[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
 
+/// Throws `memprof::error` if `output` is the file that is read: writing it would destroy what it is made of.
+void keep_input(const std::string& input, const std::string& output);
+
 /// Why what was read of a trace is not all of it, as a sentence without its stop; empty: it is.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);
 
@@ -31,6 +34,9 @@ struct recording {
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
 /// The same; the profile of a trace has so many segments in full, whatever the capture was told.
 [[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments);
+
+/// Reads a file that is no trace. Throws `memprof::error` if it is no profile in JSON either.
+[[nodiscard]] memprof::profile read_profile(std::FILE* file, const std::string& path);
 
 /// What can be analyzed and drawn: a trace, a profile in JSON, or each summary in a tracker's log.
 struct recorded_runs {

@@ -5,7 +5,6 @@
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
-#include <memprof/profile/json.hpp>
 #include <memprof/report/html.hpp>
 #include <memprof/trace/trace_file.hpp>
 
@@ -54,7 +53,7 @@ void check_output(const std::filesystem::path& output) {
   options.source = std::filesystem::path{arguments.file}.filename().string();
   options.gzip = gzip;
   if (!memprof::is_trace_file(file.get())) {
-    memprof::write_html(memprof::read_json(file.get(), arguments.file), output, options);
+    memprof::write_html(read_profile(file.get(), arguments.file), output, options);
     return {};
   }
   std::string complaint;
@@ -71,6 +70,7 @@ int run_report(const report_arguments& arguments) {
   std::filesystem::path output = arguments.output;
   if (output.empty()) output = std::filesystem::path{arguments.file}.replace_extension(".html");
   try {
+    keep_input(arguments.file, output);
     if (!arguments.force) check_output(output);
     const std::string complaint = write_page(arguments, output);
     if (complaint.empty()) return success;

@@ -5,6 +5,7 @@
 #include "recording.hpp"
 
 #include <memprof/detail/error.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/definitions.hpp>
@@ -144,7 +145,7 @@ class printer {
       const nlohmann::ordered_json& value = line[key];
       text += ' ' + std::string{key} + '=';
       if (value.is_string()) {
-        text += value.get<std::string>();
+        text += memprof::detail::on_one_line(value.get_ref<const std::string&>());
       } else if (std::string_view{key} == "address" && memprof::has_address(happened.kind)) {
         std::array<char, 24> digits{};
         std::snprintf(digits.data(), digits.size(), "0x%" PRIx64, happened.address);
@@ -153,7 +154,6 @@ class printer {
         text += value.dump();
       }
     }
-    std::replace(text.begin(), text.end(), '\n', ' ');
     std::printf("%15.6f ms  thread %-3" PRIu64 " %-20.*s%s\n", static_cast<double>(ns) / 1e6, on.number,
                 static_cast<int>(kind.size()), kind.data(), text.c_str());
   }

@@ -13,7 +13,8 @@ namespace memprof {
 /// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
 /// program's events than their allocations were.
 ///
-/// Thread-safe. While it is empty, as it nearly always is, asking costs one load.
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load. A thread that calls `add` or `remove` must not
+/// be interrupted by a signal handler that does: it would wait for the thread's own lock.
 class hidden_blocks {
  public:
   hidden_blocks() noexcept = default;
@@ -31,10 +32,15 @@ class hidden_blocks {
     filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
   }
 
+  /// Whether a block may be one of them. Costs one load, and takes no lock.
+  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
+    const std::uint64_t hash = hash_of(address);
+    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
+  }
+
   /// Takes a block away; false if it is none of them.
   [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
-    const std::uint64_t hash = hash_of(address);
-    if ((filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) == 0) [[likely]]
+    if (!may_hold(address)) [[likely]]
       return false;
     return remove_found(address);
   }

@@ -14,6 +14,7 @@ int main(int count, char** arguments) {
   memprof::begin_capture({.trace_file = arguments[1]}).release();
   for (const char& block : blocks) memprof::event_sink{}.allocate(space, &block, 1'048'576);
   memprof::snapshot("MODEL_CREATION");
+  memprof::snapshot("\x1b(0ALARM\a");
   const int status = std::system(arguments[2]);
   std::_Exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }

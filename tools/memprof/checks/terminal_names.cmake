@@ -1,0 +1,10 @@
+# Control characters in names are printed as escapes, never sent to the terminal.
+include(${CHECKS}/run.cmake)
+execute_process(COMMAND ${WRITER} run.memtrace true WORKING_DIRECTORY ${SCRATCH} COMMAND_ERROR_IS_FATAL ANY OUTPUT_QUIET)
+run(2 run.memtrace)
+string(ASCII 27 escape)
+string(FIND "${output}" "${escape}" position)
+if(NOT position EQUAL -1)
+  message(FATAL_ERROR "an escape character is printed")
+endif()
+expect("${output}" "name=\\x1b(0ALARM\\x07")
