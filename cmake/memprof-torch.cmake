@@ -79,7 +79,7 @@ target_compile_options(memprof_torch INTERFACE ${torch_options})
 set(memprof_torch_FOUND TRUE)
 
 # The usual libtorch up to 2.6 was built with the std::string of GCC 4, and a program that has the other one does not link. Which
-# one it is stands in the names of its functions. A program that insists on its own is told when it is compiled (version.hpp).
+# one it is stands in the names of its functions. A program that insists on its own gets an error when it is compiled (version.hpp).
 set(memprof_torch_abi "")
 if(EXISTS "${torch_c10}")
   file(STRINGS ${torch_c10} torch_names REGEX "c105ErrorC[12]ENS_14SourceLocationE(Ss|NSt7__cxx1112)")

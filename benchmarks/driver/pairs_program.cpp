@@ -17,12 +17,12 @@ pairs_run run_pairs(const pairs_variant& variant, const pairs_setup& setup) {
   const std::size_t begin = output.find('{');
   const std::size_t end = output.find('}', begin == std::string::npos ? 0 : begin);
   if (end == std::string::npos) throw std::runtime_error{variant.program + " printed no result"};
-  const auto told = nlohmann::json::parse(output.substr(begin, end - begin + 1));
+  const auto printed = nlohmann::json::parse(output.substr(begin, end - begin + 1));
   pairs_run result;
-  result.ns_per_event = told.at("cpu_ns").get<double>() / told.at("events").get<double>();
-  result.recorded = told.value("recorded", std::uint64_t{0});
-  result.memory_bytes = told.value("memory_bytes", 0.0);
-  result.memory_bytes_at_million = told.value("memory_bytes_at_million", 0.0);
+  result.ns_per_event = printed.at("cpu_ns").get<double>() / printed.at("events").get<double>();
+  result.recorded = printed.value("recorded", std::uint64_t{0});
+  result.memory_bytes = printed.value("memory_bytes", 0.0);
+  result.memory_bytes_at_million = printed.value("memory_bytes_at_million", 0.0);
   return result;
 }
 

@@ -10,7 +10,7 @@
 
 namespace bench {
 
-/// What a variant of benchmarks/pairs/ told about its run.
+/// What a variant of benchmarks/pairs/ prints about its run.
 struct pairs_run {
   double ns_per_event = 0;  ///< CPU of all threads
   std::uint64_t recorded = 0;

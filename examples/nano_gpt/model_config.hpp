@@ -35,7 +35,7 @@ struct model_config {
 struct named_config {
   std::string_view name;
   model_config model;
-  std::size_t batch_size = 1;  ///< sequences, unless told otherwise
+  std::size_t batch_size = 1;  ///< sequences, by default
   std::size_t steps = 1;       ///< the same
 };
 

@@ -377,10 +377,10 @@ class phantom_addresses {
 
   /// Gives back what `take` returned for the same size and alignment.
   void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-    const shape told = shape_of(bytes, alignment);
+    const shape rounded = shape_of(bytes, alignment);
     const detail::lock_guard guard{lock_};
     // Without memory for the list the address is never used again, which is safe: the range is far larger than what is live.
-    const std::size_t list = make_list(told);
+    const std::size_t list = make_list(rounded);
     if (list == no_list) return;
     std::uint32_t node = unused_;
     if (node != 0) {
@@ -616,31 +616,34 @@ namespace memprof {
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
-  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  deallocate,           ///< address, bytes as the caller gave them (0: not given), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
   thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
                         ///< system; label: its name
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
-  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_on_cores,  ///< address, bytes (0: not given), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
-  release,                      ///< address, bytes (0: not told), space, label: it gave one back
-  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
-  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`
-  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
-  segment_end,                  ///< label: the name of the segment that ends
-  clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
-  lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
-                                ///< of which nobody knows how many
-  capture_end,                  ///< the last event
-  gap,                          ///< bytes: events that are missing here, at least
-  deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
+  reserve,                ///< address, bytes, space, label: a `stream_and_pool` or 0: an allocator took a range from the device
+  release,                ///< address, bytes (0: not given), space, label: it gave one back
+  allocate_on_stream,     ///< as `allocate`, with the label of a `stream_and_pool`
+  deallocate_on_stream,   ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
+                          ///< the block, until its `complete_deallocation`
+  out_of_memory,          ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  segment_end,            ///< label: the name of the segment that ends
+  clock_reading,          ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
+  lost_events,            ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
+                          ///< of which nobody knows how many
+  capture_end,            ///< the last event
+  gap,                    ///< bytes: events that are missing here, at least
+  deallocate_range,       ///< address, bytes, space: every block that begins there; tag 1: every block of the space
+  complete_deallocation,  ///< address, bytes, space: no stream uses the freed block any more
+  checkpoint,             ///< label: its name, 0 for a periodic one: what is live now is to be kept
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.
-inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -660,8 +663,10 @@ inline constexpr std::array<std::string_view, 21> event_kind_names{"unknown",
                                                                    "lost_events",
                                                                    "capture_end",
                                                                    "gap",
-                                                                   "deallocate_range"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::deallocate_range) + 1);
+                                                                   "deallocate_range",
+                                                                   "complete_deallocation",
+                                                                   "checkpoint"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
 
 /// The name of a kind as files spell it.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
@@ -675,7 +680,7 @@ inline constexpr std::uint32_t no_ring_id = 0;
 /// Whether the kind's address is one of memory.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
   return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
-         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory);
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
 /// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
@@ -901,14 +906,19 @@ struct ring_slots {
   std::uint32_t ring;             ///< `event_ring::id`
   std::uint32_t capacity;
   std::uint32_t check;         ///< `live_ring_header::check_of`; set for slots in a trace file
-  std::uint32_t file_capture;  ///< number of the capture in whose trace file the slots lie; 0: in pages of their own
-  std::uint64_t unused[3];
+  std::uint32_t file_capture;  ///< number of the capture whose trace file had a place for them, or none left; 0: of another
+  std::uint64_t is_in_file;    ///< 1 while they lie in a file's pages, which a child after `fork` shares with its parent
+  std::uint64_t unused[2];
 
   [[nodiscard]] static constexpr std::size_t bytes_for(std::uint32_t capacity) noexcept {
     return sizeof(ring_slots) + capacity * sizeof(event);
   }
 };
 static_assert(sizeof(ring_slots) == 64);
+
+/// The slots of rings that have none: of no capacity, so that whoever records next gets others. Told by that, not by its address,
+/// of which each library may have one.
+inline constinit ring_slots no_slots{};
 
 /// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
 /// and when they are full has them emptied and starts again: no index ever wraps. A ring outlives its thread, so that nobody ever
@@ -984,7 +994,8 @@ namespace memprof {
 /// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
 /// program's events than their allocations were.
 ///
-/// Thread-safe. While it is empty, as it nearly always is, asking costs one load.
+/// Thread-safe. While it is empty, as it nearly always is, asking costs one load. A thread that calls `add` or `remove` must not
+/// be interrupted by a signal handler that does: it would wait for the thread's own lock.
 class hidden_blocks {
  public:
   hidden_blocks() noexcept = default;
@@ -1002,10 +1013,15 @@ class hidden_blocks {
     filter_[word_of(hash)].fetch_or(bit_of(hash), std::memory_order_relaxed);
   }
 
+  /// Whether a block may be one of them. Costs one load, and takes no lock.
+  [[nodiscard]] bool may_hold(std::uintptr_t address) const noexcept {
+    const std::uint64_t hash = hash_of(address);
+    return (filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) != 0;
+  }
+
   /// Takes a block away; false if it is none of them.
   [[nodiscard]] bool remove(std::uintptr_t address) noexcept {
-    const std::uint64_t hash = hash_of(address);
-    if ((filter_[word_of(hash)].load(std::memory_order_relaxed) & bit_of(hash)) == 0) [[likely]]
+    if (!may_hold(address)) [[likely]]
       return false;
     return remove_found(address);
   }
@@ -1201,24 +1217,31 @@ struct trace_file_header {
 
   std::uint16_t version = trace_file_version;    ///< a reader of another one cannot read the file
   std::uint16_t revision = trace_file_revision;  ///< a reader of an older one can
-  std::uint32_t first_chunk = size;              ///< offset
+  std::uint64_t first_chunk = size;              ///< offset
   std::uint64_t chunks = 0;                      ///< `unknown` in a live file
   std::uint64_t bytes = 0;                       ///< of the file; likewise
   trace_file_state state = trace_file_state::complete;
-  std::uint32_t error = 0;      ///< `errno` of what stopped the writing
-  std::uint32_t live_area = 0;  ///< its offset; 0: there is none
+  std::uint32_t error = 0;         ///< `errno` of what stopped the writing
+  std::uint32_t live_area = 0;     ///< its offset; 0: there is none
+  std::uint32_t first_number = 0;  ///< of the first chunk: those before it are gone
+  std::uint64_t more_chunks = 0;   ///< offset at which the chunks go on, where they do not follow each other; 0: they all do
+
+  bool operator==(const trace_file_header&) const = default;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
     std::array<unsigned char, size> out{};
     std::memcpy(out.data(), trace_magic.data(), trace_magic.size());
     put_little_endian(&out[8], version);
     put_little_endian(&out[10], revision);
-    put_little_endian(&out[12], first_chunk);
+    put_little_endian(&out[12], static_cast<std::uint32_t>(first_chunk));
     put_little_endian(&out[16], chunks);
     put_little_endian(&out[24], bytes);
     put_little_endian(&out[32], static_cast<std::uint32_t>(state));
     put_little_endian(&out[36], error);
     put_little_endian(&out[40], live_area);
+    put_little_endian(&out[44], first_number);
+    put_little_endian(&out[48], more_chunks);
+    put_little_endian(&out[56], static_cast<std::uint32_t>(first_chunk >> 32));
     put_little_endian(&out[size - 4], crc32c::extend(0, out.data(), size - 4));
     return out;
   }
@@ -1226,12 +1249,14 @@ struct trace_file_header {
   [[nodiscard]] bool decode(const std::array<unsigned char, size>& in) noexcept {
     version = get_little_endian<std::uint16_t>(&in[8]);
     revision = get_little_endian<std::uint16_t>(&in[10]);
-    first_chunk = get_little_endian<std::uint32_t>(&in[12]);
+    first_chunk = get_little_endian<std::uint32_t>(&in[12]) | std::uint64_t{get_little_endian<std::uint32_t>(&in[56])} << 32;
     chunks = get_little_endian<std::uint64_t>(&in[16]);
     bytes = get_little_endian<std::uint64_t>(&in[24]);
     state = static_cast<trace_file_state>(get_little_endian<std::uint32_t>(&in[32]));
     error = get_little_endian<std::uint32_t>(&in[36]);
     live_area = get_little_endian<std::uint32_t>(&in[40]);
+    first_number = get_little_endian<std::uint32_t>(&in[44]);
+    more_chunks = get_little_endian<std::uint64_t>(&in[48]);
     return get_little_endian<std::uint32_t>(&in[size - 4]) == crc32c::extend(0, in.data(), size - 4);
   }
 };
@@ -1244,7 +1269,7 @@ struct chunk_header {
 
   std::uint32_t bytes = 0;    ///< that follow
   std::uint32_t number = 0;   ///< from 0
-  std::uint32_t packing = 0;  ///< `not_packed` or `packed_with_zstd`
+  std::uint32_t packing = 0;  ///< `not_packed`, `packed_with_zstd` or `begins_generation`
   std::uint32_t checksum = 0;
 
   [[nodiscard]] std::array<unsigned char, size> encode() const noexcept {
@@ -1269,6 +1294,9 @@ struct chunk_header {
 
 inline constexpr std::uint32_t not_packed = 0;
 inline constexpr std::uint32_t packed_with_zstd = 1;
+/// Not packed, and no chunk of its own: a part of what was known before the chunk of that number, for whoever begins to read
+/// there.
+inline constexpr std::uint32_t begins_generation = 0x100;
 /// No payload is packed more densely: what a file costs to read is in proportion to its size.
 inline constexpr std::size_t max_packing_ratio = 256;
 
@@ -1425,6 +1453,7 @@ struct ring_places {
     slots->capacity = capacity;
     slots->check = detail::live_ring_header::check_of(reinterpret_cast<std::uintptr_t>(slots->first), ring, capacity);
     slots->file_capture = capture;
+    slots->is_in_file = 1;
     // Last: it makes the place count. Release, so that who reads the file sees the rest.
     slots->published.store(slots->first, std::memory_order_release);
     given_in_file->store(given, std::memory_order_release);
@@ -1477,14 +1506,50 @@ struct ring_places {
     if (unused != mapping + mapping_bytes) ::munmap(unused, static_cast<std::size_t>(mapping + mapping_bytes - unused));
     mapping = nullptr;
   }
-
-  /// What a child after `fork` does: the file is its parent's.
-  void abandon(event_ring* rings) noexcept {
-    (void)detach_all(rings);
-    unmap();
-  }
 };
 
+/// What a child after `fork` does with rings that lie in a file of its parent's: they lose their slots, and get others from
+/// whoever records next. It needs no memory, so it cannot fail. Returns by how many bytes the rings became smaller.
+inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
+  std::uint64_t bytes = 0;
+  for (event_ring* ring = rings; ring != nullptr; ring = ring->next) {
+    if (ring->slots->is_in_file == 0) continue;
+    bytes += ring->bytes();
+    ring->slots = &no_slots;
+    ring->tail = ring->cursor = nullptr;
+    bytes -= ring->bytes();
+  }
+  return bytes;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/trace/memory_name.hpp>
+#include <cstddef>
+#include <string_view>
+
+/// @file
+/// In which memory a space lies. Spaces of one memory compete for its bytes: what they hold at the same moment counts.
+
+namespace memprof {
+
+/// The name of the memory of the processor: that of `cpu` and of every `memory_resource`, unless another is asked for.
+inline constexpr std::string_view host_memory_name = "host";
+
+/// Stands for `host_memory_name` where a memory is a label. Memories of other names are labels of the trace, and 0 is that of a
+/// space which has a memory to itself.
+inline constexpr label host_memory = other_names + 1;
+
+namespace detail {
+
+/// Whether a name is that of a device as PyTorch writes it: "cuda:0".
+[[nodiscard]] constexpr bool is_device_name(std::string_view name) noexcept {
+  std::size_t digits = name.size();
+  while (digits != 0 && name[digits - 1] >= '0' && name[digits - 1] <= '9') --digits;
+  return digits != name.size() && digits > 1 && name[digits - 1] == ':';
+}
+
+}  // namespace detail
 }  // namespace memprof
 
 // ---- <memprof/record/registry.hpp>
@@ -1567,6 +1632,7 @@ struct registry {
 
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
+  label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
@@ -1713,7 +1779,7 @@ inline namespace disabled {
 
 namespace memprof::detail {
 
-/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
+/// Puts errno back at the end of the scope. Allocations are recorded between a failed call and the look at its errno: by
 /// destructors, and by signal handlers.
 class [[nodiscard]] errno_guard {
  public:
@@ -2092,13 +2158,13 @@ class [[nodiscard]] activity_guard {
 
 /// What is taken from the global `operator new` until the end of the scope belongs to the profiler, or to a block that is being
 /// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
-class [[nodiscard]] nested_allocation : activity_guard {
+class [[nodiscard]] recording_suppressor : activity_guard {
  public:
-  nested_allocation() noexcept : activity_guard(activity::nested) {}
+  recording_suppressor() noexcept : activity_guard(activity::nested) {}
 };
 
 /// The calling thread works for the profiler in a way that its own hooks may see. Signals wait meanwhile: what their handlers
-/// allocate could not be told from what the profiler does.
+/// allocate could not be distinguished from what the profiler does.
 class [[nodiscard]] internal_guard {
  public:
   internal_guard() noexcept : hidden_(activity::internal) {}
@@ -2164,7 +2230,7 @@ inline void rewind_ring(event_ring& ring) noexcept {
   const ring_slots& slots = *ring.slots;
   if (slots.capacity != shared.ring_capacity) return true;
   const ring_places* const places = shared.places;
-  if (places == nullptr) return false;
+  if (places == nullptr) return slots.is_in_file != 0;
   return slots.file_capture != places->capture || (!places->holds(&slots) && places->has_place(slots.capacity));
 }
 
@@ -2196,7 +2262,7 @@ inline void replace_slots(registry& shared, event_ring& ring) noexcept {
   shared.ring_bytes -= ring.bytes();
   const bool was_outside = shared.places != nullptr && ring.slots->file_capture == shared.places->capture;
   if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
-  unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
+  if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
   ring.slots = slots;
   ring.tail = ring.cursor = slots->first;
   shared.ring_bytes += ring.bytes();
@@ -2280,6 +2346,7 @@ enum class room : std::uint8_t { none, made, made_for_new_thread };
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
   if ((end - ring.cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
   // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
   ring.limit.store(registry_guard::is_forking(shared) ? ring.cursor + 1 : ring.slots->first + ring.slots->capacity,
                    std::memory_order_relaxed);
@@ -2536,23 +2603,27 @@ namespace memprof {
 
 namespace detail {
 
-/// Makes a space of that name. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name) noexcept {
+/// Makes a space of that name in that memory. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t add_space(registry& shared, label name, label memory) noexcept {
   shared.space_names[shared.space_count] = name;
+  shared.space_memories[shared.space_count] = memory;
   const auto id = static_cast<std::uint8_t>(shared.space_count++);
   if (shared.define_space != nullptr) shared.define_space(shared, id);
   return id;
 }
 
 /// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
-/// memory. The last id is that of the others. Under the registry's lock.
-[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name) noexcept {
+/// memory. The last id is that of the others. `memory` counts if the space is new. Under the registry's lock.
+[[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name, std::string_view memory = {}) noexcept {
   const label wanted = abi_1::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
   if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
-  return add_space(shared, wanted);
+  if (memory.empty() || memory == name) return add_space(shared, wanted, 0);
+  if (memory == host_memory_name) return add_space(shared, wanted, host_memory);
+  const label named = abi_1::intern(shared, memory);
+  return add_space(shared, wanted, named == other_names ? 0 : named);
 }
 
 /// The id of the space that stands for all others; `any_space` if the system had no memory for the first name of all. Likewise.
@@ -2577,9 +2648,12 @@ class memory_space {
  public:
   /// The space of that name; from the 255th different name on one that stands for all others. Takes a lock: make it once, not for
   /// each event.
-  explicit memory_space(std::string_view name) noexcept {
+  ///
+  /// `memory` names the memory in which it lies together with other spaces: profiles tell their joint peak. Empty, or the name of
+  /// the space: it has a memory to itself. `host_memory_name` is that of `cpu`. It counts where the space is new in the process.
+  explicit memory_space(std::string_view name, std::string_view memory = {}) noexcept {
     const detail::control_guard control;
-    id_ = detail::id_of_space(abi_1::process_registry, name);
+    id_ = detail::id_of_space(abi_1::process_registry, name, memory);
     if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 
@@ -2671,11 +2745,12 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 
 namespace memprof::detail {
 
-/// Records the end of a segment of capture `number`, or of whichever is active for 0. False if that is not active.
+/// Records the end of a segment of capture `number`, or of whichever is active for 0, or a checkpoint. False if that is not
+/// active.
 ///
 /// An event like any other, in the calling thread's ring: its stamp gives it its place among those of all threads, and it needs
 /// no lock. Only where full rings drop events it goes another way, since this one must not be dropped.
-inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+inline bool record_moment(std::uint32_t number, event_kind kind, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;
   const std::uint32_t active = shared.active_capture.load(std::memory_order_relaxed);
@@ -2684,18 +2759,22 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
     note_reentrant(shared, activity::busy);
     return true;
   }
-  event ended{0, 0, 0, find_label(name), event_kind::segment_end, any_space, 0};
+  event moment{0, 0, 0, find_label(name), kind, any_space, 0};
   if (!shared.drop_when_full.load(std::memory_order_relaxed)) {
     if (self.has_ring()) self.ring->order_word = order_unclaimed;  // so that it gets a stamp
-    record<no_pauses>(shared, self, ended);
+    record<no_pauses>(shared, self, moment);
     return true;
   }
   const control_guard control{shared};
   if (shared.drain == nullptr) return false;
   shared.drain(shared);
-  ended.stamp = shared.stamps.next();
-  shared.put_event(shared, ended);
+  moment.stamp = shared.stamps.next();
+  shared.put_event(shared, moment);
   return true;
+}
+
+inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
+  return record_moment(number, event_kind::segment_end, name);
 }
 
 }  // namespace memprof::detail
@@ -2708,14 +2787,14 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
 
 namespace memprof {
 
-/// A stream of a device and the pool from which an allocator serves it: blocks are told with one so that the profile says which
+/// A stream of a device and the pool from which an allocator serves it: blocks carry one so that the profile says which
 /// stream and which pool held how much (`space_profile::streams`). By default it is none.
-class stream_pool {
+class stream_and_pool {
  public:
-  constexpr stream_pool() = default;
+  constexpr stream_and_pool() = default;
   /// The stream and the pool of these names, of which some 60 characters each are kept. Takes a lock, and nothing from
   /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
-  explicit stream_pool(std::string_view stream, std::string_view pool = {}) noexcept {
+  explicit stream_and_pool(std::string_view stream, std::string_view pool = {}) noexcept {
     constexpr std::size_t longest = 62;
     std::array<char, 2 * longest + 1> text{};
     char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
@@ -2727,7 +2806,7 @@ class stream_pool {
 
   /// Both names as one; 0 for none.
   [[nodiscard]] constexpr label name() const noexcept { return name_; }
-  bool operator==(const stream_pool&) const = default;
+  bool operator==(const stream_and_pool&) const = default;
 
  private:
   label name_ = 0;
@@ -2770,7 +2849,7 @@ class optional_category {
  public:
   constexpr optional_category() noexcept = default;
   /// Implicit, so that a category can be passed where one may be left out.
-  constexpr optional_category(category told) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(told) + 1U)) {}
+  constexpr optional_category(category kind) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1U)) {}
 
   [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
   [[nodiscard]] constexpr category value_or(category fallback) const noexcept {
@@ -2803,7 +2882,7 @@ class optional_category {
 
 namespace memprof {
 
-/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody told.
+/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
 enum class requires_grad : std::uint8_t { unknown, no, yes };
 
 /// The names of `requires_grad`, in the order of its values.
@@ -2946,7 +3025,7 @@ struct core_range {
 /// All cores that any device can have: for frees, where it means "wherever they are".
 inline constexpr core_range any_core{0, 0, 255, 255};
 
-/// The address by which blocks on cores are told apart: the upper 16 bits also hold, inverted, the first core.
+/// The address that identifies a block on cores: the upper 16 bits also hold, inverted, the first core.
 ///
 /// Each core has its own memory, so that blocks on disjoint cores share addresses, and programs that split their work do just
 /// that. Inverted, because then it is no address of an ordinary block: one that is freed by the wrong function is counted as
@@ -3151,12 +3230,14 @@ class event_sink {
   using open_operation_type = open_operation;
 
   /// The space of that name. Takes a lock: ask once, not for each event.
-  [[nodiscard]] memory_space space(std::string_view name) const noexcept { return memory_space{name}; }
+  [[nodiscard]] memory_space space(std::string_view name, std::string_view memory = {}) const noexcept {
+    return memory_space{name, memory};
+  }
 
-  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
+  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `contents`
   /// overrides the category of the operation that is open on this thread.
-  void allocate(space_id space, block_address address, std::size_t bytes, optional_category told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, told.tag()});
+  void allocate(space_id space, block_address address, std::size_t bytes, optional_category contents = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, contents.tag()});
   }
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
@@ -3165,29 +3246,39 @@ class event_sink {
 
   /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
   /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
-  /// step for each range that is held. `told`: for which stream, and for which pool.
-  void reserve(space_id space, block_address address, std::size_t bytes, stream_pool told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, told.name(), event_kind::reserve, space.value, 0});
+  /// step for each range that is held. `stream`: for which stream and pool.
+  void reserve(space_id space, block_address address, std::size_t bytes, stream_and_pool stream = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::reserve, space.value, 0});
   }
   /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
-  void release(space_id space, block_address address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, told.name(), event_kind::release, space.value, 0});
+  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, 0});
   }
 
   /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
   /// `space_profile::streams`.
-  void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_pool where,
-                          optional_category told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, told.tag()});
+  void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_and_pool where,
+                          optional_category contents = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, contents.tag()});
   }
-  /// The end of such a block, told with the same stream and pool.
-  void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+  /// The end of such a block, with the same stream and pool.
+  void deallocate_on_stream(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
+  }
+  /// The same of a block that streams may still use, as PyTorch's caching allocator frees it: it is not live any more, but stays
+  /// active until `complete_deallocation` (`space_profile::active`).
+  void request_deallocation(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
+  }
+  /// No stream uses the block any more, whose deallocation was requested.
+  void complete_deallocation(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::complete_deallocation, space.value, 0});
   }
 
   /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
   /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
-  /// Blocks that were told on streams count as live in the rows of their streams until they are deallocated one by one.
+  /// Blocks on streams count as live in the rows of their streams, and as active, until they are deallocated one
+  /// by one.
   void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
   }
@@ -3206,19 +3297,19 @@ class event_sink {
   /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
   ///
   /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
-  /// of several rectangles is told as a block for each, at the same address. A buffer whose allocator reserves the address on
-  /// every core is told on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
+  /// of several rectangles is recorded as a block for each, at the same address. A buffer whose allocator reserves the address on
+  /// every core is recorded on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
   /// block, use its `address_on_cores`.
   ///
   /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
   /// `event_anomalies::rejected_events`, for the calls below too.
   void allocate_on_cores(space_id space, block_address address, std::size_t bytes_per_core, core_range cores,
-                         buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
-    const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
+                         buffer_kind kind = buffer_kind::buffer, optional_category contents = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(contents.tag() | static_cast<unsigned>(kind) << 8);
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
                           event_kind::allocate_on_cores, space.value, tag});
   }
-  /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  /// The end of a block, with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
   void deallocate_on_cores(space_id space, block_address address, core_range cores,
                            std::size_t bytes_per_core = 0) const noexcept {
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
@@ -3252,6 +3343,53 @@ class event_sink {
     if (ended.number == 0) return;
     detail::end_operation(ended, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) != 0);
   }
+
+  // --- for sources that follow the calls of another library -------------------------------------------------------
+
+  /// The number of the active capture, from 1; 0: none. Cost: one load.
+  [[nodiscard]] std::uint32_t capture() const noexcept {
+    // Relaxed: whether a call that overlaps a capture's begin or end is part of it is open anyway.
+    return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
+  }
+  /// Whether operations of this thread may be recorded: not where a signal handler has interrupted the profiler, nor in what
+  /// the profiler does itself.
+  [[nodiscard]] bool is_thread_recordable() const noexcept { return detail::is_outside(abi_1::this_thread); }
+
+  /// The id of a name, for the calls below. Through a cache of this thread; a miss takes a lock. 0 if the system has no memory.
+  [[nodiscard]] label label_of(std::string_view name) const noexcept { return detail::find_label(name); }
+  /// The text of such an id, which stays where it is. Takes a lock.
+  [[nodiscard]] std::string_view text_of(label id) const noexcept {
+    const detail::control_guard control;
+    const label_table* const labels = abi_1::process_registry.labels;
+    return labels == nullptr ? std::string_view{} : labels->text(id);
+  }
+
+  /// The same as `annotate`, of a text that is known: name, shape, dtype and `requires_grad` with `name_separator` between; 0:
+  /// only the category is given. Cost: that of one event.
+  void annotate(block_address address, optional_category contents, label text) const noexcept {
+    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
+  }
+
+  /// The same as `begin_operation`, where `capture()` is not 0 and `is_thread_recordable()`. Cost: that of one event.
+  [[nodiscard]] open_operation begin_operation(label name, optional_category category) const noexcept {
+    open_operation begun;
+    detail::begin_operation(begun, abi_1::this_thread, name, category.tag());
+    return begun;
+  }
+  /// Ends an operation that was begun in that capture: if it outlives the capture, it ends none of the next.
+  void end_operation(const open_operation& ended, std::uint32_t begun_in) const noexcept {
+    detail::end_operation(ended, capture() == begun_in);
+  }
+
+  /// The name of the innermost operation that the program itself has open on this thread; 0: none.
+  [[nodiscard]] label innermost_name() const noexcept { return abi_1::this_thread.innermost_name; }
+  /// The operation that was begun last on this thread is one that the program itself named.
+  void set_innermost_name(label name) const noexcept { abi_1::this_thread.innermost_name = name; }
+
+  /// Something happened that the source cannot tell as an event: the profile is not exact.
+  void count_dropped_event() const noexcept { abi_1::process_registry.dropped_events.fetch_add(1, std::memory_order_relaxed); }
+
+  // --- the capture ------------------------------------------------------------------------------------------------
 
   /// Ends the current segment, as `snapshot` does.
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
@@ -3330,9 +3468,11 @@ inline namespace enabled {
 /// upstream refuses is not recorded.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  /// Throws `memprof::error` if the process has too many memory spaces. `upstream` must outlive the resource.
-  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
-      : space_(space), upstream_(upstream) {}
+  /// `upstream` must outlive the resource. `memory` is in which memory the space lies (`memory_space`); where it is empty, that
+  /// is the host's, but for names as "cuda:0", which are a device's.
+  explicit memory_resource(std::string_view space = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
+                           std::string_view memory = {})
+      : space_(space, !memory.empty() || detail::is_device_name(space) ? memory : host_memory_name), upstream_(upstream) {}
 
   [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
 
@@ -3346,7 +3486,7 @@ class memory_resource : public std::pmr::memory_resource {
   void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
     detail::record_deallocation(space_.id(), address, bytes);
     if (detail::give_back_reserved(address, bytes, alignment)) return;
-    const detail::nested_allocation nested;
+    const detail::recording_suppressor nested;
     upstream_->deallocate(address, bytes, alignment);
   }
 
@@ -3354,7 +3494,7 @@ class memory_resource : public std::pmr::memory_resource {
   [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 
   [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
-    const detail::nested_allocation nested;
+    const detail::recording_suppressor nested;
     return upstream_->allocate(bytes, alignment);
   }
 
@@ -3379,7 +3519,8 @@ inline namespace disabled {
 /// Passes everything on to its upstream.
 class memory_resource : public std::pmr::memory_resource {
  public:
-  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource())
+  explicit memory_resource(std::string_view = "cpu", std::pmr::memory_resource* upstream = std::pmr::new_delete_resource(),
+                           std::string_view = {})
       : upstream_(upstream) {}
 
   [[nodiscard]] std::pmr::memory_resource* upstream_resource() const noexcept { return upstream_; }
@@ -3437,13 +3578,13 @@ struct tracked_heap {
   }
   static void deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
     record_deallocation(cpu_space, address, bytes);
-    const nested_allocation nested;
+    const recording_suppressor nested;
     plain_heap::deallocate(address, bytes, alignment);
   }
 
  private:
   [[nodiscard]] static void* allocate_hidden(std::size_t bytes, std::size_t alignment) {
-    const nested_allocation nested;
+    const recording_suppressor nested;
     return plain_heap::allocate(bytes, alignment);
   }
 };
@@ -3520,6 +3661,7 @@ inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_di
 // ---- <memprof/trace/capture_info.hpp>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace memprof {
 
@@ -3534,6 +3676,9 @@ struct process_info {
 
   bool operator==(const process_info&) const = default;
 };
+
+/// The name of the segment that ends with the capture, unless another is given.
+inline constexpr std::string_view end_segment_name = "END_TRACE";
 
 /// The greatest `capture_info::largest_blocks`.
 inline constexpr std::uint32_t max_largest_blocks = 4096;
@@ -3720,7 +3865,7 @@ struct event_tally {
 };
 
 /// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
-/// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
 ///
 /// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
 /// those on that core.
@@ -3746,9 +3891,10 @@ struct capacity_shortfall {
 
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
-  event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
+  event_tally
+      unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller gave them, if it did
   event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
-  event_tally mismatched_sizes;       ///< frees that told another size than was allocated; bytes: sum of the differences
+  event_tally mismatched_sizes;       ///< frees with another size than was allocated; bytes: sum of the differences
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
@@ -3789,7 +3935,7 @@ struct named_core_peaks {
   bool operator==(const named_core_peaks&) const = default;
 };
 
-/// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
+/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
 /// other numbers of the space such a block counts with its bytes on all its cores together.
 struct core_profile {
   core_peaks peaks;                                ///< over the whole capture
@@ -3818,7 +3964,7 @@ struct named_reserved_usage {
 };
 
 /// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
-/// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
+/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                            ///< at the end
@@ -3828,6 +3974,38 @@ struct reserved_profile {
   event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
 
   bool operator==(const reserved_profile&) const = default;
+};
+
+/// What streams used of a space within one segment: at most, and at its end.
+struct active_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const active_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_active_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_active_usage&) const = default;
+};
+
+/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
+/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
+/// empty if no block was allocated on a stream.
+struct active_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                          ///< at the end
+  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally
+      unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source gave them, if it did
+  event_tally missing_completions;  ///< of freed blocks whose address came again: they count as done by then
+
+  bool operator==(const active_profile&) const = default;
 };
 
 /// What one stream of a device had of a space, from one pool of its allocator; bytes.
@@ -3849,8 +4027,8 @@ struct stream_usage {
 
 /// An allocation that failed because the device had no memory for it, all as it was known at that moment.
 struct out_of_memory_failure {
-  std::int64_t requested = 0;       ///< bytes, as the allocator told: rounded up, if it rounds
-  std::int64_t device_free = 0;     ///< bytes that were free on the device, as it told
+  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open
@@ -3874,8 +4052,8 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
-  bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
+  std::int64_t capacity = 0;          ///< bytes, of `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;  ///< that of each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
   std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
@@ -3883,12 +4061,29 @@ struct space_profile {
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
   reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
-  std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
+  active_profile active;              ///< what streams use of it, freed blocks among it, if blocks were allocated on streams
+  std::vector<stream_usage> streams;  ///< most reserved first; empty without streams
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
   bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many
 
   bool operator==(const space_profile&) const = default;
+};
+
+/// A memory in which several spaces lie, as the host's: together they held at most `cumulative_peak` bytes at one moment, which
+/// is not the sum of their peaks. Relative to the capture's begin, as in `space_profile`.
+struct memory_profile {
+  std::string name;
+  std::int64_t cumulative_peak = 0;
+  std::int64_t cumulative_current = 0;  ///< live bytes at the end
+  std::int64_t peak_segment = -1;       ///< index into `profile::segments` of the one with the peak; -1: there is none
+  std::int64_t peak_time_ns = 0;
+  std::string peak_space;           ///< whose allocation reached the peak
+  std::string peak_operation;       ///< path of the operation that reached it, empty if none was open
+  std::vector<owned_bytes> spaces;  ///< what each space had live at the peak, greatest first: all that lie in the memory
+  live_set live_at_peak;            ///< of all of them together
+
+  bool operator==(const memory_profile&) const = default;
 };
 
 /// One run of an operation, as it was in one memory space. Delta and peak are inclusive, as in `operation_usage`.
@@ -3938,6 +4133,28 @@ struct operation_profile {
   bool stands_for_others = false;      ///< of the operations within `parent` beyond `capture_options::operations`
 
   bool operator==(const operation_profile&) const = default;
+};
+
+/// One memory space at a checkpoint.
+struct checkpoint_usage {
+  std::string space;
+  std::int64_t live_bytes = 0;
+  std::int64_t live_blocks = 0;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`, greatest first, described as known then
+
+  bool operator==(const checkpoint_usage&) const = default;
+};
+
+/// What was live at one moment: `memory_checkpoint` asked for it, or the interval of a session was over.
+struct checkpoint {
+  std::string name;          ///< as `memory_checkpoint` said; empty: a periodic one
+  std::int64_t number = 0;   ///< among all checkpoints of the capture, from 0
+  std::int64_t time_ns = 0;  ///< since the capture began
+  std::int64_t live_bytes = 0;
+  std::int64_t live_blocks = 0;
+  std::vector<checkpoint_usage> spaces;  ///< those that had had an event; their bytes and blocks sum to those above
+
+  bool operator==(const checkpoint&) const = default;
 };
 
 /// What the profiler itself cost.
@@ -4006,8 +4223,13 @@ struct profile {
   std::int64_t segment_count = 0;                ///< how many segments there were
   std::int64_t step_count = 0;                   ///< how many rounds of repeating names there were
   std::vector<space_profile> spaces;
+  std::vector<memory_profile> memories;       ///< those in which more than one of the spaces lie
   std::vector<operation_profile> operations;  ///< parents before children
-  std::vector<fact_table> facts;              ///< what sources know that is not memory over time (`rows_of`)
+  /// In the order of time, at most 128: all while they are few, then every second, fourth, ... of them, and always the newest,
+  /// the first of each name (of 32), and those with the most and the fewest live bytes.
+  std::vector<checkpoint> checkpoints;
+  std::int64_t checkpoint_count = 0;  ///< how many there were
+  std::vector<fact_table> facts;      ///< what sources know that is not memory over time (`rows_of`)
   event_anomalies anomalies;
   profiler_cost cost;
   memprof::provenance provenance;  ///< which file the numbers are from, what is absent and how they were rounded
@@ -4212,9 +4434,6 @@ enum class slow_disk : std::uint8_t {
   wait,       ///< lets the thread that empties the rings wait, and others whose rings are full
 };
 
-/// The name of the segment that ends with the capture, unless another is told.
-inline constexpr std::string_view end_segment_name = "END_TRACE";
-
 class trace;
 
 /// How a capture records. The defaults lose nothing.
@@ -4235,8 +4454,9 @@ struct capture_options {
   /// If the file cannot be made or written, the capture goes on and a line on stderr says why.
   std::string trace_file = {};
   slow_disk on_slow_disk = slow_disk::leave_gap;
-  /// Bytes of events that `trace` keeps, the newest; 0: all, else at least 65,536. What was known before the first that is kept
-  /// comes on top, some 20 bytes a live block, so that profiles of the trace stay those of the whole capture.
+  /// Bytes of events that `trace` keeps, and those that `trace_file` keeps: the newest; 0: all, else at least 65,536. What was
+  /// known before the first that is kept comes on top, some 20 bytes a live block, so that profiles stay those of the whole
+  /// capture. The file has at least half of them, and takes 12 MiB and more beside them while it is written.
   std::uint64_t trace_limit = 0;
 };
 
@@ -4315,7 +4535,7 @@ struct unrecorded_module {
 #include <string_view>
 
 #if MEMPROF_ENABLED
-// ---- <memprof/record/session.hpp>
+// ---- <memprof/record/capture_control.hpp>
 // ---- <memprof/profile/folded_head.hpp>
 // ---- <memprof/profile/trace_fold.hpp>
 // ---- <memprof/ledger/key_frame.hpp>
@@ -4394,56 +4614,29 @@ class wide_integer {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/ledger/capacity_overrun.hpp>
-// ---- <memprof/detail/heap.hpp>
+// ---- <memprof/ledger/active_ledger.hpp>
+// ---- <memprof/ledger/byte_level.hpp>
+// ---- <memprof/ledger/segment_history.hpp>
+// ---- <memprof/detail/partition_point.hpp>
 #include <cstddef>
-
-/// @file
-/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
-/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
 
 namespace memprof::detail {
 
-/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
-template <class T, class Before>
-void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
-  const T moving = values[position];
-  for (;;) {
-    std::size_t child = 2 * position + 1;
-    if (child >= count) break;
-    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
-    if (!before(moving, values[child])) break;
-    values[position] = values[child];
-    position = child;
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
   }
-  values[position] = moving;
-}
-
-/// Adds the value at `values[count]` to the heap of `count` values.
-template <class T, class Before>
-void push_into_heap(T* values, std::size_t count, Before before) noexcept {
-  const T moving = values[count];
-  std::size_t position = count;
-  while (position != 0) {
-    const std::size_t parent = (position - 1) / 2;
-    if (!before(values[parent], moving)) break;
-    values[position] = values[parent];
-    position = parent;
-  }
-  values[position] = moving;
-}
-
-/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
-template <class T, class Before>
-void sort_rows(T* values, std::size_t count, Before before) noexcept {
-  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
-  while (count > 1) {
-    --count;
-    const T last = values[0];
-    values[0] = values[count];
-    values[count] = last;
-    sift_into_heap(values, count, 0, before);
-  }
+  return first;
 }
 
 }  // namespace memprof::detail
@@ -4504,6 +4697,14 @@ class live_blocks {
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
+
+  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the
+  /// table.
+  [[nodiscard]] std::uint64_t passed_groups() const noexcept {
+    std::uint64_t total = 0;
+    for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
+    return total;
+  }
 
   /// Where a block is: what `erase` needs to take it away without looking again.
   struct place {
@@ -4604,7 +4805,7 @@ class live_blocks {
     std::uint32_t passed_by;  // how many blocks found this group full
     alignas(32) block blocks[slots];
 
-    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one, and told by the address.
+    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one; the address decides.
     [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
       const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
       return (difference - each_byte) & ~difference & used_bits;
@@ -4696,299 +4897,6 @@ class live_blocks {
 };
 
 }  // namespace memprof
-
-// ---- <memprof/ledger/segment_record.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-/// What an operation had live at a peak.
-struct owner_at_peak {
-  std::uint32_t operation;
-  std::int64_t bytes;
-  std::int64_t blocks;
-};
-
-/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
-[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
-  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
-}
-
-/// What a category had live at a peak.
-struct category_at_peak {
-  std::int64_t bytes;
-  std::int64_t blocks;
-};
-
-/// One finished (or the open) segment of one memory space.
-struct segment_record {
-  std::int64_t live_at_start;
-  std::int64_t live_at_end;
-  std::int64_t live_at_peak;
-  std::int64_t allocated;
-  std::int64_t allocation_count;
-  std::int64_t blocks_at_start;
-  std::int64_t blocks_at_end;
-  std::int64_t blocks_at_peak;
-  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
-  std::uint64_t peak_stamp;
-  std::uint32_t peak_operation;
-  std::uint32_t owner_count;  ///< rows kept in the space's owner table
-  std::size_t first_owner;
-  std::int64_t remaining_bytes;  ///< of operations that were not kept
-  std::int64_t remaining_operations;
-  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
-  std::array<category_at_peak, category_names.size()> categories;
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/top_blocks.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
-[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
-  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
-}
-
-/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
-struct top_blocks_view {
-  block* blocks;
-  std::uint32_t& count;
-  std::uint32_t limit;
-
-  void offer(const block& candidate) const noexcept {
-    if (count < limit) {
-      blocks[count] = candidate;
-      detail::push_into_heap(blocks, count++, is_larger);
-    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
-      blocks[0] = candidate;
-      detail::sift_into_heap(blocks, count, 0, is_larger);
-    }
-  }
-};
-
-/// The largest blocks that were live at the peak of each of a growing row of segments, told interval by interval.
-///
-/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
-/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
-/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
-class top_blocks_of_segments {
- public:
-  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
-
-  /// Offers a block to the segments [first, last). False if the system has no memory.
-  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
-    for (std::size_t level = 0; first < last; ++level) {
-      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
-      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
-      first >>= 1;
-      last >>= 1;
-    }
-    return true;
-  }
-
-  /// Offers to `best` what is known of one segment.
-  void collect(std::size_t segment, top_blocks_view best) const noexcept {
-    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
-      if (segment >= counts_[level].size()) continue;
-      const block* const known = blocks_[level].data() + segment * limit_;
-      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
-    }
-  }
-
-  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
-  template <class IsKept>
-  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
-    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
-    std::size_t kept = 0;
-    for (std::size_t segment = 0; segment < count; ++segment) {
-      if (!is_kept(segment)) continue;
-      std::uint32_t found = 0;
-      collect(segment, {scratch, found, limit_});
-      set(kept++, scratch, found);
-    }
-    counts_[0].truncate(kept);
-    blocks_[0].truncate(kept * limit_);
-    for (std::size_t level = 1; level < max_levels; ++level) {
-      counts_[level].clear();
-      blocks_[level].clear();
-    }
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total = 0;
-    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
-    return total;
-  }
-
- private:
-  friend struct detail::frame_parts;
-
-  static constexpr std::size_t max_levels = 32;
-
-  /// Sets what is known of one segment alone. Without memory for it that is nothing.
-  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
-    if (segment >= counts_[0].size() &&
-        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
-      return;
-    }
-    counts_[0][segment] = count;
-    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
-  }
-
-  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
-    auto& counts = counts_[level];
-    auto& blocks = blocks_[level];
-    if (index >= counts.size()) {
-      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
-    }
-    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
-    return true;
-  }
-
-  std::uint32_t limit_;
-  detail::page_array<std::uint32_t> counts_[max_levels];
-  detail::page_array<block> blocks_[max_levels];
-};
-
-}  // namespace memprof
-
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof {
-
-/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
-/// for, and who held the rest at that moment. Categories and annotations are those known then.
-///
-/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
-struct capacity_overrun {
-  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
-  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
-  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
-  std::uint64_t stamp = 0;                   ///< when it was asked for
-  bool is_on_core = false;                   ///< the capacity is that of a core
-  core_range core{};                         ///< the one that was full, if `is_on_core`
-  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
-  detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
-  detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
-
-  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
-
-  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
-  [[gnu::cold]] void take_out_asked() noexcept {
-    stamp = moment.peak_stamp;
-    const auto bytes = static_cast<std::int64_t>(asked.bytes);
-    moment.live_at_peak -= bytes;
-    --moment.blocks_at_peak;
-    moment.categories[asked.category()].bytes -= bytes;
-    --moment.categories[asked.category()].blocks;
-    for (owner_at_peak& row : owners) {
-      if (row.operation != asked.operation()) continue;
-      row.bytes -= bytes;
-      if (--row.blocks != 0) break;
-      row = owners.back();
-      owners.pop_back();
-      break;
-    }
-    detail::sort_rows(owners.data(), owners.size(), holds_more);
-  }
-
-  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
-  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
-    if (!largest.resize(limit)) return false;
-    std::uint32_t count = 0;
-    const top_blocks_view best{largest.data(), count, limit};
-    live.for_each([&](const block& held) {
-      if (held.address != asked.address) best.offer(held);
-    });
-    return largest.resize(count);
-  }
-
-  [[gnu::cold]] void forget_holders() noexcept {
-    owners.clear();
-    largest.clear();
-  }
-
-  /// Begins the record of a core to which the holders are added one by one.
-  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
-                                   std::uint32_t limit) noexcept {
-    is_on_core = true;
-    core = full;
-    segment = in_segment;
-    stamp = at_stamp;
-    has_holders = largest.resize(limit);
-  }
-
-  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
-  /// first `largest_count` of `largest` are a heap.
-  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
-    const auto bytes = static_cast<std::int64_t>(held.bytes);
-    moment.live_at_peak += bytes;
-    ++moment.blocks_at_peak;
-    moment.categories[held.category()].bytes += bytes;
-    ++moment.categories[held.category()].blocks;
-    const std::uint32_t operation = held.operation();
-    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
-    if (!has_holders) return;
-    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
-    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
-  }
-
-  /// Leaves the rows and blocks that there are.
-  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
-    if (!has_holders) return forget_holders();
-    std::size_t count = 0;
-    for (const owner_at_peak& row : owners) {
-      if (row.blocks != 0) owners[count++] = row;
-    }
-    (void)owners.resize(count);
-    (void)largest.resize(largest_count);
-    detail::sort_rows(owners.data(), count, holds_more);
-  }
-};
-
-}  // namespace memprof
-
-// ---- <memprof/ledger/core_ledger.hpp>
-// ---- <memprof/ledger/segment_history.hpp>
-// ---- <memprof/detail/partition_point.hpp>
-#include <cstddef>
-
-namespace memprof::detail {
-
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
-template <class IsBefore>
-[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
-  std::size_t first = 0;
-  while (count != 0) {
-    const std::size_t half = count / 2;
-    if (is_before(first + half)) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
-}
-
-}  // namespace memprof::detail
 
 // ---- <memprof/ledger/running_line.hpp>
 #include <algorithm>
@@ -5344,6 +5252,520 @@ class summaries_by_name {
 
 }  // namespace memprof
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// A number of bytes in one segment: at most, and at its end.
+struct level_record {
+  std::int64_t peak;
+  std::int64_t current;
+};
+
+/// A number of bytes that rises and falls: now, at most, and in each segment.
+class byte_level {
+ public:
+  /// Whoever changes it makes sure that it neither overflows nor becomes negative.
+  void change(std::int64_t bytes) noexcept {
+    current_ += bytes;
+    segment_peak_ = std::max(segment_peak_, current_);
+    peak_ = std::max(peak_, current_);
+  }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    const level_record ended = open_segment();
+    segment_peak_ = current_;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
+    segments_.back() = ended;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
+  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first that ended here.
+  [[nodiscard]] const detail::page_array<level_record>& segments() const noexcept { return segments_; }
+  /// Peak and current.
+  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
+  [[nodiscard]] level_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return segments_.bytes() + by_name_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  detail::page_array<level_record> segments_;
+  summaries_by_name<2> by_name_;
+  std::int64_t current_ = 0;
+  std::int64_t peak_ = 0;
+  std::int64_t segment_peak_ = 0;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/tally.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+/// A count and the bytes it concerns, for events that are unusual.
+struct tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  void add(std::uint64_t more) noexcept {
+    ++count;
+    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
+    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
+  }
+};
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
+/// stays active from the request of its deallocation to the completion, and only then is it kept here, by its address.
+class active_ledger {
+ public:
+  void allocate(std::uint64_t address, std::int64_t bytes) noexcept {
+    is_used_ = true;
+    end_unfinished(address);
+    level_.change(bytes);
+  }
+  /// More than is active was never allocated on a stream: the bytes do not get negative.
+  void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
+
+  /// A live block is freed, and stays active. False if the system has no memory to keep it.
+  [[nodiscard]] bool request(std::uint64_t address, std::uint64_t bytes) noexcept {
+    is_used_ = true;
+    end_unfinished(address);
+    const live_blocks::insertion made = pending_.insert(address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {address, bytes, 0, 0};
+    return true;
+  }
+  /// No stream uses the block at `address` any more. `bytes` are as the event has them.
+  void complete(std::uint64_t address, std::uint64_t bytes) noexcept {
+    is_used_ = true;
+    if (const live_blocks::place found = pending_.find(address)) return end(found);
+    unmatched_completions.add(bytes);
+  }
+  /// A deallocation was requested of a block that is not known.
+  void note_unknown_request() noexcept { is_used_ = true; }
+
+  /// Ends the segment that `history` got last. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { level_.compact(history); }
+
+  /// Whether any event came.
+  [[nodiscard]] bool is_used() const noexcept { return is_used_; }
+  /// How many freed blocks streams may still use.
+  [[nodiscard]] std::size_t pending() const noexcept { return pending_.size(); }
+  /// The active bytes, in each segment.
+  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return pending_.bytes() + level_.bytes(); }
+
+  tally unmatched_completions;
+  tally missing_completions;
+
+ private:
+  friend struct detail::frame_parts;
+
+  void end(const live_blocks::place& found) noexcept {
+    deallocate(static_cast<std::int64_t>(found->bytes));
+    pending_.erase(found);
+  }
+  /// What waits at an address that comes again has been completed unseen.
+  void end_unfinished(std::uint64_t address) noexcept {
+    const live_blocks::place found = pending_.find(address);
+    if (!found) return;
+    missing_completions.add(found->bytes);
+    end(found);
+  }
+
+  live_blocks pending_;
+  byte_level level_;
+  bool is_used_ = false;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/checkpoint_history.hpp>
+// ---- <memprof/ledger/top_blocks.hpp>
+// ---- <memprof/detail/heap.hpp>
+#include <cstddef>
+
+/// @file
+/// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
+/// includes the library pays for their instantiation: tens of milliseconds for each type of row.
+
+namespace memprof::detail {
+
+/// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
+template <class T, class Before>
+void sift_into_heap(T* values, std::size_t count, std::size_t position, Before before) noexcept {
+  const T moving = values[position];
+  for (;;) {
+    std::size_t child = 2 * position + 1;
+    if (child >= count) break;
+    if (child + 1 < count && before(values[child], values[child + 1])) ++child;
+    if (!before(moving, values[child])) break;
+    values[position] = values[child];
+    position = child;
+  }
+  values[position] = moving;
+}
+
+/// Adds the value at `values[count]` to the heap of `count` values.
+template <class T, class Before>
+void push_into_heap(T* values, std::size_t count, Before before) noexcept {
+  const T moving = values[count];
+  std::size_t position = count;
+  while (position != 0) {
+    const std::size_t parent = (position - 1) / 2;
+    if (!before(values[parent], moving)) break;
+    values[position] = values[parent];
+    position = parent;
+  }
+  values[position] = moving;
+}
+
+/// Sorts by `before`, a strict order in which no two values are equivalent (heap sort keeps no order among equals).
+template <class T, class Before>
+void sort_rows(T* values, std::size_t count, Before before) noexcept {
+  for (std::size_t position = count / 2; position-- > 0;) sift_into_heap(values, count, position, before);
+  while (count > 1) {
+    --count;
+    const T last = values[0];
+    values[0] = values[count];
+    values[count] = last;
+    sift_into_heap(values, count, 0, before);
+  }
+}
+
+}  // namespace memprof::detail
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// Whether `left` comes before `right` among the largest blocks: more bytes, or allocated earlier.
+[[nodiscard]] inline bool is_larger(const block& left, const block& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.born_thread < right.born_thread;
+}
+
+/// The `limit` largest of the blocks it was offered, in room that somebody else owns: a heap with the smallest on top.
+struct top_blocks_view {
+  block* blocks;
+  std::uint32_t& count;
+  std::uint32_t limit;
+
+  void offer(const block& candidate) const noexcept {
+    if (count < limit) {
+      blocks[count] = candidate;
+      detail::push_into_heap(blocks, count++, is_larger);
+    } else if (limit != 0 && is_larger(candidate, blocks[0])) {
+      blocks[0] = candidate;
+      detail::sift_into_heap(blocks, count, 0, is_larger);
+    }
+  }
+};
+
+/// The largest blocks that were live at the peak of each of a growing row of segments, interval by interval.
+///
+/// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
+/// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that
+/// contain it. So a free never walks segments, a snapshot never walks blocks, and memory is 2 * limit blocks a segment.
+class top_blocks_of_segments {
+ public:
+  explicit top_blocks_of_segments(std::uint32_t limit) noexcept : limit_(limit) {}
+
+  /// Offers a block to the segments [first, last). False if the system has no memory.
+  bool offer(std::size_t first, std::size_t last, const block& candidate) noexcept {
+    for (std::size_t level = 0; first < last; ++level) {
+      if ((first & 1) != 0 && !offer_to(level, first++, candidate)) return false;
+      if ((last & 1) != 0 && first < last && !offer_to(level, --last, candidate)) return false;
+      first >>= 1;
+      last >>= 1;
+    }
+    return true;
+  }
+
+  /// Offers to `best` what is known of one segment.
+  void collect(std::size_t segment, top_blocks_view best) const noexcept {
+    for (std::size_t level = 0; level < max_levels; ++level, segment >>= 1) {
+      if (segment >= counts_[level].size()) continue;
+      const block* const known = blocks_[level].data() + segment * limit_;
+      for (std::uint32_t index = 0; index < counts_[level][segment]; ++index) best.offer(known[index]);
+    }
+  }
+
+  /// Leaves only the segments for which `is_kept(segment)`, of the first `count`; `scratch` has room for `limit` blocks.
+  template <class IsKept>
+  void compact(std::size_t count, IsKept&& is_kept, block* scratch) noexcept {
+    // A segment's blocks move to a place of its own, at or before the one where it was: nothing that is still needed lies there.
+    std::size_t kept = 0;
+    for (std::size_t segment = 0; segment < count; ++segment) {
+      if (!is_kept(segment)) continue;
+      std::uint32_t found = 0;
+      collect(segment, {scratch, found, limit_});
+      set(kept++, scratch, found);
+    }
+    counts_[0].truncate(kept);
+    blocks_[0].truncate(kept * limit_);
+    for (std::size_t level = 1; level < max_levels; ++level) {
+      counts_[level].clear();
+      blocks_[level].clear();
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t total = 0;
+    for (std::size_t level = 0; level < max_levels; ++level) total += counts_[level].bytes() + blocks_[level].bytes();
+    return total;
+  }
+
+ private:
+  friend struct detail::frame_parts;
+
+  static constexpr std::size_t max_levels = 32;
+
+  /// Sets what is known of one segment alone. Without memory for it that is nothing.
+  void set(std::size_t segment, const block* best, std::uint32_t count) noexcept {
+    if (segment >= counts_[0].size() &&
+        (count == 0 || !blocks_[0].resize((segment + 1) * limit_) || !counts_[0].resize(segment + 1))) {
+      return;
+    }
+    counts_[0][segment] = count;
+    for (std::uint32_t index = 0; index < count; ++index) blocks_[0][segment * limit_ + index] = best[index];
+  }
+
+  bool offer_to(std::size_t level, std::size_t index, const block& candidate) noexcept {
+    auto& counts = counts_[level];
+    auto& blocks = blocks_[level];
+    if (index >= counts.size()) {
+      if (!blocks.resize((index + 1) * limit_) || !counts.resize(index + 1)) return false;
+    }
+    top_blocks_view{blocks.data() + index * limit_, counts[index], limit_}.offer(candidate);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  detail::page_array<std::uint32_t> counts_[max_levels];
+  detail::page_array<block> blocks_[max_levels];
+};
+
+}  // namespace memprof
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// What was live at one moment, in all memory spaces together.
+struct checkpoint_mark {
+  label name;               ///< 0: the periodic ones
+  std::uint32_t row_count;  ///< spaces
+  std::uint64_t number;     ///< among all checkpoints, from 0
+  std::uint64_t stamp;
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_row;
+  bool is_first;  ///< of its name
+};
+
+/// The same in one memory space.
+struct checkpoint_row {
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_block;
+  std::uint32_t block_count;
+  std::uint8_t space;
+};
+
+/// The checkpoints of a capture in bounded memory.
+///
+/// All are kept while they are few. Then only every second is, then every fourth, and so on, so that those that are kept are
+/// spread evenly over a run of any length. The newest stays whatever its number, and so do the first of each name, the one with
+/// the most live bytes and the one with the fewest.
+class checkpoint_history {
+ public:
+  /// How many are kept.
+  static constexpr std::size_t most_kept = 128;
+  /// Of how many names the first checkpoint stays.
+  static constexpr std::size_t most_names = 32;
+
+  /// Begins the next checkpoint. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
+    drop_last_if_unwanted();
+    if (marks_.size() >= most_kept) thin();
+    checkpoint_mark begun{};
+    begun.name = name;
+    begun.number = count_;
+    begun.stamp = stamp;
+    begun.first_row = rows_.size();
+    begun.is_first = is_new(name);
+    if (!marks_.push_back(begun)) return false;
+    ++count_;
+    return true;
+  }
+
+  /// Adds a space to the checkpoint that was begun last, with so many of its largest blocks: a pass over its live ones. False if
+  /// the system has no memory.
+  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
+    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
+    const std::size_t room = std::min<std::size_t>(largest, live.size());
+    if (!blocks_.resize(row.first_block + room)) return false;
+    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
+    live.for_each([&](const block& held) { best.offer(held); });
+    if (!rows_.push_back(row)) {
+      blocks_.truncate(row.first_block);
+      return false;
+    }
+    checkpoint_mark& mark = marks_[marks_.size() - 1];
+    ++mark.row_count;
+    mark.bytes = detail::add_saturating(mark.bytes, row.bytes);
+    mark.blocks += row.blocks;
+    return true;
+  }
+
+  /// Takes back the checkpoint that was begun last.
+  void abandon() noexcept {
+    drop_last();
+    --count_;
+  }
+
+  /// In the order of time.
+  [[nodiscard]] const detail::page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
+  /// In no order.
+  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
+  /// How many there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  /// How many blocks are kept for all of them.
+  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  /// Whether no checkpoint of the name is kept; not if there are too many names.
+  [[nodiscard]] bool is_new(label name) const noexcept {
+    std::size_t names = 0;
+    for (const checkpoint_mark& mark : marks_) {
+      if (!mark.is_first) continue;
+      if (mark.name == name) return false;
+      ++names;
+    }
+    return names < most_names;
+  }
+
+  /// The positions of those that stay because of their bytes, of equal ones the first.
+  struct extremes {
+    std::size_t least = 0;
+    std::size_t greatest = 0;
+  };
+  [[nodiscard]] extremes find_extremes() const noexcept {
+    extremes found;
+    for (std::size_t position = 1; position < marks_.size(); ++position) {
+      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
+      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
+    const checkpoint_mark& mark = marks_[position];
+    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
+  }
+
+  void drop_last_if_unwanted() noexcept {
+    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
+  }
+
+  void drop_last() noexcept {
+    const checkpoint_mark last = marks_[marks_.size() - 1];
+    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
+    rows_.truncate(last.first_row);
+    marks_.pop_back();
+  }
+
+  /// Drops those that were kept only as extremes, and every second of the others if that is not enough.
+  void thin() noexcept {
+    drop_unwanted();
+    while (marks_.size() > most_kept / 4 * 3) {
+      stride_ *= 2;
+      drop_unwanted();
+    }
+  }
+
+  void drop_unwanted() noexcept {
+    const extremes extreme = find_extremes();
+    std::size_t kept_marks = 0;
+    std::size_t kept_rows = 0;
+    std::size_t kept_blocks = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!is_wanted(position, extreme)) continue;
+      checkpoint_mark mark = marks_[position];
+      const std::size_t first_row = mark.first_row;
+      mark.first_row = kept_rows;
+      for (std::size_t index = 0; index < mark.row_count; ++index) {
+        checkpoint_row row = rows_[first_row + index];
+        const std::size_t first_block = row.first_block;
+        row.first_block = kept_blocks;
+        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
+        rows_[kept_rows++] = row;
+      }
+      marks_[kept_marks++] = mark;
+    }
+    marks_.truncate(kept_marks);
+    rows_.truncate(kept_rows);
+    blocks_.truncate(kept_blocks);
+  }
+
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;  ///< a power of two: of the numbers, multiples of it stay
+  detail::page_array<checkpoint_mark> marks_;
+  detail::page_array<checkpoint_row> rows_;
+  detail::page_array<block> blocks_;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/core_ledger.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -5380,7 +5802,7 @@ struct core_maxima {
 /// What one memory space holds on each core of a device: the only place that knows peaks of a core.
 ///
 /// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
 /// segments; there is none until the first block.
 class core_ledger {
  public:
@@ -5751,27 +6173,6 @@ class operation_tree {
 }  // namespace memprof
 
 // ---- <memprof/ledger/out_of_memory_ledger.hpp>
-// ---- <memprof/ledger/tally.hpp>
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-
-namespace memprof {
-
-/// A count and the bytes it concerns, for events that are unusual.
-struct tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  void add(std::uint64_t more) noexcept {
-    ++count;
-    const auto room = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - bytes);
-    bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
-  }
-};
-
-}  // namespace memprof
-
 #include <cstddef>
 #include <cstdint>
 
@@ -5828,12 +6229,6 @@ namespace detail {
 struct frame_parts;
 }
 
-/// What an allocator held of the device in one segment, in bytes: at most, and at its end.
-struct reserved_record {
-  std::int64_t peak;
-  std::int64_t current;
-};
-
 /// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
 /// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
 /// thousand at most.
@@ -5844,14 +6239,12 @@ class reserved_ledger {
   [[nodiscard]] bool reserve(std::uint64_t address, std::uint64_t bytes) noexcept {
     const std::uint64_t end = address + bytes;
     if (bytes == 0 || end < address || !ranges_.reserve(ranges_.size() + 2)) return false;
-    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current_)) return false;
+    if (bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - current())) return false;
     is_used_ = true;
     const std::uint64_t replaced = erase(address, end);
     if (replaced != 0) replaced_reservations.add(replaced);
     insert(first_behind(address), {address, end});
-    current_ += static_cast<std::int64_t>(bytes);
-    segment_peak_ = std::max(segment_peak_, current_);
-    peak_ = std::max(peak_, current_);
+    level_.change(static_cast<std::int64_t>(bytes));
     return true;
   }
 
@@ -5868,30 +6261,20 @@ class reserved_ledger {
   }
 
   /// Ends the segment that `history` got last. False if the system has no memory.
-  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
-    if (!is_used_) return true;
-    const reserved_record ended = open_segment();
-    segment_peak_ = current_;
-    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {ended.peak, ended.current})) return false;
-    segments_.back() = ended;
-    return true;
-  }
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept { return !is_used_ || level_.end_segment(history); }
   /// Leaves out the segments that are no longer kept.
-  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+  void compact(const segment_history& history) noexcept { level_.compact(history); }
 
   /// Whether any event came.
   [[nodiscard]] bool is_used() const noexcept { return is_used_; }
   /// How many ranges are held.
   [[nodiscard]] std::size_t ranges() const noexcept { return ranges_.size(); }
-  [[nodiscard]] std::int64_t current() const noexcept { return current_; }
-  [[nodiscard]] std::int64_t peak() const noexcept { return peak_; }
-  /// One for each mark of the history, or fewer if there was no memory; zeros before the first event.
-  [[nodiscard]] const detail::page_array<reserved_record>& segments() const noexcept { return segments_; }
-  /// Peak and current.
-  [[nodiscard]] const summaries_by_name<2>& by_name() const noexcept { return by_name_; }
-  [[nodiscard]] reserved_record open_segment() const noexcept { return {segment_peak_, current_}; }
+  [[nodiscard]] std::int64_t current() const noexcept { return level_.current(); }
+  [[nodiscard]] std::int64_t peak() const noexcept { return level_.peak(); }
+  /// What is held, in each segment.
+  [[nodiscard]] const byte_level& level() const noexcept { return level_; }
   /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + segments_.bytes() + by_name_.bytes(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return ranges_.bytes() + level_.bytes(); }
 
   tally unmatched_releases;
   tally replaced_reservations;
@@ -5929,7 +6312,7 @@ class reserved_ledger {
     remove(first, last);
     if (right.begin < right.end) insert(first, right);
     if (left.begin < left.end) insert(first, left);
-    current_ -= static_cast<std::int64_t>(erased);
+    level_.change(-static_cast<std::int64_t>(erased));
     return erased;
   }
 
@@ -5946,11 +6329,7 @@ class reserved_ledger {
   }
 
   detail::page_array<range> ranges_;  ///< disjoint, by address
-  detail::page_array<reserved_record> segments_;
-  summaries_by_name<2> by_name_;
-  std::int64_t current_ = 0;
-  std::int64_t peak_ = 0;
-  std::int64_t segment_peak_ = 0;
+  byte_level level_;
   bool is_used_ = false;
 };
 
@@ -6127,6 +6506,309 @@ class scope_stack {
 
 }  // namespace memprof
 
+// ---- <memprof/ledger/segment_record.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What an operation had live at a peak.
+struct owner_at_peak {
+  std::uint32_t operation;
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// The order of owners in reports: more bytes first, and among equals the operation that was called earlier.
+[[nodiscard]] inline bool holds_more(const owner_at_peak& left, const owner_at_peak& right) noexcept {
+  return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
+}
+
+/// What a category had live at a peak.
+struct category_at_peak {
+  std::int64_t bytes;
+  std::int64_t blocks;
+};
+
+/// One finished (or the open) segment of one memory space.
+struct segment_record {
+  std::int64_t live_at_start;
+  std::int64_t live_at_end;
+  std::int64_t live_at_peak;
+  std::int64_t allocated;
+  std::int64_t allocation_count;
+  std::int64_t blocks_at_start;
+  std::int64_t blocks_at_end;
+  std::int64_t blocks_at_peak;
+  std::uint64_t peak_ordinal;  ///< ordinal of the allocation that reached the peak
+  std::uint64_t peak_stamp;
+  std::uint32_t peak_operation;
+  std::uint32_t owner_count;  ///< rows kept in the space's owner table
+  std::size_t first_owner;
+  std::int64_t remaining_bytes;  ///< of operations that were not kept
+  std::int64_t remaining_operations;
+  std::int64_t cumulative_peak;  ///< greatest live bytes of the space until its end
+  std::array<category_at_peak, category_names.size()> categories;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/shared_memory.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof {
+
+class space_ledger;
+
+namespace detail {
+struct frame_parts;
+}
+
+/// A memory in which two or more spaces lie, and its joint peak: the greatest sum of what they hold at one moment.
+///
+/// Only one of the spaces changes at a time, so an event costs no sum: while a space is `active`, the joint peak is exceeded when
+/// its own live bytes are more than the peak less what the others hold. The ledger says when another space becomes active.
+class shared_memory {
+ public:
+  explicit shared_memory(label named) noexcept : name(named) {}
+
+  /// The greatest that the active space may hold without exceeding the joint peak.
+  [[nodiscard]] std::int64_t room_of_active() const noexcept { return saturated(peak - others); }
+  /// The active space holds `live` bytes, more than ever fitted below the peak.
+  void raise(std::int64_t live, std::uint64_t stamp, std::uint64_t segment, std::uint32_t operation) noexcept {
+    peak = others + live;
+    ++peaks;
+    peak_stamp = stamp;
+    peak_segment = segment;
+    peak_operation = operation;
+    peak_space = active_id;
+    lone_space = any_space;
+  }
+
+  /// Sums of several spaces may be beyond what 64 bits hold; a profile has the greatest number instead.
+  [[nodiscard]] static std::int64_t saturated(detail::int128 bytes) noexcept {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    return bytes > most ? most : static_cast<std::int64_t>(bytes);
+  }
+
+  label name;
+  std::uint8_t active_id = any_space;
+  std::uint8_t peak_space = any_space;  ///< whose allocation reached the peak
+  /// The space that was the only one when the peak was reached: its own overall peak says all about it. `any_space`: there were
+  /// several, or none.
+  std::uint8_t lone_space = any_space;
+  bool is_known = true;    ///< false: a key frame of an older memprof did not have it
+  bool is_pinned = false;  ///< `pinned_segment` is kept for the peak's sake
+  space_ledger* active = nullptr;
+  detail::int128 others = 0;  ///< live bytes of all spaces but the active one
+  detail::int128 peak = 0;
+  std::uint64_t peaks = 1;  ///< how often the peak was raised, and one
+  std::uint64_t peak_stamp = 0;
+  std::uint64_t peak_segment = 0;  ///< number
+  std::uint64_t pinned_segment = 0;
+  std::uint32_t peak_operation = 0;
+};
+
+/// What one space had of a shared memory's joint peak: the blocks born until then that are live now, and those freed since, of
+/// which the owners are summed up and the largest are kept.
+class memory_share {
+ public:
+  memory_share(shared_memory* memory, std::uint8_t space, std::uint32_t largest_blocks) noexcept
+      : memory_(memory), limit_(largest_blocks), space_(space) {
+    is_usable_ = freed_largest_.resize(largest_blocks);
+  }
+
+  /// False if the system had no memory for it.
+  [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
+  [[nodiscard]] shared_memory& memory() const noexcept { return *memory_; }
+  /// The id of the space.
+  [[nodiscard]] std::uint8_t space() const noexcept { return space_; }
+
+  /// Before the space changes: if the joint peak was raised since it last did, then while it had just what it has now.
+  void settle(std::uint64_t ordinal, std::int64_t live, std::size_t blocks) noexcept {
+    if (seen_ != memory_->peaks) begin_peak(ordinal, live, blocks);
+  }
+  /// The space itself has raised the peak.
+  void begin_peak(std::uint64_t ordinal, std::int64_t live, std::size_t blocks) noexcept {
+    seen_ = memory_->peaks;
+    ordinal_ = ordinal;
+    live_ = live;
+    blocks_ = static_cast<std::int64_t>(blocks);
+    freed_count_ = 0;
+    ++epoch_;
+  }
+  void remember_freed(const block& freed) noexcept {
+    if (freed.born() > ordinal_) return;
+    add(by_category_[freed.category()], freed);
+    // Without memory for its row, an operation's bytes are among those outside every operation.
+    const std::uint32_t node = freed.operation();
+    if (node < by_operation_.size() || by_operation_.resize(node + std::size_t{1})) add(by_operation_[node], freed);
+    top_blocks_view{freed_largest_.data(), freed_count_, limit_}.offer(freed);
+  }
+
+  /// Whether the peak was raised since the space last changed; then it had just what it has now.
+  [[nodiscard]] bool is_unchanged_since_peak() const noexcept { return seen_ != memory_->peaks; }
+  /// Blocks of the space that were born until then were live at the peak, unless they were freed before.
+  [[nodiscard]] std::uint64_t ordinal() const noexcept { return ordinal_; }
+  [[nodiscard]] std::int64_t live() const noexcept { return live_; }
+  [[nodiscard]] std::int64_t blocks() const noexcept { return blocks_; }
+  /// What was freed since the peak of what was live at it.
+  [[nodiscard]] category_at_peak freed_of_category(std::size_t category) const noexcept {
+    return current(by_category_[category]);
+  }
+  [[nodiscard]] std::size_t operation_count() const noexcept { return by_operation_.size(); }
+  [[nodiscard]] category_at_peak freed_of_operation(std::size_t node) const noexcept { return current(by_operation_[node]); }
+  /// Calls `visit(block)` for the largest of those.
+  template <class Visitor>
+  void for_each_large_freed(Visitor&& visit) const {
+    for (std::uint32_t index = 0; index < freed_count_; ++index) visit(freed_largest_[index]);
+  }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept { return by_operation_.bytes() + freed_largest_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  /// Of the peak that `epoch` counts; of an older one it means nothing.
+  struct freed_bytes {
+    std::int64_t bytes;
+    std::int64_t blocks;
+    std::uint64_t epoch;
+  };
+
+  void add(freed_bytes& row, const block& freed) const noexcept {
+    if (row.epoch != epoch_) row = {0, 0, epoch_};
+    row.bytes += static_cast<std::int64_t>(freed.bytes);
+    ++row.blocks;
+  }
+  [[nodiscard]] category_at_peak current(const freed_bytes& row) const noexcept {
+    return row.epoch == epoch_ ? category_at_peak{row.bytes, row.blocks} : category_at_peak{0, 0};
+  }
+
+  shared_memory* memory_;
+  std::uint32_t limit_;
+  std::uint32_t freed_count_ = 0;
+  std::uint64_t seen_ = 0;
+  std::uint64_t ordinal_ = 0;
+  std::int64_t live_ = 0;
+  std::int64_t blocks_ = 0;
+  std::uint64_t epoch_ = 1;
+  std::array<freed_bytes, category_names.size()> by_category_{};
+  detail::page_array<freed_bytes> by_operation_;
+  detail::page_array<block> freed_largest_;
+  std::uint8_t space_;
+  bool is_usable_ = false;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/ledger/shortfall_record.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof {
+
+/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
+/// for, and who held the rest at that moment. Categories and annotations are those known then.
+///
+/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
+struct shortfall_record {
+  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
+  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
+  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;                   ///< when it was asked for
+  bool is_on_core = false;                   ///< the capacity is that of a core
+  core_range core{};                         ///< the one that was full, if `is_on_core`
+  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
+  detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+
+  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
+
+  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
+  [[gnu::cold]] void take_out_asked() noexcept {
+    stamp = moment.peak_stamp;
+    const auto bytes = static_cast<std::int64_t>(asked.bytes);
+    moment.live_at_peak -= bytes;
+    --moment.blocks_at_peak;
+    moment.categories[asked.category()].bytes -= bytes;
+    --moment.categories[asked.category()].blocks;
+    for (owner_at_peak& row : owners) {
+      if (row.operation != asked.operation()) continue;
+      row.bytes -= bytes;
+      if (--row.blocks != 0) break;
+      row = owners.back();
+      owners.pop_back();
+      break;
+    }
+    detail::sort_rows(owners.data(), owners.size(), holds_more);
+  }
+
+  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
+  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
+    if (!largest.resize(limit)) return false;
+    std::uint32_t count = 0;
+    const top_blocks_view best{largest.data(), count, limit};
+    live.for_each([&](const block& held) {
+      if (held.address != asked.address) best.offer(held);
+    });
+    return largest.resize(count);
+  }
+
+  [[gnu::cold]] void forget_holders() noexcept {
+    owners.clear();
+    largest.clear();
+  }
+
+  /// Begins the record of a core to which the holders are added one by one.
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
+                                   std::uint32_t limit) noexcept {
+    is_on_core = true;
+    core = full;
+    segment = in_segment;
+    stamp = at_stamp;
+    has_holders = largest.resize(limit);
+  }
+
+  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
+  /// first `largest_count` of `largest` are a heap.
+  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
+    const auto bytes = static_cast<std::int64_t>(held.bytes);
+    moment.live_at_peak += bytes;
+    ++moment.blocks_at_peak;
+    moment.categories[held.category()].bytes += bytes;
+    ++moment.categories[held.category()].blocks;
+    const std::uint32_t operation = held.operation();
+    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
+    if (!has_holders) return;
+    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
+    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
+  }
+
+  /// Leaves the rows and blocks that there are.
+  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
+    if (!has_holders) return forget_holders();
+    std::size_t count = 0;
+    for (const owner_at_peak& row : owners) {
+      if (row.blocks != 0) owners[count++] = row;
+    }
+    (void)owners.resize(count);
+    (void)largest.resize(largest_count);
+    detail::sort_rows(owners.data(), count, holds_more);
+  }
+};
+
+}  // namespace memprof
+
 // ---- <memprof/ledger/space_ledger.hpp>
 // ---- <memprof/ledger/stream_ledger.hpp>
 #include <algorithm>
@@ -6141,7 +6823,7 @@ struct frame_parts;
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
-  label name;  ///< as `stream_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
+  label name;  ///< as `stream_and_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
   std::int64_t live;
   std::int64_t peak_live;
   std::int64_t allocation_count;
@@ -6149,8 +6831,7 @@ struct stream_record {
   std::int64_t peak_reserved;
 };
 
-/// A row for each stream and pool with which blocks or ranges were told, up to `max_rows`, and one for all others. What is not
-/// told with any is in none.
+/// A row for each stream and pool of blocks or ranges, up to `max_rows`, and one for all others. What names no stream is in none.
 class stream_ledger {
  public:
   static constexpr std::size_t max_rows = 64;
@@ -6162,7 +6843,7 @@ class stream_ledger {
     row.peak_live = std::max(row.peak_live, row.live);
     ++row.allocation_count;
   }
-  /// More than is live was told with another name before: no row gets negative.
+  /// Frees more than is live if the block had another name before: no row gets negative.
   void deallocate(label name, std::int64_t bytes) noexcept {
     if (name == 0 || bytes == 0) return;
     stream_record& row = row_of(name);
@@ -6176,7 +6857,7 @@ class stream_ledger {
     row.peak_reserved = std::max(row.peak_reserved, row.reserved);
   }
 
-  /// In the order in which they were first told.
+  /// In the order in which they first occurred.
   [[nodiscard]] const detail::page_array<stream_record>& rows() const noexcept { return rows_; }
   /// Those that have no row of their own. All 0 if there are none.
   [[nodiscard]] const stream_record& further() const noexcept { return further_; }
@@ -6201,7 +6882,7 @@ class stream_ledger {
 
   detail::page_array<stream_record> rows_;
   stream_record further_{};
-  std::size_t last_ = 0;  ///< most events are told with the same name as the one before
+  std::size_t last_ = 0;  ///< most events have the same name as the one before
   bool has_further_ = false;
 };
 
@@ -6343,17 +7024,28 @@ class space_ledger {
     if (capacity <= 0) return;
     capacity_ = capacity;
     capacity_is_per_core_ = is_per_core;
-    (is_per_core ? core_overrun_above_ : overrun_above_) = capacity;
+    (is_per_core ? core_shortfall_above_ : shortfall_above_) = capacity;
+  }
+
+  /// The space's part of a memory in which it does not lie alone; null while it has one to itself. The share outlives the space.
+  void share(memory_share* part) noexcept { share_ = part; }
+  [[nodiscard]] memory_share* shared() const noexcept { return share_; }
+  /// The space becomes the active one of the memory that it shares: what it does from now on may raise the joint peak.
+  void become_active() noexcept {
+    share_->settle(ordinal_, live_, live_blocks_.size());
+    joint_peak_above_ = share_->memory().room_of_active();
+    watch_above_ = std::min(peak_live_, joint_peak_above_);
+    watched_ordinal_ = std::max(peak_ordinal_, share_->ordinal());
   }
 
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
   /// `here`.
-  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint64_t owner,
+  [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& here, std::uint64_t owner,
                                   std::uint32_t thread, std::uint64_t stamp) noexcept {
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
-    entry->bytes = told.bytes;
+    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
+    entry->bytes = recorded.bytes;
     entry->born_thread = ++ordinal_ << block::thread_bits | thread;
     entry->owner = owner;
     // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
@@ -6361,17 +7053,23 @@ class space_ledger {
     if (entry->category() != 0) categories_[entry->category()].change(epoch_, bytes, 1);
     room_ -= bytes;
     live_ += bytes;
-    if (live_ > peak_live_) {
-      peak_live_ = live_;
-      peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
-      peak_ordinal_ = ordinal_;
-      peak_stamp_ = stamp;
-      peak_operation_ = entry->operation();
-      freed_count_ = 0;
-      ++epoch_;
-      // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
-      if (live_ > overrun_above_) [[unlikely]]
-        note_overrun(*entry);
+    if (live_ > watch_above_) {
+      watch_above_ = live_;
+      watched_ordinal_ = ordinal_;
+      if (live_ > joint_peak_above_) [[unlikely]]
+        raise_joint_peak(stamp, entry->operation());
+      if (live_ > peak_live_) [[likely]] {
+        peak_live_ = live_;
+        peak_blocks_ = static_cast<std::int64_t>(live_blocks_.size());
+        peak_ordinal_ = ordinal_;
+        peak_stamp_ = stamp;
+        peak_operation_ = entry->operation();
+        freed_count_ = 0;
+        ++epoch_;
+        // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
+        if (live_ > shortfall_above_) [[unlikely]]
+          note_shortfall(*entry);
+      }
     }
     line_.raise(live_);
     line_.add(live_, stamp);
@@ -6383,20 +7081,21 @@ class space_ledger {
     if (found->operation() != 0) operations_[found->operation()].owned.change(epoch_, -bytes, -1);
     if (found->category() != 0) categories_[found->category()].change(epoch_, -bytes, -1);
     live_ -= bytes;
-    if (found->born() <= peak_ordinal_) remember_freed(*found.entry);
+    if (found->born() <= watched_ordinal_) remember_freed(*found.entry);
     live_blocks_.erase(found);
   }
 
   /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
   /// at the open segment's peak change too. Finished segments keep theirs.
-  void annotate(const event& told) noexcept {
-    block* const entry = live_blocks_.find(told.address).entry;
+  void annotate(const event& recorded) noexcept {
+    block* const entry = live_blocks_.find(recorded.address).entry;
     if (entry == nullptr) {
       unknown_annotations.add(0);
       return;
     }
-    const label description = told.label == 0 || told.label > block::max_annotation ? entry->annotation() : told.label;
-    const std::uint32_t category = told.tag == 0 ? entry->category() : told.tag - 1U;
+    const label description =
+        recorded.label == 0 || recorded.label > block::max_annotation ? entry->annotation() : recorded.label;
+    const std::uint32_t category = recorded.tag == 0 ? entry->category() : recorded.tag - 1U;
     if (category != entry->category()) {
       const auto bytes = static_cast<std::int64_t>(entry->bytes);
       const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
@@ -6424,10 +7123,10 @@ class space_ledger {
   /// Looks whether a block on cores, which has just been added here and to `cores()`, is the first beyond the capacity of a core.
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
-    if (core_overrun_above_ == std::numeric_limits<std::int64_t>::max()) return;
+    if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
     const core_maxima fullest = cores_.fullest(cores);
-    if (fullest.peak.total <= core_overrun_above_) return;
-    note_overrun_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
+    if (fullest.peak.total <= core_shortfall_above_) return;
+    note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
@@ -6439,6 +7138,9 @@ class space_ledger {
   /// What of both was for which stream and from which pool.
   [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
   [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  /// What streams use, freed blocks among it.
+  [[nodiscard]] active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
   [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
   [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
@@ -6480,7 +7182,8 @@ class space_ledger {
     hold_with_failures(history, number);
     const bool is_summed_up = sum_up(history, record);
     const bool is_reserved_kept = reserved_.end_segment(history);
-    return cores_.end_segment(history) && is_reserved_kept && is_summed_up;
+    const bool is_active_kept = active_.end_segment(history);
+    return cores_.end_segment(history) && is_reserved_kept && is_active_kept && is_summed_up;
   }
 
   /// Leaves out the segments that are no longer kept. No segment has begun since the last one ended.
@@ -6496,6 +7199,7 @@ class space_ledger {
     }
     owners_.truncate(count);
     reserved_.compact(history);
+    active_.compact(history);
     cores_.compact(history);
   }
 
@@ -6552,16 +7256,18 @@ class space_ledger {
   [[nodiscard]] const detail::page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
+  /// The greatest live bytes, those of the open segment included.
+  [[nodiscard]] std::int64_t greatest_live() const noexcept { return std::max(overall_peak_, peak_live_); }
   /// All segments of a name, in the order of `segment_number`.
   [[nodiscard]] const summaries_by_name<segment_number_count>& by_name() const noexcept { return by_name_; }
   /// How the bytes live at the end of the segments of a name grew.
   [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
     return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
   }
-  /// What `limit` told; 0: none.
+  /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
+  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -6580,8 +7286,9 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + out_of_memory_.bytes();
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() +
+           shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() +
+           active_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -6604,37 +7311,47 @@ class space_ledger {
     peak_operation_ = 0;
     freed_count_ = 0;
     ++epoch_;
+    watch_above_ = std::min(peak_live_, joint_peak_above_);
+    watched_ordinal_ = ordinal_;
+  }
+
+  /// The spaces of the memory hold more than ever before.
+  [[gnu::noinline]] void raise_joint_peak(std::uint64_t stamp, std::uint32_t operation) noexcept {
+    joint_peak_above_ = live_;
+    share_->memory().raise(live_, stamp, segment_, operation);
+    share_->begin_peak(ordinal_, live_, live_blocks_.size());
   }
 
   /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
   /// operations and live blocks.
-  [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
-    overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.asked = asked;
-    overrun_.segment = segment_;
-    overrun_.moment = open_segment();
-    overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
-    if (!overrun_.has_holders) overrun_.forget_holders();
-    overrun_.take_out_asked();
+  [[gnu::cold, gnu::noinline]] void note_shortfall(const block& asked) noexcept {
+    shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+    shortfall_.asked = asked;
+    shortfall_.segment = segment_;
+    shortfall_.moment = open_segment();
+    shortfall_.has_holders = collect_owners(shortfall_.owners) && shortfall_.keep_largest(live_blocks_, options_.largest_blocks);
+    if (!shortfall_.has_holders) shortfall_.forget_holders();
+    shortfall_.take_out_asked();
   }
 
   /// The same for the first block, at `address`, beyond the capacity of a core, which is `core`. Costs a pass over the blocks on
   /// cores.
-  [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
-    core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
+  [[gnu::cold, gnu::noinline]] void note_shortfall_on(const core_range& core, std::uint64_t address,
+                                                      std::uint64_t stamp) noexcept {
+    core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+    shortfall_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
     std::uint32_t largest_count = 0;
     cores_.for_each_block(core, [&](block live) {
       // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
       const live_blocks::place known = live_blocks_.find(live.address);
       live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
       if (live.address == address) {
-        overrun_.asked = live;
+        shortfall_.asked = live;
       } else {
-        overrun_.add_holder(live, largest_count);
+        shortfall_.add_holder(live, largest_count);
       }
     });
-    overrun_.end_on_core(largest_count);
+    shortfall_.end_on_core(largest_count);
   }
 
   /// Adds a segment to all of its name.
@@ -6664,7 +7381,7 @@ class space_ledger {
 
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
-    if (overrun_.has_happened() && overrun_.segment == number) history.pin(number);
+    if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
     for (const out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
@@ -6683,8 +7400,13 @@ class space_ledger {
     }
   }
 
-  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, is freed.
+  /// A block that was live at the open segment's peak so far, and perhaps at those of finished segments, or at the joint peak of
+  /// a shared memory is freed.
   [[gnu::noinline]] void remember_freed(const block& freed) noexcept {
+    if (share_ != nullptr) {
+      share_->remember_freed(freed);
+      if (freed.born() > peak_ordinal_) return;
+    }
     top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
     if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
     const std::size_t first = detail::partition_point(
@@ -6694,10 +7416,14 @@ class space_ledger {
 
   // The order of the members follows how often an event touches them.
   std::int64_t live_ = 0;
-  std::int64_t peak_live_ = 0;
+  std::int64_t watch_above_ = 0;  ///< the lesser of the two peaks that live bytes may exceed: the space's own and the joint one
   std::int64_t room_ = std::numeric_limits<std::int64_t>::max();  ///< what `allocated` may still grow by
   std::uint64_t ordinal_ = 0;
   std::uint64_t epoch_ = 1;
+  std::uint64_t watched_ordinal_ = 0;  ///< of the newer of both peaks
+  std::int64_t peak_live_ = 0;
+  std::int64_t joint_peak_above_ = std::numeric_limits<std::int64_t>::max();  ///< while the space is the memory's active one
+  memory_share* share_ = nullptr;
   std::uint64_t peak_ordinal_ = 0;
   std::uint64_t peak_stamp_;
   std::int64_t peak_blocks_ = 0;
@@ -6712,9 +7438,9 @@ class space_ledger {
   detail::page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
-  std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
+  std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
   std::int64_t capacity_ = 0;
-  std::int64_t core_overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
+  std::int64_t core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
   bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
@@ -6731,11 +7457,12 @@ class space_ledger {
   summaries_by_name<segment_number_count> by_name_;
   detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  capacity_overrun overrun_;
+  shortfall_record shortfall_;
   bool is_usable_ = false;
   core_ledger cores_;
   reserved_ledger reserved_;
   stream_ledger streams_;
+  active_ledger active_;
   out_of_memory_ledger out_of_memory_;
 };
 
@@ -6904,6 +7631,8 @@ enum class frame_section : std::uint8_t {
   blocks,          ///< the live blocks of a space
   threads,         ///< threads and their open operations
   thread_usage,    ///< what those did so far
+  checkpoints,     ///< those that are kept
+  memories,        ///< joint peaks of memories that several spaces share
 };
 
 /// Appends numbers to a key frame, in pages that the hooks do not see.
@@ -7271,6 +8000,37 @@ struct frame_parts {
     });
   }
 
+  /// The checkpoints that are kept. Where the rows and blocks of each begin follows from their counts.
+  template <class State, class Checkpoints>
+  static void checkpoints(State& state, Checkpoints& part, std::size_t operation_count) noexcept {
+    state.numbers(part.count_, part.stride_);
+    state.require(part.count_ < most_segments && std::has_single_bit(part.stride_));
+    std::uint64_t next_number = 0;
+    std::size_t rows = 0;
+    state.rows(part.marks_, [&](auto& mark) {
+      state.numbers(mark.name, mark.row_count, mark.number, mark.stamp, mark.bytes, mark.is_first);
+      state.amounts(mark.blocks);
+      state.require(mark.bytes >= 0 && mark.number >= next_number && mark.number < part.count_);
+      next_number = mark.number + 1;
+      if constexpr (State::reads) mark.first_row = rows;
+      rows += mark.row_count;
+    });
+    std::size_t blocks = 0;
+    state.rows(part.rows_, [&](auto& row) {
+      state.numbers(row.space, row.block_count);
+      state.amounts(row.bytes, row.blocks);
+      state.require(row.space < any_space);
+      if constexpr (State::reads) row.first_block = blocks;
+      blocks += row.block_count;
+    });
+    state.rows(part.blocks_, [&](auto& held) { known_block(state, held, operation_count); });
+    state.require(part.marks_.size() <= checkpoint_history::most_kept && part.rows_.size() == rows &&
+                  part.blocks_.size() == blocks);
+    if constexpr (State::reads) {
+      if (state.has_failed()) part = Checkpoints{};
+    }
+  }
+
   // --- operations ---------------------------------------------------------------------------------------------------
 
   /// The tree of operations, in the order in which they were first called.
@@ -7351,13 +8111,29 @@ struct frame_parts {
     counted(state, part.further_);
   }
 
-  template <class State, class Reserved>
-  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
-    state.number(part.is_used_);
+  /// All but what it is now, which the caller knows.
+  template <class State, class Level>
+  static void level(State& state, Level& part, const segment_history& history) noexcept {
     state.amounts(part.peak_, part.segment_peak_);
     state.rows(part.segments_, [&](auto& row) { state.amounts(row.peak, row.current); });
     state.require(part.segments_.size() <= history.marks().size());
     summaries(state, part.by_name_, history.rows().size());
+  }
+
+  template <class State, class Active>
+  static void active(State& state, Active& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    state.amounts(part.level_.current_);
+    level(state, part.level_, history);
+    table_of_blocks(state, part.pending_, [&](auto& freed) { state.amounts(freed.bytes); });
+    counted(state, part.unmatched_completions);
+    counted(state, part.missing_completions);
+  }
+
+  template <class State, class Reserved>
+  static void reserved(State& state, Reserved& part, const segment_history& history) noexcept {
+    state.number(part.is_used_);
+    level(state, part.level_, history);
     std::uint64_t held = 0;
     std::uint64_t reached = 0;
     state.rows(part.ranges_, [&](auto& row) {
@@ -7368,7 +8144,7 @@ struct frame_parts {
     });
     if constexpr (State::reads) {
       state.require(held <= static_cast<std::uint64_t>(frame_reader::greatest));
-      part.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
+      part.level_.current_ = state.has_failed() ? 0 : static_cast<std::int64_t>(held);
     }
     counted(state, part.unmatched_releases);
     counted(state, part.replaced_reservations);
@@ -7465,7 +8241,7 @@ struct frame_parts {
     for (std::uint32_t index = 0; index < part.freed_count_; ++index)
       known_block(state, part.freed_since_peak_[index], operation_count);
     largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
-    overrun(state, part, operation_count);
+    shortfall(state, part, operation_count);
     line(state, part.line_);
     for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
                           &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
@@ -7474,6 +8250,7 @@ struct frame_parts {
     cores(state, part.cores_, history);
     reserved(state, part.reserved_, history);
     streams(state, part.streams_);
+    active(state, part.active_, history);
     out_of_memory(state, part.out_of_memory_, operation_count);
   }
 
@@ -7492,6 +8269,10 @@ struct frame_parts {
     state.amounts(part.ordinal_, part.start_ordinal_, part.peak_ordinal_);
     state.require(part.ordinal_ < std::uint64_t{1} << 43U && part.start_ordinal_ <= part.ordinal_);
     state.amounts(part.peak_live_, part.peak_blocks_, part.start_live_, part.start_blocks_);
+    if constexpr (State::reads) {
+      part.watch_above_ = part.peak_live_;
+      part.watched_ordinal_ = part.peak_ordinal_;
+    }
     state.numbers(part.peak_stamp_, part.peak_operation_);
   }
 
@@ -7555,12 +8336,12 @@ struct frame_parts {
   }
 
   template <class State, class Space>
-  static void overrun(State& state, Space& part, std::size_t operation_count) noexcept {
-    auto& first = part.overrun_;
+  static void shortfall(State& state, Space& part, std::size_t operation_count) noexcept {
+    auto& first = part.shortfall_;
     known_block(state, first.asked, operation_count);
     if (!first.has_happened()) return;
     if constexpr (State::reads) {
-      part.overrun_above_ = part.core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+      part.shortfall_above_ = part.core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
       state.require(part.capacity_ != 0);
     }
     state.amounts(first.segment);
@@ -7608,6 +8389,47 @@ struct frame_parts {
     }
   }
 
+  // --- memories that several spaces share ---------------------------------------------------------------------------
+
+  template <class State, class Memory>
+  static void memory(State& state, Memory& part, std::size_t operation_count, const segment_history& history) noexcept {
+    wide_sum(state, part.peak, 72);
+    state.numbers(part.is_known, part.lone_space, part.peak_space, part.peak_stamp, part.peak_segment, part.is_pinned,
+                  part.pinned_segment);
+    state.require(part.peak >= 0 && part.peak_segment <= history.count() && part.pinned_segment <= history.count());
+    operation(state, part.peak_operation, operation_count);
+    if constexpr (State::reads) part.peaks = 1;
+  }
+
+  template <class State, class Share>
+  static void share(State& state, Share& part, std::uint64_t last_born, std::size_t operation_count) noexcept {
+    std::uint8_t is_unchanged = part.is_unchanged_since_peak() ? 1 : 0;
+    state.number(is_unchanged);
+    if constexpr (State::reads) {
+      part.seen_ = is_unchanged != 0 ? 0 : part.memory().peaks;
+      part.epoch_ = 1;
+    }
+    if (is_unchanged != 0) return;
+    state.amounts(part.ordinal_, part.live_, part.blocks_);
+    state.require(part.ordinal_ <= last_born);
+    frame_sum bytes;
+    const auto freed = [&](auto& row) {
+      category_at_peak sum = part.current(row);
+      state.amounts(sum.bytes, sum.blocks);
+      bytes.add(state, sum.bytes);
+      if constexpr (State::reads) row = {sum.bytes, sum.blocks, part.epoch_};
+    };
+    for (auto& row : part.by_category_) freed(row);
+    bytes = {};
+    state.rows(part.by_operation_, freed);
+    state.require(part.by_operation_.size() <= operation_count);
+    state.number(part.freed_count_);
+    state.require(part.freed_count_ <= part.limit_);
+    if (state.has_failed()) return;
+    for (std::uint32_t index = 0; index < part.freed_count_; ++index)
+      known_block(state, part.freed_largest_[index], operation_count);
+  }
+
   // --- a thread -----------------------------------------------------------------------------------------------------
 
   /// The open operations of a thread, outermost first: node, name, number, category.
@@ -7647,7 +8469,7 @@ struct frame_parts {
 }  // namespace memprof::detail
 
 // ---- <memprof/ledger/ledger.hpp>
-// ---- <memprof/ledger/event_of_allocator.hpp>
+// ---- <memprof/ledger/allocator_event.hpp>
 // ---- <memprof/ledger/thread_state.hpp>
 // ---- <memprof/ledger/category_tag.hpp>
 #include <cstdint>
@@ -7794,40 +8616,40 @@ struct thread_state : followed_thread {
   using followed_thread::followed_thread;
 
   /// False if the event must be rejected: the totals have no room for so many bytes.
-  [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
+  [[nodiscard, gnu::always_inline]] bool allocate(const event& recorded, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
     // One test for both, since neither ever happens.
-    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
-      return reject(told);
-    live_blocks::insertion made = account.insert(told.address);
+    if (static_cast<unsigned>(!account.has_room_for(recorded.bytes)) | static_cast<unsigned>(recorded.address == 0)) [[unlikely]]
+      return reject(recorded);
+    live_blocks::insertion made = account.insert(recorded.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
-        account.untracked_allocations.add(told.bytes);
+        account.untracked_allocations.add(recorded.bytes);
         return true;
       }
       account.replaced_allocations.add(made.entry->bytes);
-      release(account.find(told.address));
-      made = account.insert(told.address);
+      release(account.find(recorded.address));
+      made = account.insert(recorded.address);
     }
-    const std::uint64_t owned_by = is_category(told.tag) ? with_category(told.tag) : owner;
-    account.add(made.entry, told, *here, owned_by, thread, stamp);
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    const std::uint64_t owned_by = is_category(recorded.tag) ? with_category(recorded.tag) : owner;
+    account.add(made.entry, recorded, *here, owned_by, thread, stamp);
+    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
     here->allocated += bytes;
     ++here->allocation_count;
     usage->allocate(bytes);
     return true;
   }
 
-  [[gnu::always_inline]] void deallocate(const event& told, const std::uint64_t& stamp) noexcept {
+  [[gnu::always_inline]] void deallocate(const event& recorded, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    const live_blocks::place entry = account.find(told.address);
+    const live_blocks::place entry = account.find(recorded.address);
     if (!entry) [[unlikely]] {
-      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
+      if (recorded.address != 0) account.unmatched_frees.add(recorded.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
-    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
-      account.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    if (recorded.bytes != 0 && recorded.bytes != entry->bytes) [[unlikely]] {
+      account.mismatched_sizes.add(recorded.bytes > entry->bytes ? recorded.bytes - entry->bytes : entry->bytes - recorded.bytes);
     }
     take_away(entry);
     account.mark_event(stamp);
@@ -7853,9 +8675,9 @@ struct thread_state : followed_thread {
 
  private:
   /// An allocation that is none: at a null address it has failed, and that is all there is to it.
-  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
-    if (told.address != 0) return false;
-    space->null_allocations.add(told.bytes);
+  [[gnu::cold, gnu::noinline]] bool reject(const event& recorded) noexcept {
+    if (recorded.address != 0) return false;
+    space->null_allocations.add(recorded.bytes);
     return true;
   }
 
@@ -7875,13 +8697,13 @@ struct thread_state : followed_thread {
 
 /// @file
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
-/// and gives back, and when the device has no more.
+/// and gives back, which freed blocks streams still use, and when the device has no more.
 
 namespace memprof {
 
 /// Whether the event is one of these.
-[[nodiscard]] inline bool is_of_allocator(event_kind kind) noexcept {
-  return kind >= event_kind::reserve && kind <= event_kind::out_of_memory;
+[[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
+  return (kind >= event_kind::reserve && kind <= event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
 }
 
 namespace detail {
@@ -7892,35 +8714,48 @@ namespace detail {
   return found ? static_cast<std::int64_t>(found->bytes) : 0;
 }
 
-[[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
-  const std::int64_t replaced = live_bytes_at(*run.space, told.address);
+[[nodiscard]] inline bool allocate_on_stream(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  const std::int64_t replaced = live_bytes_at(*run.space, recorded.address);
   const std::uint64_t count = run.space->allocation_count();
-  if (!run.allocate(told, stamp)) return false;
+  if (!run.allocate(recorded, stamp)) return false;
   stream_ledger& streams = run.space->streams();
-  streams.deallocate(told.label, replaced);
-  if (run.space->allocation_count() != count) streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
+  streams.deallocate(recorded.label, replaced);
+  active_ledger& active = run.space->active();
+  active.deallocate(replaced);
+  if (run.space->allocation_count() == count) return true;
+  streams.allocate(recorded.label, static_cast<std::int64_t>(recorded.bytes));
+  active.allocate(recorded.address, static_cast<std::int64_t>(recorded.bytes));
   return true;
 }
 
-inline void deallocate_on_stream(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
-  run.space->streams().deallocate(told.label, live_bytes_at(*run.space, told.address));
-  run.deallocate(told, stamp);
+/// False if the system has no memory to keep a block that is freed and still in use.
+[[nodiscard]] inline bool deallocate_on_stream(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  space_ledger& space = *run.space;
+  const live_blocks::place freed = space.find(recorded.address);
+  const std::uint64_t bytes = freed ? freed->bytes : 0;
+  space.streams().deallocate(recorded.label, static_cast<std::int64_t>(bytes));
+  const bool is_request = recorded.tag != 0;
+  if (is_request && !freed) space.active().note_unknown_request();
+  const bool is_kept = is_request && freed && space.active().request(recorded.address, bytes);
+  if (!is_kept) space.active().deallocate(static_cast<std::int64_t>(bytes));
+  run.deallocate(recorded, stamp);
+  return is_kept || !is_request || !freed;
 }
 
-[[nodiscard]] inline bool change_reserved(space_ledger& space, const event& told) noexcept {
+[[nodiscard]] inline bool change_reserved(space_ledger& space, const event& recorded) noexcept {
   reserved_ledger& held = space.reserved();
   const std::int64_t before = held.current();
-  const bool is_applied =
-      told.kind == event_kind::reserve ? held.reserve(told.address, told.bytes) : held.release(told.address, told.bytes);
-  if (is_applied) space.streams().change_reserved(told.label, held.current() - before);
+  const bool is_applied = recorded.kind == event_kind::reserve ? held.reserve(recorded.address, recorded.bytes)
+                                                               : held.release(recorded.address, recorded.bytes);
+  if (is_applied) space.streams().change_reserved(recorded.label, held.current() - before);
   return is_applied;
 }
 
-[[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+[[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (told.bytes > greatest || told.address > greatest) return false;
+  if (recorded.bytes > greatest || recorded.address > greatest) return false;
   space_ledger& space = *run.space;
-  space.out_of_memory().add({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live(),
+  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address), space.live(),
                              space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
   return true;
 }
@@ -7928,18 +8763,19 @@ inline void deallocate_on_stream(thread_state& run, const event& told, std::uint
 }  // namespace detail
 
 /// Applies such an event to the space to which the thread has been turned. False if it must be rejected.
-[[nodiscard]] inline bool apply_of_allocator(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
-  switch (told.kind) {
-    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, told, stamp);
-    case event_kind::deallocate_on_stream: detail::deallocate_on_stream(run, told, stamp); return true;
-    case event_kind::out_of_memory: return detail::note_out_of_memory(run, told, stamp);
-    default: return detail::change_reserved(*run.space, told);
+[[nodiscard]] inline bool apply_allocator_event(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
+  switch (recorded.kind) {
+    case event_kind::allocate_on_stream: return detail::allocate_on_stream(run, recorded, stamp);
+    case event_kind::deallocate_on_stream: return detail::deallocate_on_stream(run, recorded, stamp);
+    case event_kind::complete_deallocation: run.space->active().complete(recorded.address, recorded.bytes); return true;
+    case event_kind::out_of_memory: return detail::note_out_of_memory(run, recorded, stamp);
+    default: return detail::change_reserved(*run.space, recorded);
   }
 }
 
 }  // namespace memprof
 
-// ---- <memprof/ledger/event_on_cores.hpp>
+// ---- <memprof/ledger/per_core_event.hpp>
 #include <cstdint>
 
 namespace memprof {
@@ -7948,11 +8784,12 @@ namespace memprof {
 ///
 /// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
 /// parts.
-class event_on_cores {
+class per_core_event {
  public:
-  explicit event_on_cores(const event& told) noexcept : part_(told), whole_(told), cores_(core_range::unpacked(told.label)) {
-    whole_.tag = told.tag & 0xFFU;
-    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(told.bytes, cores_.count(), &whole_.bytes);
+  explicit per_core_event(const event& recorded) noexcept
+      : part_(recorded), whole_(recorded), cores_(core_range::unpacked(recorded.label)) {
+    whole_.tag = recorded.tag & 0xFFU;
+    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
   }
 
   /// False if no such event can be: its kind, rectangle, kind of buffer or size.
@@ -8009,7 +8846,7 @@ class event_on_cores {
     run.space->mark_event(stamp);
   }
 
-  event part_;   ///< as told: `bytes` on each core, the kind of buffer in `tag`
+  event part_;   ///< as recorded: `bytes` on each core, the kind of buffer in `tag`
   event whole_;  ///< as the space sees it
   core_range cores_;
   bool is_possible_;
@@ -8023,19 +8860,19 @@ class event_on_cores {
 namespace memprof {
 
 /// Whether a `deallocate_range` frees the block at `address`.
-[[nodiscard]] inline bool is_in_range(const event& told, std::uint64_t address) noexcept {
-  return told.tag != 0 || (address >= told.address && address - told.address < told.bytes);
+[[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
+  return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
 }
 
 /// Applies a `deallocate_range` to the space to which the thread has been turned: an arena that gives back all its blocks at
 /// once. Costs a pass over the live blocks of the space. False, and nothing changed, if the system has no memory for the
 /// addresses.
-[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   space_ledger& space = *run.space;
   detail::page_array<std::uint64_t> addresses;
   bool has_memory = true;
   space.blocks().for_each([&](const block& live) {
-    if (is_in_range(told, live.address)) has_memory = has_memory && addresses.push_back(live.address);
+    if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
   });
   if (!has_memory) return false;
   for (const std::uint64_t address : addresses) {
@@ -8051,6 +8888,7 @@ namespace memprof {
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <utility>
 
 namespace memprof {
 
@@ -8083,9 +8921,19 @@ class ledger {
   /// who held the rest, and events go on; that of a core is compared with blocks on cores alone. False, and nothing changed, if
   /// the space has had events already or the system has no memory.
   [[nodiscard]] bool limit(std::uint8_t space, std::int64_t capacity, bool is_per_core = false) noexcept {
-    if (spaces_[space] != nullptr) return false;
-    if (space >= limits_.size() && !limits_.resize(std::size_t{space} + 1)) return false;
-    limits_[space] = {capacity, is_per_core};
+    space_setting* const setting = setting_of(space);
+    if (setting == nullptr) return false;
+    setting->capacity = capacity;
+    setting->is_per_core = is_per_core;
+    return true;
+  }
+
+  /// Says in which memory a space lies: `host_memory`, a name, or 0 for one that it has to itself, as by default. Where two or
+  /// more spaces lie in one, its joint peak is found too. False as for `limit`.
+  [[nodiscard]] bool place(std::uint8_t space, label memory) noexcept {
+    space_setting* const setting = setting_of(space);
+    if (setting == nullptr) return false;
+    setting->memory = memory;
     return true;
   }
 
@@ -8095,8 +8943,13 @@ class ledger {
   /// Whether any were.
   [[nodiscard]] bool is_overworked() const noexcept { return is_overworked_; }
 
-  /// Forgets all but the options and limits.
+  /// Forgets all but the options, limits and places.
   void forget() noexcept {
+    for (space_ledger* space : spaces_) {
+      if (space != nullptr) destroy(space->shared());
+    }
+    for (shared_memory* memory : memories_) destroy(memory);
+    memories_.clear();
     for (space_ledger*& space : spaces_) {
       destroy(space);
       space = nullptr;
@@ -8105,6 +8958,7 @@ class ledger {
     threads_.clear();
     history_.~segment_history();
     new (&history_) segment_history{options_.kept_segments, options_.segment_names};
+    checkpoints_ = checkpoint_history{};
     operations_ = operation_follower{options_.operations};
     clock_ = clock_readings{};
     stamp_ = segment_begin_ = 0;
@@ -8124,29 +8978,30 @@ class ledger {
     thread_state& run = *state;
     if (run.space != nullptr) {
       if (run.moves != run.space->moves()) run.space_id = thread_state::no_space;
+      if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
-    for (const event* told = first; told != last; ++told) {
-      if (run.prefetches && last - told > prefetch_distance) {
+    for (const event* recorded = first; recorded != last; ++recorded) {
+      if (run.prefetches && last - recorded > prefetch_distance) {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
-        run.space->prefetch(told[prefetch_distance].address);
+        run.space->prefetch(recorded[prefetch_distance].address);
       }
       // An event that was published late takes effect when it is applied, so no time runs backwards.
-      if (told->stamp > stamp_) stamp_ = told->stamp;
-      switch (told->kind) {
+      if (recorded->stamp > stamp_) stamp_ = recorded->stamp;
+      switch (recorded->kind) {
         case event_kind::allocate:
-          if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
+          if (enter(run, recorded->space) && !run.allocate(*recorded, stamp_)) ++rejected_events_;
           break;
         case event_kind::deallocate:
-          if (enter(run, told->space)) run.deallocate(*told, stamp_);
+          if (enter(run, recorded->space)) run.deallocate(*recorded, stamp_);
           break;
         default:
-          if (told->kind == event_kind::scope_begin) {
-            begin_scope(run, *told);
-          } else if (told->kind == event_kind::scope_end) {
-            end_scope(run, *told);
+          if (recorded->kind == event_kind::scope_begin) {
+            begin_scope(run, *recorded);
+          } else if (recorded->kind == event_kind::scope_end) {
+            end_scope(run, *recorded);
           } else {
-            apply_control(run, *told);
+            apply_control(run, *recorded);
           }
           break;
       }
@@ -8166,6 +9021,7 @@ class ledger {
     for (space_ledger* space : spaces_) {
       if (space != nullptr && !space->end_segment(history_, stamp_)) ++rejected_events_;
     }
+    pin_joint_peaks();
     history_.drop_surplus();
     if (!history_.is_sparse()) return;
     for (space_ledger* space : spaces_) {
@@ -8192,8 +9048,11 @@ class ledger {
   [[nodiscard]] const operation_tree& operations() const noexcept { return operations_.operations(); }
   /// The finished segments.
   [[nodiscard]] const segment_history& segments() const noexcept { return history_; }
+  [[nodiscard]] const checkpoint_history& checkpoints() const noexcept { return checkpoints_; }
   /// The ledger of a memory space, or null if no event named it.
   [[nodiscard]] const space_ledger* space(std::size_t id) const noexcept { return spaces_[id]; }
+  /// The memories in which more than one space lies: the host's first, the others in the order of their labels.
+  [[nodiscard]] const detail::page_array<shared_memory*>& memories() const noexcept { return memories_; }
   [[nodiscard]] std::uint64_t begin_stamp() const noexcept { return begin_stamp_; }
   [[nodiscard]] std::uint64_t segment_begin() const noexcept { return segment_begin_; }
   /// Stamp of the last event that had one.
@@ -8225,9 +9084,14 @@ class ledger {
 
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    std::size_t total =
-        sizeof(ledger) + operations_.bytes() + history_.bytes() + clock_.bytes() + threads_.bytes() + limits_.bytes();
-    for (const space_ledger* space : spaces_) total += space == nullptr ? 0 : sizeof(space_ledger) + space->bytes();
+    std::size_t total = sizeof(ledger) + operations_.bytes() + history_.bytes() + checkpoints_.bytes() + clock_.bytes() +
+                        threads_.bytes() + settings_.bytes();
+    total += memories_.bytes() + memories_.size() * sizeof(shared_memory);
+    for (const space_ledger* space : spaces_) {
+      if (space == nullptr) continue;
+      total += sizeof(space_ledger) + space->bytes();
+      if (space->shared() != nullptr) total += sizeof(memory_share) + space->shared()->bytes();
+    }
     for (const thread_state* thread : threads_) total += thread == nullptr ? 0 : sizeof(thread_state) + thread->scopes.bytes();
     return total;
   }
@@ -8251,10 +9115,19 @@ class ledger {
     }
   };
 
-  struct space_limit {
+  /// What is said of a space before its first event.
+  struct space_setting {
     std::int64_t capacity;  ///< 0: none
     bool is_per_core;
+    label memory;  ///< 0: one of its own
   };
+
+  /// Null if the space has had events already or the system has no memory.
+  [[nodiscard]] space_setting* setting_of(std::uint8_t space) noexcept {
+    if (spaces_[space] != nullptr) return nullptr;
+    if (space >= settings_.size() && !settings_.resize(std::size_t{space} + 1)) return nullptr;
+    return &settings_[space];
+  }
 
   /// Turns the run to a memory space; false, and the event is counted as rejected, if there is no memory for a new one.
   [[nodiscard]] bool enter(thread_state& run, std::uint8_t space) noexcept {
@@ -8270,6 +9143,7 @@ class ledger {
       ++rejected_events_;
       return false;
     }
+    if (space->shared() != nullptr) activate(*space);
     run.space_id = id;
     run.space = space;
     run.prefetches = space->is_large();
@@ -8280,14 +9154,15 @@ class ledger {
     return true;
   }
 
-  [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
-    switch (told.kind) {
+  [[gnu::noinline]] void apply_control(thread_state& run, const event& recorded) noexcept {
+    switch (recorded.kind) {
       case event_kind::annotate:
-        if (told.label == memprof::other_names) ++other_names_;
-        if (told.tag > category_names.size()) {
+        if (recorded.label == memprof::other_names) ++other_names_;
+        if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
-          space->annotate(told);
+        } else if (space_ledger* const space =
+                       recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
+          space->annotate(recorded);
         } else {
           ++rejected_events_;
         }
@@ -8295,61 +9170,83 @@ class ledger {
       case event_kind::thread_begin:
         run.space_id = thread_state::no_space;
         // Threads beyond the last number are taken for one: a program has a million before.
-        operations_.begin_thread(run, told.address, block::max_thread, finish_operation{*this});
+        operations_.begin_thread(run, recorded.address, block::max_thread, finish_operation{*this});
         break;
-      default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+      default: apply_rare(run, recorded); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
-    if (told.kind == event_kind::deallocate_range) {
-      if (enter(run, told.space) && !deallocate_range(run, told, stamp_)) ++rejected_events_;
+  [[gnu::noinline]] void apply_rare(thread_state& run, const event& recorded) noexcept {
+    if (recorded.kind == event_kind::deallocate_range) {
+      if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
       return;
     }
-    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
-    if (is_of_allocator(told.kind)) {
-      if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
+    if (is_allocator_event(recorded.kind)) {
+      if (enter(run, recorded.space) &&
+          (!take_work(run.space->reserved().ranges() / 4) || !apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;
     }
-    const event_on_cores change{told};
-    if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
+    if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
+    const per_core_event change{recorded};
+    if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
-    } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
+    } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
   }
 
   /// What the capture itself says, on whatever thread.
-  void apply_to_capture(const event& told) noexcept {
-    switch (told.kind) {
-      case event_kind::segment_end: end_segment(told.label, stamp_); break;
-      case event_kind::clock_reading: clock_.add(told.stamp, static_cast<std::int64_t>(told.address)); break;
+  void apply_to_capture(const event& recorded) noexcept {
+    switch (recorded.kind) {
+      case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
+      case event_kind::clock_reading: clock_.add(recorded.stamp, static_cast<std::int64_t>(recorded.address)); break;
       case event_kind::lost_events:
-        dropped_events_ = told.address;
-        reentrant_events_ = told.bytes;
-        are_more_missing_ = told.tag != 0;
+        dropped_events_ = recorded.address;
+        reentrant_events_ = recorded.bytes;
+        are_more_missing_ = recorded.tag != 0;
         break;
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
-        if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
         is_behind_ = true;
         break;
+      case event_kind::checkpoint: add_checkpoint(recorded.label); break;
       default: ++rejected_events_; break;
     }
   }
 
-  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
-    run.space_id = thread_state::no_space;
-    if (told.label == memprof::other_names) [[unlikely]]
-      ++other_names_;
-    if (!operations_.begin(run, told, stamp_, finish_operation{*this})) ++rejected_events_;
+  /// Keeps what is live now. Costs a pass over the live blocks.
+  void add_checkpoint(label name) noexcept {
+    constexpr std::size_t blocks_a_step = 8;
+    if (name == memprof::other_names) ++other_names_;
+    std::size_t blocks = 0;
+    for (const space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
+    if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
+      ++rejected_events_;
+      return;
+    }
+    for (std::uint8_t id = 0; id < max_spaces; ++id) {
+      const space_ledger* const space = spaces_[id];
+      if (space == nullptr || checkpoints_.add(id, space->blocks(), space->live(), options_.largest_blocks)) continue;
+      checkpoints_.abandon();
+      ++rejected_events_;
+      return;
+    }
   }
 
-  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& recorded) noexcept {
     run.space_id = thread_state::no_space;
-    operations_.end(run, told, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
+    if (recorded.label == memprof::other_names) [[unlikely]]
+      ++other_names_;
+    if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
+  }
+
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& recorded) noexcept {
+    run.space_id = thread_state::no_space;
+    operations_.end(run, recorded, finish_operation{*this},
+                    [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
   /// The thread of that number, which will look anew at the space that it has turned to.
@@ -8407,8 +9304,84 @@ class ledger {
       destroy(space);
       return nullptr;
     }
-    if (id < limits_.size()) space->limit(limits_[id].capacity, limits_[id].is_per_core);
-    return spaces_[id] = space;
+    spaces_[id] = space;
+    if (id < settings_.size()) {
+      space->limit(settings_[id].capacity, settings_[id].is_per_core);
+      if (settings_[id].memory != 0) join_memory(id, *space);
+    }
+    return space;
+  }
+
+  // --- memories that several spaces share ---------------------------------------------------------------------------
+
+  /// Makes a space the one that changes in the memory which it shares. Before its events.
+  void activate(space_ledger& space) noexcept {
+    memory_share& share = *space.shared();
+    shared_memory& memory = share.memory();
+    if (memory.active == &space) return;
+    if (memory.active != nullptr) memory.others += memory.active->live();
+    memory.others -= space.live();
+    memory.active = &space;
+    memory.active_id = share.space();
+    space.become_active();
+  }
+
+  /// A new space: if it is not the first in its memory, that is shared from now on.
+  void join_memory(std::uint8_t id, space_ledger& space) noexcept {
+    const label name = settings_[id].memory;
+    for (std::size_t other = 0; other < settings_.size(); ++other) {
+      if (other == id || settings_[other].memory != name || spaces_[other] == nullptr) continue;
+      shared_memory* const memory = memory_of(static_cast<std::uint8_t>(other));
+      if (memory != nullptr && !share(*memory, id, space)) memory->is_known = false;
+      if (memory != nullptr) return;
+      settings_[id].memory = 0;  // without memory for it, the joint peak is not followed
+      return;
+    }
+  }
+
+  /// The memory of a space that was the only one in it; null if the system has no memory for what is known of it.
+  [[nodiscard]] shared_memory* memory_of(std::uint8_t id) noexcept {
+    space_ledger& space = *spaces_[id];
+    if (space.shared() != nullptr) return &space.shared()->memory();
+    if (!memories_.reserve(memories_.size() + 1)) return nullptr;
+    auto* const memory = make<shared_memory>(settings_[id].memory);
+    if (memory == nullptr) return nullptr;
+    if (!share(*memory, id, space)) {
+      destroy(memory);
+      return nullptr;
+    }
+    memory->others = space.live();
+    memory->peak = space.greatest_live();
+    if (memory->peak != 0) memory->lone_space = id;
+    (void)memories_.push_back(memory);
+    // In an order that does not depend on which memory was shared first: the host's, then by label.
+    const auto rank = [](const shared_memory* of) { return of->name == host_memory ? 0 : of->name; };
+    for (std::size_t at = memories_.size() - 1; at > 0 && rank(memories_[at]) < rank(memories_[at - 1]); --at)
+      std::swap(memories_[at], memories_[at - 1]);
+    return memory;
+  }
+
+  [[nodiscard]] bool share(shared_memory& memory, std::uint8_t id, space_ledger& space) noexcept {
+    auto* const part = make<memory_share>(&memory, id, options_.largest_blocks);
+    if (part == nullptr) return false;
+    if (!part->is_usable()) {
+      destroy(part);
+      return false;
+    }
+    part->begin_peak(0, 0, 0);
+    space.share(part);
+    return true;
+  }
+
+  /// Keeps the segments with joint peaks. A segment has just ended.
+  void pin_joint_peaks() noexcept {
+    for (shared_memory* memory : memories_) {
+      if (memory->lone_space != any_space || memory->peak == 0 || memory->peak_segment + 1 != history_.count()) continue;
+      if (memory->is_pinned) history_.unpin(memory->pinned_segment);
+      memory->is_pinned = true;
+      memory->pinned_segment = memory->peak_segment;
+      history_.pin(memory->peak_segment);
+    }
   }
 
   template <class T, class... Arguments>
@@ -8436,7 +9409,7 @@ class ledger {
   std::uint64_t other_names_ = 0;
   std::uint64_t work_limit_ = unlimited_work;
   std::uint64_t work_done_ = 0;
-  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those that only a key frame told of
+  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those before the key frame
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;
@@ -8445,8 +9418,10 @@ class ledger {
   space_ledger* spaces_[max_spaces + 1] = {};  // the last one stays null: `any_space`
   operation_follower operations_;
   segment_history history_;
-  detail::page_array<thread_state*> threads_;  ///< by ring
-  detail::page_array<space_limit> limits_;     ///< by space. Empty unless `limit` was called
+  checkpoint_history checkpoints_;
+  detail::page_array<thread_state*> threads_;   ///< by ring
+  detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
+  detail::page_array<shared_memory*> memories_;
 };
 
 }  // namespace memprof
@@ -8470,7 +9445,7 @@ class ledger_frame {
   void transfer() noexcept {
     std::uint32_t revision = frame_revision;
     state_.number(revision);
-    state_.require(revision == frame_revision);
+    state_.require(revision != 0 && revision <= frame_revision);
     state_.section(frame_section::operations, [this] { frame_parts::operations(state_, events_.operations_); });
     state_.section(frame_section::ledger, [this] { capture(); });
     if constexpr (State::reads) {
@@ -8482,7 +9457,11 @@ class ledger_frame {
     }
     state_.section(frame_section::threads, [this] { threads(&ledger_frame::open_operations); });
     state_.section(frame_section::thread_usage, [this] { threads(&ledger_frame::usages); });
+    state_.section(frame_section::checkpoints,
+                   [this] { frame_parts::checkpoints(state_, events_.checkpoints_, operation_count()); });
+    state_.section(frame_section::memories, [this] { memories(); });
     if constexpr (State::reads) {
+      settle_memories();
       state_.require(state_.is_at_end());
       events_.events_of_frame_ = events_.events_;
     }
@@ -8551,6 +9530,35 @@ class ledger_frame {
   }
   void usages(thread_part& thread) noexcept {
     frame_parts::usages(state_, thread.scopes, [this](std::uint8_t id) { return events_.spaces_[id] != nullptr; });
+  }
+
+  void memories() noexcept {
+    std::size_t count = events_.memories_.size();
+    state_.number(count);
+    state_.require(count == events_.memories_.size());
+    for (auto* memory : events_.memories_) {
+      if (state_.has_failed()) return;
+      frame_parts::memory(state_, *memory, operation_count(), events_.history_);
+      for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+        auto* const space = events_.spaces_[id];
+        if (space == nullptr || space->shared() == nullptr || &space->shared()->memory() != memory) continue;
+        frame_parts::share(state_, *space->shared(), space->allocation_count(), operation_count());
+      }
+      for (const std::uint8_t id : {memory->peak_space, memory->lone_space})
+        state_.require(id == any_space || events_.spaces_[id] != nullptr);
+      state_.require(memory->lone_space != any_space || memory->peak_space != any_space || memory->peak == 0);
+    }
+  }
+  /// No space is active yet.
+  void settle_memories() noexcept {
+    for (shared_memory* memory : events_.memories_) {
+      memory->active = nullptr;
+      memory->others = 0;
+    }
+    for (const space_ledger* space : events_.spaces_) {
+      if (space != nullptr && space->shared() != nullptr) space->shared()->memory().others += space->live();
+    }
+    for (shared_memory* memory : events_.memories_) state_.require(memory->peak >= memory->others || !memory->is_known);
   }
 
   State& state_;
@@ -8760,6 +9768,7 @@ struct space_definition {
   label name = 0;
   std::int64_t capacity = 0;  ///< bytes; 0: no limit
   bool is_per_core = false;   ///< the capacity is that of each core
+  label memory = 0;           ///< in which it lies with others: `host_memory` or a name; 0: it has one to itself
 
   bool operator==(const space_definition&) const = default;
 };
@@ -9004,7 +10013,10 @@ template <class Visitor>
       const std::uint64_t name = in.number();
       space.capacity = in.signed_number();
       space.is_per_core = in.number() != 0;
-      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || space.capacity < 0) return false;
+      // Older traces have no memory; theirs was the host's for the space that is always there.
+      const std::uint64_t memory = in.is_at_end() ? (id == cpu_space ? 1 : 0) : in.number();
+      if (in.has_failed() || id >= any_space || name > 0xFFFF'FFFFU || memory > host_memory || space.capacity < 0) return false;
+      space.memory = memory == 1 ? host_memory : memory == 0 ? 0 : static_cast<label>(memory - 1);
       space.id = static_cast<std::uint8_t>(id);
       space.name = static_cast<label>(name);
       visitor.space(space);
@@ -9046,7 +10058,7 @@ class small_payload {
   [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
 
  private:
-  unsigned char bytes_[4 * max_varint_bytes];
+  unsigned char bytes_[5 * max_varint_bytes];
   std::size_t size_ = 0;
 };
 
@@ -9067,6 +10079,7 @@ void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& v
 [[nodiscard]] inline small_payload encode_space(const space_definition& space) noexcept {
   small_payload out;
   out.number(space.id).number(space.name).number(zigzag(space.capacity)).number(space.is_per_core ? 1 : 0);
+  out.number(space.memory == host_memory ? 1 : space.memory == 0 ? 0 : space.memory + std::uint64_t{1});
   return out;
 }
 
@@ -9157,6 +10170,7 @@ class trace_fold {
     space_names_[space.id] = space.name;
     if (!events_) begin({});
     if (space.capacity != 0) (void)events_->limit(space.id, space.capacity, space.is_per_core);
+    if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
   void facts(fact_table&& table, bool is_first) { detail::merge_facts(facts_, std::move(table), is_first); }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
@@ -9421,6 +10435,7 @@ class trace_decoder {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/trace/kept_facts.hpp>
 // ---- <memprof/trace/trace.hpp>
 // ---- <memprof/trace/encoder.hpp>
 #include <cstddef>
@@ -9711,6 +10726,11 @@ class trace {
         frame, [this](std::string_view head, std::string_view bytes) { define(detail::control::key_frame, head, bytes); });
   }
 
+  /// So many events of the ring come before this record, whether they are here or not: for a trace that begins in the middle.
+  void position(std::uint32_t ring, std::uint64_t events) noexcept {
+    if (head_ == nullptr) define(detail::control::position, detail::small_payload{}.number(ring).number(events).view());
+  }
+
   // --- reading ------------------------------------------------------------------------------------------------------
 
   /// Hands everything to `visitor`, record by record, in order. If something was left out, a `gap` is the last event.
@@ -9861,13 +10881,58 @@ class trace {
 
 }  // namespace memprof
 
+#include <cstddef>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The newest table of each name. Encoded, in pages: whoever destroys it need not hide it from the hooks.
+class kept_facts {
+ public:
+  void put(const fact_table& table) {
+    encoded_.facts(table);
+    // Tables come again whenever a profile is asked for.
+    if (encoded_.encoded_bytes() > 2 * newest_bytes_ + std::size_t{256} * 1024) forget_old();
+  }
+  /// In the order in which they came first.
+  [[nodiscard]] std::vector<fact_table> tables() const {
+    collector found;
+    encoded_.visit(found);
+    return std::move(found.tables);
+  }
+  /// Records of the tables; of some tables older rows come first.
+  [[nodiscard]] const trace& encoded() const noexcept { return encoded_; }
+
+ private:
+  struct collector {
+    std::vector<fact_table> tables;
+    void info(const capture_info&) {}
+    void name(label, std::string_view) {}
+    void space(const space_definition&) {}
+    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
+    void events(const event*, const event*, std::uint32_t) {}
+  };
+
+  void forget_old() {
+    trace newest;
+    for (const fact_table& table : tables()) newest.facts(table);
+    encoded_ = std::move(newest);
+    newest_bytes_ = encoded_.encoded_bytes();
+  }
+
+  trace encoded_;
+  std::size_t newest_bytes_ = 0;
+};
+
+}  // namespace memprof::detail
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <new>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace memprof::detail {
 
@@ -9891,11 +10956,7 @@ class folded_head final : public trace_head {
     spaces_[space.id] = space;
     is_space_[space.id] = true;
   }
-  /// Encoded, in pages: whoever destroys the trace need not hide it from the hooks.
-  void facts(fact_table&& table) override {
-    facts_.facts(table);
-    if (facts_.encoded_bytes() > 2 * newest_facts_bytes_ + std::size_t{256} * 1024) forget_old_facts();
-  }
+  void facts(fact_table&& table) override { facts_.put(table); }
 
   std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
     const std::uint64_t before = dropped_;
@@ -9912,9 +10973,7 @@ class folded_head final : public trace_head {
     for (std::size_t id = 0; id < any_space; ++id) {
       if (is_space_[id]) beginning.space(spaces_[id]);
     }
-    facts_collector found;
-    facts_.visit(found);
-    for (const fact_table& table : found.tables) beginning.facts(table);
+    for (const fact_table& table : facts_.tables()) beginning.facts(table);
     if (dropped_ == 0) return;
     const event gap{0, 0, dropped_, 0, event_kind::gap, any_space, 0};
     beginning.events(&gap, &gap + 1, no_ring_id);
@@ -9923,7 +10982,7 @@ class folded_head final : public trace_head {
   }
 
   [[nodiscard]] std::size_t bytes() const noexcept override {
-    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.bytes();
+    return sizeof(folded_head) - sizeof(trace_fold) + fold_.bytes() + facts_.encoded().bytes();
   }
   void destroy() noexcept override {
     this->~folded_head();
@@ -9940,25 +10999,6 @@ class folded_head final : public trace_head {
     void definition(control, std::string_view) noexcept {}  // none goes into a chunk
   };
 
-  struct facts_collector {
-    std::vector<fact_table> tables;
-    void info(const capture_info&) {}
-    void name(label, std::string_view) {}
-    void space(const space_definition&) {}
-    void facts(fact_table&& table, bool is_first) { merge_facts(tables, std::move(table), is_first); }
-    void events(const event*, const event*, std::uint32_t) {}
-  };
-
-  /// Tables come again whenever a profile is asked for.
-  void forget_old_facts() {
-    facts_collector found;
-    facts_.visit(found);
-    trace newest;
-    for (const fact_table& table : found.tables) newest.facts(table);
-    facts_ = std::move(newest);
-    newest_facts_bytes_ = facts_.encoded_bytes();
-  }
-
   folded_head() = default;
   ~folded_head() = default;
 
@@ -9966,8 +11006,7 @@ class folded_head final : public trace_head {
   trace_decoder decoder_;
   std::uint64_t dropped_ = 0;
   label names_ = 0;
-  trace facts_;
-  std::size_t newest_facts_bytes_ = 0;
+  kept_facts facts_;
   space_definition spaces_[any_space] = {};
   bool is_space_[any_space] = {};
 };
@@ -9999,7 +11038,7 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 #include <vector>
 
 /// @file
-/// The part of `profile/build.hpp` about which segments there are. Templates for the reason that is told there.
+/// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
 
 namespace memprof {
 
@@ -10142,7 +11181,7 @@ void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std
 #include <vector>
 
 /// @file
-/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
+/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason given there.
 
 namespace memprof::detail {
 
@@ -10223,7 +11262,7 @@ template <class Cores, class Rows>
 
 namespace memprof::detail {
 
-/// The names of a row, as `stream_pool` joined them.
+/// The names of a row, as `stream_and_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && text[end] != name_separator) ++end;
@@ -10237,23 +11276,23 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
 template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
-  const std::size_t count = told.rows().size();
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& streams, name_view labels) {
+  const std::size_t count = streams.rows().size();
   std::vector<std::size_t> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index] = index;
   sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
-    const stream_record& a = told.rows()[left];
-    const stream_record& b = told.rows()[right];
+    const stream_record& a = streams.rows()[left];
+    const stream_record& b = streams.rows()[right];
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
     return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
   });
-  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
+  std::vector<stream_usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
-    rows[row] = to_stream_usage(told.rows()[order[row]]);
-    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
+    rows[row] = to_stream_usage(streams.rows()[order[row]]);
+    name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
   }
-  if (told.has_further()) {
-    rows[count] = to_stream_usage(told.further());
+  if (streams.has_further()) {
+    rows[count] = to_stream_usage(streams.further());
     rows[count].stream = "other streams";
     rows[count].stands_for_others = true;
   }
@@ -10286,7 +11325,7 @@ template <class Failed, class Rows>
 #include <vector>
 
 /// @file
-/// What a space's first overrun was in words of the profile, and what would have prevented it. Templates, like all that builds
+/// What a space's first shortfall was in words of the profile, and what would have prevented it. Templates, like all that builds
 /// profiles, so that only units that read one pay for compiling them.
 
 namespace memprof::detail {
@@ -10311,21 +11350,21 @@ template <class Owners>
   return rows;
 }
 
-/// The first overrun of a space that had one. `held` was live beside it.
+/// The first shortfall of a space that had one. `held` was live beside it.
 template <class Space, class Rows>
 [[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
                                                        const std::vector<std::string>& paths, live_set held, const Rows& rows) {
-  const capacity_overrun& overrun = space.first_overrun();
+  const shortfall_record& shortfall = space.first_shortfall();
   capacity_shortfall result;
-  result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
-  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
-  if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
-  result.category = static_cast<category>(overrun.asked.category());
-  result.segment = rows.index_of(overrun.segment);
-  result.time_ns = time.to_ns(overrun.stamp);
+  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
+  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
+  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
+  result.category = static_cast<category>(shortfall.asked.category());
+  result.segment = rows.index_of(shortfall.segment);
+  result.time_ns = time.to_ns(shortfall.stamp);
   result.free = space.capacity() - held.bytes;
   result.shortfall = result.requested - result.free;
-  result.holders_known = overrun.has_holders;
+  result.holders_known = shortfall.has_holders;
   result.remedy = least_to_free(held.by_operation, result.shortfall);
   result.held = std::move(held);
   return result;
@@ -10333,8 +11372,10 @@ template <class Space, class Rows>
 
 }  // namespace memprof::detail
 
+// ---- <memprof/profile/joint_peaks.hpp>
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -10342,6 +11383,47 @@ template <class Space, class Rows>
 #include <vector>
 
 namespace memprof::detail {
+
+/// What is known of a block.
+[[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
+  live_block result;
+  result.address = live.address;
+  result.bytes = static_cast<std::int64_t>(live.bytes);
+  result.operation = paths[live.operation()];
+  result.category = static_cast<memprof::category>(live.category());
+  std::string_view annotation = labels.text(live.annotation());
+  const auto next_field = [&] {
+    const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
+    const std::string_view field = annotation.substr(0, end);
+    annotation.remove_prefix(std::min(end + 1, annotation.size()));
+    return std::string{field};
+  };
+  result.name = next_field();
+  result.shape = next_field();
+  result.dtype = next_field();
+  result.requires_grad = requires_grad_from_string(next_field());
+  return result;
+}
+
+/// Rows for the categories that had blocks, greatest first.
+[[nodiscard]] inline std::vector<owned_bytes> rows_of_categories(
+    const std::array<category_at_peak, category_names.size()>& categories) {
+  std::size_t order[category_names.size()];
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < category_names.size(); ++index) {
+    if (categories[index].blocks != 0) order[count++] = index;
+  }
+  sort_rows(order, count, [&](std::size_t left, std::size_t right) {
+    const std::int64_t more = categories[left].bytes - categories[right].bytes;
+    return more != 0 ? more > 0 : left < right;
+  });
+  std::vector<owned_bytes> rows(count);
+  for (std::size_t row = 0; row < count; ++row) {
+    const category_at_peak& held = categories[order[row]];
+    rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+  }
+  return rows;
+}
 
 /// Puts together, for each segment of one space, what was live at its peak.
 ///
@@ -10393,13 +11475,13 @@ class live_set_builder {
   }
 
   /// What was live when the capacity was first exceeded, without the block that was asked for.
-  [[nodiscard]] live_set at_first_overrun() const {
-    const capacity_overrun& overrun = space_.first_overrun();
-    live_set set = totals_of(overrun.moment);
-    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
-    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
+  [[nodiscard]] live_set at_first_shortfall() const {
+    const shortfall_record& shortfall = space_.first_shortfall();
+    live_set set = totals_of(shortfall.moment);
+    if (!shortfall.has_holders) set.remaining_bytes = set.bytes;
+    set.by_operation = named(shortfall.owners.data(), shortfall.owners.size());
     set.largest_blocks = largest([&](top_blocks_view best) {
-      for (const block& held : overrun.largest) best.offer(held);
+      for (const block& held : shortfall.largest) best.offer(held);
     });
     return set;
   }
@@ -10416,26 +11498,8 @@ class live_set_builder {
     live_set set;
     set.bytes = record.live_at_peak;
     set.blocks = record.blocks_at_peak;
-    set.by_category = categories_of(record);
+    set.by_category = rows_of_categories(record.categories);
     return set;
-  }
-
-  [[nodiscard]] static std::vector<owned_bytes> categories_of(const segment_record& record) {
-    std::size_t order[category_names.size()];
-    std::size_t count = 0;
-    for (std::size_t index = 0; index < category_names.size(); ++index) {
-      if (record.categories[index].blocks != 0) order[count++] = index;
-    }
-    sort_rows(order, count, [&](std::size_t left, std::size_t right) {
-      const std::int64_t more = record.categories[left].bytes - record.categories[right].bytes;
-      return more != 0 ? more > 0 : left < right;
-    });
-    std::vector<owned_bytes> rows(count);
-    for (std::size_t row = 0; row < count; ++row) {
-      const category_at_peak& held = record.categories[order[row]];
-      rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
-    }
-    return rows;
   }
 
   [[nodiscard]] std::vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
@@ -10453,27 +11517,7 @@ class live_set_builder {
     offer(top_blocks_view{room.data(), count, space_.options().largest_blocks});
     sort_rows(room.data(), count, is_larger);
     std::vector<live_block> result(count);
-    for (std::uint32_t index = 0; index < count; ++index) result[index] = described(room[index]);
-    return result;
-  }
-
-  [[nodiscard]] live_block described(const block& live) const {
-    live_block result;
-    result.address = live.address;
-    result.bytes = static_cast<std::int64_t>(live.bytes);
-    result.operation = paths_[live.operation()];
-    result.category = static_cast<memprof::category>(live.category());
-    std::string_view annotation = labels_.text(live.annotation());
-    const auto next_field = [&] {
-      const std::size_t end = std::min(annotation.find('\x1f'), annotation.size());
-      const std::string_view field = annotation.substr(0, end);
-      annotation.remove_prefix(std::min(end + 1, annotation.size()));
-      return std::string{field};
-    };
-    result.name = next_field();
-    result.shape = next_field();
-    result.dtype = next_field();
-    result.requires_grad = requires_grad_from_string(next_field());
+    for (std::uint32_t index = 0; index < count; ++index) result[index] = describe_block(room[index], paths_, labels_);
     return result;
   }
 
@@ -10483,6 +11527,167 @@ class live_set_builder {
   std::vector<std::uint64_t> peak_ordinals_;
   top_blocks_of_segments still_live_;
 };
+
+}  // namespace memprof::detail
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+/// @file
+/// The joint peaks of memories in which several spaces lie, as a profile has them.
+
+namespace memprof::detail {
+
+/// Adds up what the spaces of one memory had at its joint peak. Costs a pass over the live blocks of each.
+template <class Ledger>
+class joint_peak_builder {
+ public:
+  joint_peak_builder(const Ledger& events, const shared_memory& memory)
+      : events_(events), memory_(memory), by_operation_(events.operations().size()), largest_(events.options().largest_blocks) {}
+
+  /// Calls `visit(id, space)` for each space that lies in the memory.
+  template <class Visitor>
+  void for_each_space(Visitor&& visit) const {
+    for (std::size_t id = 0; id < Ledger::max_spaces; ++id) {
+      const auto* const space = events_.space(id);
+      if (space != nullptr && space->shared() != nullptr && &space->shared()->memory() == &memory_) visit(id, *space);
+    }
+  }
+
+  /// What a space had; the owners are added to those of the others.
+  [[nodiscard]] category_at_peak add(std::size_t id, const space_ledger& space) {
+    const memory_share& share = *space.shared();
+    const bool is_unchanged = share.is_unchanged_since_peak();
+    const std::uint64_t last_born = is_unchanged ? space.allocation_count() : share.ordinal();
+    const auto offer = [&](block held) {
+      // Among blocks of equal size those of earlier spaces come first, and then those that were allocated earlier.
+      held.born_thread = std::uint64_t{id} << 48U | held.born();
+      top_blocks_view{largest_.data(), largest_count_, static_cast<std::uint32_t>(largest_.size())}.offer(held);
+    };
+    space.blocks().for_each([&](const block& live) {
+      if (live.born() > last_born) return;
+      const category_at_peak held{static_cast<std::int64_t>(live.bytes), 1};
+      add_to(by_operation_[live.operation()], held);
+      add_to(by_category_[live.category()], held);
+      offer(live);
+    });
+    if (!is_unchanged) {
+      for (std::size_t node = 0; node < share.operation_count(); ++node)
+        add_to(by_operation_[node], share.freed_of_operation(node));
+      for (std::size_t index = 0; index < by_category_.size(); ++index)
+        add_to(by_category_[index], share.freed_of_category(index));
+      share.for_each_large_freed(offer);
+    }
+    const category_at_peak held = is_unchanged ? category_at_peak{space.live(), static_cast<std::int64_t>(space.blocks().size())}
+                                               : category_at_peak{share.live(), share.blocks()};
+    add_to(total_, held);
+    return held;
+  }
+
+  [[nodiscard]] live_set build(const std::vector<std::string>& paths, name_view labels) {
+    live_set set;
+    set.bytes = set.remaining_bytes = total_.bytes;
+    set.blocks = total_.blocks;
+    std::vector<owner_at_peak> owners(by_operation_.size());
+    std::size_t count = 0;
+    for (std::size_t node = 0; node < by_operation_.size(); ++node) {
+      const category_at_peak& held = by_operation_[node];
+      if (held.blocks != 0) owners[count++] = {static_cast<std::uint32_t>(node), held.bytes, held.blocks};
+      set.remaining_bytes = std::max(subtract_saturating(set.remaining_bytes, held.bytes), std::int64_t{0});
+    }
+    sort_rows(owners.data(), count, holds_more);
+    set.by_operation = std::vector<owned_bytes>(count);
+    for (std::size_t row = 0; row < count; ++row)
+      set.by_operation[row] = {paths[owners[row].operation], owners[row].bytes, owners[row].blocks};
+    set.by_category = rows_of_categories(by_category_);
+    sort_rows(largest_.data(), largest_count_, is_larger);
+    set.largest_blocks = std::vector<live_block>(largest_count_);
+    for (std::uint32_t index = 0; index < largest_count_; ++index)
+      set.largest_blocks[index] = describe_block(largest_[index], paths, labels);
+    return set;
+  }
+
+ private:
+  static void add_to(category_at_peak& sum, const category_at_peak& more) noexcept {
+    sum.bytes = add_saturating(sum.bytes, more.bytes);
+    sum.blocks += more.blocks;
+  }
+
+  const Ledger& events_;
+  const shared_memory& memory_;
+  category_at_peak total_{};
+  std::vector<category_at_peak> by_operation_;
+  std::array<category_at_peak, category_names.size()> by_category_{};
+  std::vector<block> largest_;
+  std::uint32_t largest_count_ = 0;
+};
+
+/// One memory; `spaces` are those of the profile, and `index_of[id]` says where each is.
+template <class Ledger, class Rows>
+[[nodiscard]] memory_profile build_memory(const Ledger& events, const shared_memory& memory, name_view labels,
+                                          const clock_readings& time, const std::vector<std::string>& paths, const Rows& rows,
+                                          const std::vector<space_profile>& spaces,
+                                          const std::array<std::size_t, Ledger::max_spaces>& index_of) {
+  joint_peak_builder<Ledger> parts{events, memory};
+  memory_profile result;
+  result.name = memory.name == host_memory ? host_memory_name : labels.text(memory.name);
+  std::size_t count = 0;
+  parts.for_each_space([&](std::size_t, const space_ledger&) { ++count; });
+  result.spaces = std::vector<owned_bytes>(count);
+  const bool is_lone = memory.lone_space != any_space;
+  std::size_t row = 0;
+  parts.for_each_space([&](std::size_t id, const space_ledger& space) {
+    const space_profile& known = spaces[index_of[id]];
+    result.cumulative_current = add_saturating(result.cumulative_current, space.live());
+    owned_bytes& part = result.spaces[row++];
+    part.owner = known.name;
+    if (is_lone) {
+      if (id == memory.lone_space) part = {known.name, known.live_at_peak.bytes, known.live_at_peak.blocks};
+    } else if (memory.peak != 0) {
+      const category_at_peak held = parts.add(id, space);
+      part = {known.name, held.bytes, held.blocks};
+    }
+  });
+  std::stable_sort(result.spaces.begin(), result.spaces.end(),
+                   [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+  result.cumulative_peak = shared_memory::saturated(memory.peak);
+  if (memory.peak == 0) return result;
+  if (is_lone) {
+    const space_profile& lone = spaces[index_of[memory.lone_space]];
+    result.peak_segment = lone.peak_segment;
+    result.peak_time_ns = lone.peak_time_ns;
+    result.peak_space = lone.name;
+    result.peak_operation = lone.peak_operation;
+    result.live_at_peak = lone.live_at_peak;
+    return result;
+  }
+  result.peak_segment = rows.index_of(memory.peak_segment);
+  result.peak_time_ns = time.to_ns(memory.peak_stamp);
+  result.peak_space = spaces[index_of[memory.peak_space]].name;
+  if (memory.peak_operation != 0) result.peak_operation = paths[memory.peak_operation];
+  result.live_at_peak = parts.build(paths, labels);
+  return result;
+}
+
+template <class Ledger, class Rows>
+[[nodiscard]] std::vector<memory_profile> build_memories(const Ledger& events, name_view labels, const clock_readings& time,
+                                                         const std::vector<std::string>& paths, const Rows& rows,
+                                                         const std::vector<space_profile>& spaces) {
+  std::vector<memory_profile> result;
+  if (events.memories().empty()) return result;
+  std::array<std::size_t, Ledger::max_spaces> index_of{};
+  for (std::size_t id = 0, index = 0; id < Ledger::max_spaces; ++id) {
+    if (events.space(id) != nullptr) index_of[id] = index++;
+  }
+  for (const shared_memory* memory : events.memories()) {
+    if (memory->is_known) result.push_back(build_memory(events, *memory, labels, time, paths, rows, spaces, index_of));
+  }
+  return result;
+}
 
 }  // namespace memprof::detail
 
@@ -10643,6 +11848,37 @@ template <class Ledger>
   return operations;
 }
 
+/// What was live at each of the checkpoints that are kept.
+template <class Checkpoints>
+[[nodiscard]] std::vector<checkpoint> build_checkpoints(const Checkpoints& kept, const ledger_names& names,
+                                                        const std::vector<std::string>& paths) {
+  std::vector<checkpoint> result(kept.marks().size());
+  for (std::size_t index = 0; index < result.size(); ++index) {
+    const checkpoint_mark& mark = kept.marks()[index];
+    checkpoint& point = result[index];
+    point.name = names.labels.text(mark.name);
+    point.number = static_cast<std::int64_t>(mark.number);
+    point.time_ns = std::max(names.time.to_ns(mark.stamp), std::int64_t{0});
+    point.live_bytes = mark.bytes;
+    point.live_blocks = mark.blocks;
+    point.spaces = std::vector<checkpoint_usage>(mark.row_count);
+    for (std::size_t row = 0; row < mark.row_count; ++row) {
+      const checkpoint_row& held = kept.rows(mark)[row];
+      checkpoint_usage& usage = point.spaces[row];
+      const label space = names.space_names[held.space];
+      usage.space = space == other_names ? other_spaces_name : names.labels.text(space);
+      usage.live_bytes = held.bytes;
+      usage.live_blocks = held.blocks;
+      std::vector<block> largest(kept.largest_blocks(held), kept.largest_blocks(held) + held.block_count);
+      sort_rows(largest.data(), largest.size(), is_larger);
+      usage.largest_blocks = std::vector<live_block>(largest.size());
+      for (std::size_t each = 0; each < largest.size(); ++each)
+        usage.largest_blocks[each] = describe_block(largest[each], paths, names.labels);
+    }
+  }
+  return result;
+}
+
 [[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
 
 template <class Timeline>
@@ -10658,25 +11894,42 @@ template <class Timeline>
   return result;
 }
 
+/// Fills peak, current and segments of a facet from a level.
+template <class Result, class Level, class Rows>
+void fill_level(Result& result, const Level& from, const Rows& rows, const std::vector<named_segments>& names) {
+  result.peak = from.peak();
+  result.current = from.current();
+  const level_record open = from.open_segment();
+  result.segments.resize(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= from.segments().size()) continue;
+    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name.resize(rows.names());
+  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
+}
+
+/// What streams used of a space, freed blocks among it.
+template <class Active, class Rows>
+[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const std::vector<named_segments>& names) {
+  active_profile result;
+  if (!used.is_used()) return result;
+  fill_level(result, used.level(), rows, names);
+  result.unmatched_completions = to_event_tally(used.unmatched_completions);
+  result.missing_completions = to_event_tally(used.missing_completions);
+  return result;
+}
+
 /// What a space's allocator held.
 template <class Reserved, class Rows>
 [[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
   reserved_profile result;
   if (!held.is_used()) return result;
-  result.peak = held.peak();
-  result.current = held.current();
-  const reserved_record open = held.open_segment();
-  result.segments = std::vector<reserved_usage>(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const std::size_t position = rows.position(index);
-    if (position >= held.segments().size()) continue;
-    result.segments[index] = {held.segments()[position].peak, held.segments()[position].current};
-  }
-  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
-  result.segments_by_name = std::vector<named_reserved_usage>(rows.names());
-  for_each_name(rows, held.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
-    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
-  });
+  fill_level(result, held.level(), rows, names);
   result.unmatched_releases = to_event_tally(held.unmatched_releases);
   result.replaced_reservations = to_event_tally(held.replaced_reservations);
   return result;
@@ -10730,8 +11983,8 @@ class space_builder {
     add_overall_peak();
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
-    if (space_.first_overrun().has_happened()) {
-      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), rows_);
+    if (space_.first_shortfall().has_happened()) {
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_shortfall(), rows_);
     }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),
@@ -10740,6 +11993,7 @@ class space_builder {
                          to_event_tally(space_.null_allocations),    overlapping(space_.blocks())};
     result_.cores = build_cores(space_.cores(), rows_, segment_names);
     result_.reserved = build_reserved(space_.reserved(), rows_, segment_names);
+    result_.active = build_active(space_.active(), rows_, segment_names);
     result_.streams = build_streams(space_.streams(), names_.labels);
     result_.out_of_memory = build_out_of_memory(space_.out_of_memory(), names_.time, paths_, rows_);
     result_.further_out_of_memory = to_event_tally(space_.out_of_memory().further());
@@ -10828,6 +12082,8 @@ template <class Ledger>
   result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
   const std::vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
   result.operations = detail::build_operations(events, names, paths);
+  result.checkpoints = detail::build_checkpoints(events.checkpoints(), names, paths);
+  result.checkpoint_count = static_cast<std::int64_t>(events.checkpoints().count());
   std::size_t space_count = 0;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = std::vector<space_profile>(space_count);
@@ -10839,6 +12095,7 @@ template <class Ledger>
         name == other_names ? other_spaces_name : names.labels.text(name), result.segments, result.segments_by_name);
     if (space->untracked_allocations.count != 0) result.exact = false;
   }
+  result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
@@ -10945,7 +12202,7 @@ struct module_query {
 
 /// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
 /// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
-[[nodiscard]] inline module_paths find_other_registries() noexcept {
+[[nodiscard]] inline module_paths find_duplicate_registries() noexcept {
   module_paths paths;
   module_query query{};
   for (std::uint32_t number = 0;; ++number) {
@@ -10959,12 +12216,12 @@ struct module_query {
 
 #else
 
-[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
+[[nodiscard]] inline module_paths find_duplicate_registries() noexcept { return {}; }
 
 #endif
 
 /// Says on stderr whose events are missing.
-inline void warn_about_other_registries(const module_paths& paths) noexcept {
+inline void warn_about_duplicate_registries(const module_paths& paths) noexcept {
   for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
     std::fprintf(stderr,
                  "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "
@@ -11003,7 +12260,7 @@ class kept_backends {
   }
   ~kept_backends() {
     if (backends_ == nullptr) return;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     if (is_attached_) calls_->detach(backends_);
     calls_->destroy(backends_);
   }
@@ -11023,6 +12280,7 @@ class kept_backends {
 }  // namespace memprof::detail
 
 // ---- <memprof/record/live_trace.hpp>
+// ---- <memprof/record/chunk_buffers.hpp>
 // ---- <memprof/record/live_pages.hpp>
 #include <algorithm>
 #include <cerrno>
@@ -11135,6 +12393,279 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
   }
   return 0;
 }
+
+}  // namespace memprof::detail
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::detail {
+
+/// A chunk in one of the buffers.
+struct full_chunk {
+  std::uint32_t buffer;
+  std::uint32_t bytes;
+  std::uint32_t checksum;
+};
+
+/// The buffers of a trace file: whoever encodes fills one after the other, and the thread that writes the file empties them. They
+/// lie in the file's own pages where that is possible: what is committed there outlives the process.
+///
+/// The first part is used under the registry's lock, the second by the thread.
+class chunk_buffers {
+ public:
+  chunk_buffers() = default;
+  chunk_buffers(const chunk_buffers&) = delete;
+  chunk_buffers& operator=(const chunk_buffers&) = delete;
+
+  /// Where they are, and what the live area says of each.
+  void use(unsigned char* buffers, unsigned char* states) noexcept {
+    buffers_ = buffers;
+    states_ = reinterpret_cast<buffer_state*>(states);
+  }
+
+  // --- filling ------------------------------------------------------------------------------------------------------
+
+  /// What is left of the open buffer; `keep` what was written there.
+  [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
+  void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
+  /// Bytes in the open buffer.
+  [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
+  /// The number of the open chunk.
+  [[nodiscard]] std::uint32_t number() const noexcept { return closed_.load(std::memory_order_relaxed); }
+
+  /// Opens a free buffer; false if there is none.
+  [[nodiscard]] bool open() noexcept {
+    // The first, so that a disk that is fast enough sees few of the pages change.
+    std::uint32_t index = 0;
+    // Acquire pairs with the release in `give_back`: the thread has read what was there.
+    while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
+    if (index == live_layout::buffers) return false;
+    open_ = index;
+    used_ = committed_ = 0;
+    checksum_ = 0;
+    in_use_[index].store(true, std::memory_order_relaxed);
+    // In this order: whenever the process ends, number and commit are those of one chunk, or nothing is committed.
+    states_[index].commit.store(0, std::memory_order_release);
+    states_[index].number.store(std::uint64_t{number()} + 1, std::memory_order_release);
+    return true;
+  }
+
+  /// Makes what is in the open buffer a part of the file: whatever happens to the process, it will be read.
+  void commit() noexcept {
+    if (used_ == committed_) return;
+    checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
+    committed_ = used_;
+    // Release: the bytes come before what says that they are valid.
+    const std::uint64_t chunk = std::uint64_t{number()} + 1;
+    states_[open_].commit.store(live_buffer_state::commit_of(used_, checksum_, chunk), std::memory_order_release);
+  }
+
+  /// Hands the open chunk to the thread.
+  void close() noexcept {
+    commit();
+    const std::uint32_t chunk = number();
+    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_};
+    used_ = committed_ = 0;
+    closed_.store(chunk + 1, std::memory_order_release);  // pairs with the acquire load in `closed`
+    wake();
+  }
+
+  [[nodiscard]] std::uint32_t free() const noexcept {
+    std::uint32_t count = 0;
+    for (const std::atomic<bool>& each : in_use_) count += each.load(std::memory_order_relaxed) ? 0U : 1U;
+    return count;
+  }
+  /// Waits until so many are free. False if writing failed meanwhile.
+  [[nodiscard]] bool wait_for_free(std::uint32_t count) const noexcept {
+    for (;;) {
+      const std::uint32_t seen = progress_.load(std::memory_order_acquire);
+      if (error() != 0) return false;
+      if (free() >= count) return true;
+      progress_.wait(seen, std::memory_order_acquire);
+    }
+  }
+
+  /// `errno` of what ended the writing; 0: nothing did.
+  [[nodiscard]] int error() const noexcept { return error_.load(std::memory_order_acquire); }
+
+  void wake() noexcept {
+    wake_word_.fetch_add(1, std::memory_order_release);
+    wake_word_.notify_one();
+  }
+  [[nodiscard]] std::atomic<std::uint32_t>& wake_word() noexcept { return wake_word_; }
+  /// Nothing comes any more.
+  void end() noexcept {
+    has_ended_.store(true, std::memory_order_release);
+    wake();
+  }
+
+  // --- emptying -----------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
+  /// Chunks that were handed over.
+  [[nodiscard]] std::uint32_t closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  [[nodiscard]] const full_chunk& chunk(std::uint32_t number) const noexcept { return queue_[number % live_layout::buffers]; }
+  [[nodiscard]] const unsigned char* bytes_of(const full_chunk& chunk) const noexcept { return buffer(chunk.buffer); }
+  /// Its chunk is in the file.
+  void give_back(const full_chunk& chunk) noexcept {
+    in_use_[chunk.buffer].store(false, std::memory_order_release);
+    tell_progress();
+  }
+  /// Ends the writing. True for the first error.
+  bool fail(int error) noexcept {
+    int none = 0;
+    const bool is_first = error_.compare_exchange_strong(none, error, std::memory_order_acq_rel);
+    tell_progress();
+    return is_first;
+  }
+
+ private:
+  /// `live_buffer_state` in the file's pages.
+  struct buffer_state {
+    std::atomic<std::uint64_t> number;
+    std::atomic<std::uint64_t> commit;
+  };
+  static_assert(sizeof(buffer_state) == live_buffer_state::size);
+
+  [[nodiscard]] unsigned char* buffer(std::uint32_t index) const noexcept {
+    return buffers_ + std::size_t{index} * live_layout::buffer_bytes;
+  }
+  void tell_progress() noexcept {
+    progress_.fetch_add(1, std::memory_order_release);
+    progress_.notify_all();
+  }
+
+  unsigned char* buffers_ = nullptr;
+  buffer_state* states_ = nullptr;
+  std::uint32_t open_ = 0;  ///< the open chunk's buffer
+  std::uint32_t used_ = 0;
+  std::uint32_t committed_ = 0;
+  std::uint32_t checksum_ = 0;  ///< of what is committed
+
+  full_chunk queue_[live_layout::buffers] = {};
+  std::atomic<bool> in_use_[live_layout::buffers] = {};
+  std::atomic<std::uint32_t> closed_{0};
+  std::atomic<std::uint32_t> wake_word_{0};  ///< counts up when the thread has something to do
+  std::atomic<std::uint32_t> progress_{0};   ///< counts up when it has done something
+  std::atomic<bool> has_ended_{false};
+  std::atomic<int> error_{0};
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/live_area.hpp>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof::detail {
+
+/// The live area of a trace file: pages of the file where its system keeps the blocks that are reserved for them, otherwise pages
+/// of the process's own, which hold the buffers alone.
+class live_area {
+ public:
+  live_area() = default;
+  live_area(const live_area&) = delete;
+  live_area& operator=(const live_area&) = delete;
+
+  /// Makes the area of capture `capture` at the begin of an empty file. `wake_word` counts up when rings need more room. 0, or
+  /// why there can be no trace in the file.
+  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture,
+                         std::atomic<std::uint32_t>& wake_word) noexcept {
+    const live_layout layout{ring_capacity};
+    if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
+      if (const int error = map(file, layout); error != 0) return error;
+    }
+    first_buffer_ = layout.first_buffer;
+    if (is_mapped_) {
+      describe(layout, ring_capacity, capture, wake_word);
+      return 0;
+    }
+    own_bytes_ = layout.first_place;
+    pages_ = static_cast<unsigned char*>(map_pages(own_bytes_));
+    return pages_ == nullptr ? ENOMEM : 0;
+  }
+
+  [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
+  [[nodiscard]] ring_places& places() noexcept { return places_; }
+  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + first_buffer_; }
+  /// What the area says of each buffer.
+  [[nodiscard]] unsigned char* buffer_states() const noexcept {
+    return pages_ + live_layout::area + live_area_header::buffer_states;
+  }
+  /// Where the chunks of the file may begin.
+  [[nodiscard]] std::uint64_t end() const noexcept { return is_mapped_ ? places_.mapping_bytes : trace_file_header::size; }
+  /// Bytes of memory that are not the file's.
+  [[nodiscard]] std::size_t own_bytes() const noexcept { return own_bytes_; }
+
+  /// Gives the pages back, but for rings in them.
+  void release() noexcept {
+    if (is_mapped_) {
+      places_.unmap();
+    } else {
+      unmap_pages(pages_, own_bytes_);
+    }
+    is_mapped_ = false;
+    pages_ = nullptr;
+    own_bytes_ = 0;
+  }
+
+ private:
+  /// Maps the file, if it can be. 0, or why there can be no file at all.
+  [[nodiscard]] int map([[maybe_unused]] int file, [[maybe_unused]] const live_layout& layout) noexcept {
+#if defined(__linux__)
+    const int error = reserve_blocks(file, 0, layout.place(layout.spare_places));
+    if (error == EOPNOTSUPP || error == ENOSYS) return 0;
+    if (error != 0) return error;
+    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (pages == MAP_FAILED) return 0;
+    is_mapped_ = true;
+    pages_ = static_cast<unsigned char*>(pages);
+#endif
+    return 0;
+  }
+
+  void describe(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture,
+                std::atomic<std::uint32_t>& wake_word) noexcept {
+    places_.mapping = pages_;
+    places_.mapping_bytes = layout.end();
+    places_.first = pages_ + layout.first_place;
+    places_.place_bytes = layout.place_bytes;
+    places_.capacity = ring_capacity;
+    places_.count = layout.places;
+    places_.capture = capture;
+    places_.spare = layout.spare_places;
+    places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
+    places_.wake_word = &wake_word;
+    unsigned char* const area = pages_ + live_layout::area;
+    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
+    places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
+    live_area_header header;
+    header.buffers = live_layout::buffers;
+    header.buffer_bytes = live_layout::buffer_bytes;
+    header.places = layout.places;
+    header.place_bytes = static_cast<std::uint32_t>(layout.place_bytes);
+    header.first_buffer = layout.first_buffer;
+    header.first_place = layout.first_place;
+    const auto encoded = header.encode();
+    std::memcpy(area, encoded.data(), encoded.size());
+  }
+
+  bool is_mapped_ = false;
+  unsigned char* pages_ = nullptr;
+  std::size_t own_bytes_ = 0;
+  std::size_t first_buffer_ = 0;
+  ring_places places_;
+};
 
 }  // namespace memprof::detail
 
@@ -11286,8 +12817,327 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
 
 }  // namespace memprof::detail
 
+// ---- <memprof/record/trace_file_message.hpp>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// The name of a trace file, and how a line on stderr says what became of it.
+class trace_file_message {
+ public:
+  void set_path(const std::string& path) noexcept { std::snprintf(path_, sizeof path_, "%s", path.c_str()); }
+  [[nodiscard]] const char* path() const noexcept { return path_; }
+
+  /// Writes a line of `format`, which takes the path and `what`. In one piece, and without the lock of stderr, which a thread may
+  /// hold that waits for us.
+  [[gnu::cold, gnu::noinline]] void say(const char* format, const char* what) const noexcept {
+    char line[sizeof path_ + 512];
+    const int size = std::snprintf(line, sizeof line, format, path_, what);
+    if (size <= 0) return;
+    const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
+    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+  }
+
+ private:
+  char path_[4096] = {};
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/record/trace_file_writer.hpp>
+// ---- <memprof/record/trace_generation.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <new>
+
+/// @file
+/// A trace file with a limit keeps two generations of chunks. Each begins with what was known at that moment, so that the one
+/// before can go.
+
+namespace memprof::detail {
+
+/// A generation that begins, on its way to the thread that writes the file. In pages of its own.
+struct trace_generation {
+  std::uint32_t first_chunk = 0;        ///< number of its first chunk of events
+  std::uint64_t expected_bytes = 0;     ///< of its chunks of events
+  page_array<unsigned char> beginning;  ///< chunks, as they are in the file
+
+  /// Null if the system has no memory.
+  [[nodiscard]] static trace_generation* make() noexcept {
+    void* const pages = map_pages(sizeof(trace_generation));
+    return pages == nullptr ? nullptr : new (pages) trace_generation;
+  }
+  void destroy() noexcept {
+    this->~trace_generation();
+    unmap_pages(this, sizeof(trace_generation));
+  }
+
+  /// Adds these records to the beginning. False if the system has no memory.
+  [[nodiscard]] bool add(const trace& records) noexcept {
+    bool is_added = true;
+    records.for_each_chunk([&](const unsigned char* bytes, std::size_t size) {
+      const std::size_t filled = beginning.size();
+      is_added = is_added && beginning.resize(filled + chunk_header::size + size);
+      if (!is_added) return;
+      chunk_header header;
+      header.bytes = static_cast<std::uint32_t>(size);
+      header.number = first_chunk;
+      header.packing = begins_generation;
+      header.checksum = crc32c::extend(0, bytes, size);
+      const auto encoded = header.encode();
+      std::memcpy(beginning.data() + filled, encoded.data(), encoded.size());
+      std::memcpy(beginning.data() + filled + encoded.size(), bytes, size);
+    });
+    return is_added;
+  }
+};
+
+/// What all generations begin with, beside names and a key frame: all that is no event. Kept as it comes.
+class generation_definitions {
+ public:
+  void info(const capture_info& info) { info_.info(info); }
+  void space(const space_definition& space) noexcept {
+    spaces_[space.id] = space;
+    is_space_[space.id] = true;
+  }
+  void facts(const fact_table& table) { facts_.put(fitted(table)); }
+
+  /// The definitions of a generation's beginning, with names up to `last_name`. It takes nothing from `operator new`, so that a
+  /// drain may ask. False if the system has no memory.
+  template <class Names>
+  [[nodiscard]] bool write(trace_generation& target, const Names& names, label last_name) const noexcept {
+    trace definitions;
+    for (label id = 1; id <= last_name; ++id) definitions.name(id, names.text(id));
+    for (std::size_t id = 0; id < any_space; ++id) {
+      if (is_space_[id]) definitions.space(spaces_[id]);
+    }
+    return definitions.left_out() == 0 && target.add(info_) && target.add(definitions) && target.add(facts_.encoded());
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return info_.bytes() + facts_.encoded().bytes(); }
+
+ private:
+  trace info_;
+  kept_facts facts_;
+  space_definition spaces_[any_space] = {};
+  bool is_space_[any_space] = {};
+};
+
+}  // namespace memprof::detail
+
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
+#include <cstdint>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// Where the chunks of a trace file go. Without a limit one follows the other. With one the file keeps two generations: a new one
+/// takes the place of the older, if it fits there, and otherwise comes behind the newer. Before anything of the older generation
+/// is overwritten, the header says that it is gone.
+///
+/// Used by the thread that writes the file, and when that has ended by whoever ends the capture; `begin_generation` and what is
+/// called before the thread runs are the exceptions.
+class trace_file_writer {
+ public:
+  trace_file_writer() = default;
+  trace_file_writer(const trace_file_writer&) = delete;
+  trace_file_writer& operator=(const trace_file_writer&) = delete;
+  ~trace_file_writer() {
+    if (trace_generation* const never_begun = next_.load(std::memory_order_acquire)) never_begun->destroy();
+  }
+
+  /// Begins a file whose chunks start at that offset. 0, or why it cannot be written.
+  [[nodiscard]] int start(int file, std::uint64_t first_chunk, bool has_live_area) noexcept {
+    file_ = file;
+    base_ = end_ = newest_.begin = first_chunk;
+    has_live_area_ = has_live_area;
+    return write_header(header(trace_file_state::live));
+  }
+
+  /// Whether the last generation has begun in the file.
+  [[nodiscard]] bool takes_generation() const noexcept { return next_.load(std::memory_order_acquire) == nullptr; }
+  /// Before the first of its chunks is handed over. Under the registry's lock.
+  void begin_generation(trace_generation* next) noexcept { next_.store(next, std::memory_order_release); }
+
+  /// Writes all chunks that were handed over. 0, or why that failed: then nothing more can be written.
+  [[nodiscard]] int write_chunks(chunk_buffers& buffers) noexcept {
+    while (written_ != buffers.closed()) {
+      int error = 0;
+      // Acquire pairs with the release in `begin_generation`, which came before that in `close`.
+      trace_generation* const next = next_.load(std::memory_order_acquire);
+      if (next != nullptr && next->first_chunk == written_) error = put_generation(*next);
+      if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
+      if (error != 0) {
+        // So that no part of a chunk is at its end.
+        (void)::ftruncate(file_, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
+        return error;
+      }
+    }
+    return 0;
+  }
+
+  /// Reserves blocks for more rings, if there are too few.
+  void reserve_places(ring_places& places) const noexcept {
+    const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
+    if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count) return;
+    const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
+    const std::size_t offset = static_cast<std::size_t>(places.first - places.mapping) + ready * places.place_bytes;
+    // Without room for them further rings have no place: nothing else is lost by that.
+    if (reserve_blocks(file_, offset, (wanted - ready) * places.place_bytes) == 0)
+      places.reserved.store(wanted, std::memory_order_release);
+  }
+
+  /// Makes the file what `write_trace` would have written. 0, or why not.
+  [[nodiscard]] int complete(bool keeps_area) noexcept {
+    // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
+    if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
+    if (has_older() && !join_generations()) return 0;
+    if (has_live_area_ && keeps_area) return 0;
+    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    const std::uint64_t begin = oldest().begin;
+    const std::uint64_t bytes = end_ - begin;
+    if (begin == trace_file_header::size) return 0;
+    if (trace_file_header::size + bytes > begin) {
+      drop_blocks(file_, trace_file_header::size, begin - trace_file_header::size);
+      return 0;
+    }
+    if (!copy(begin, trace_file_header::size, bytes)) return 0;
+    newest_.begin = trace_file_header::size;
+    end_ = trace_file_header::size + bytes;
+    if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
+    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    return 0;
+  }
+
+  /// Says in the file that writing it failed.
+  void stop(int error) noexcept {
+    trace_file_header stopped = header(trace_file_state::stopped);
+    stopped.error = static_cast<std::uint32_t>(error);
+    (void)write_header(stopped);
+  }
+
+ private:
+  struct generation {
+    std::uint64_t begin = 0;        ///< offset in the file
+    std::uint32_t first_chunk = 0;  ///< number of its first chunk of events
+  };
+
+  [[nodiscard]] bool has_older() const noexcept { return older_end_ != 0; }
+  [[nodiscard]] const generation& oldest() const noexcept { return has_older() ? older_ : newest_; }
+
+  [[nodiscard]] trace_file_header header(trace_file_state state) const noexcept {
+    trace_file_header made;
+    made.state = state;
+    made.first_chunk = oldest().begin;
+    made.first_number = oldest().first_chunk;
+    made.more_chunks = has_older() ? newest_.begin : 0;
+    made.live_area = has_live_area_ ? live_layout::area : 0;
+    made.chunks = state == trace_file_state::live ? trace_file_header::unknown : written_ - made.first_number;
+    made.bytes = state == trace_file_state::live ? trace_file_header::unknown : end_;
+    if (state == trace_file_state::complete) made.live_area = 0;
+    return made;
+  }
+  [[nodiscard]] int write_header(const trace_file_header& made) const noexcept {
+    const auto encoded = made.encode();
+    return write_at(file_, encoded.data(), encoded.size(), 0);
+  }
+
+  [[nodiscard]] int write_chunk(chunk_buffers& buffers, const full_chunk& full) noexcept {
+    chunk_header header;
+    header.bytes = full.bytes;
+    header.number = written_;
+    header.checksum = full.checksum;
+    const auto encoded = header.encode();
+    const std::uint64_t size = encoded.size() + full.bytes;
+    if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
+      if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
+    }
+    int error = write_at(file_, encoded.data(), encoded.size(), end_);
+    if (error == 0) error = write_at(file_, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
+    if (error != 0) return error;
+    end_ += size;
+    ++written_;
+    buffers.give_back(full);
+    return 0;
+  }
+
+  [[nodiscard]] int drop_older() noexcept {
+    older_end_ = 0;
+    return write_header(header(trace_file_state::live));
+  }
+
+  /// Begins a generation, which makes the newest the older one.
+  [[nodiscard]] int put_generation(trace_generation& next) noexcept {
+    if (has_older()) {
+      if (const int error = drop_older(); error != 0) return error;
+    }
+    const std::uint64_t needed = next.beginning.size() + next.expected_bytes;
+    const std::uint64_t begin = newest_.begin - base_ >= needed ? base_ : end_;
+    if (const int error = write_at(file_, next.beginning.data(), next.beginning.size(), begin); error != 0) return error;
+    older_ = newest_;
+    older_end_ = end_;
+    newest_ = {begin, next.first_chunk};
+    end_ = begin + next.beginning.size();
+    next_.store(nullptr, std::memory_order_release);
+    next.destroy();
+    return write_header(header(trace_file_state::live));
+  }
+
+  /// Puts the newest generation behind the older one, if it is not there. False if that failed: the file is complete all the
+  /// same.
+  [[nodiscard]] bool join_generations() noexcept {
+    if (newest_.begin != older_end_) {
+      const std::uint64_t bytes = end_ - newest_.begin;
+      if (!copy(newest_.begin, older_end_, bytes)) return false;
+      end_ = older_end_ + bytes;
+    }
+    newest_ = older_;
+    older_end_ = 0;
+    return write_header(header(trace_file_state::complete)) == 0;
+  }
+
+  /// Copies bytes of the file to another place in it. Forwards, so that they may go to where they overlap if that is before.
+  [[nodiscard]] bool copy(std::uint64_t from, std::uint64_t to, std::uint64_t bytes) const noexcept {
+    constexpr std::size_t at_once = std::size_t{64} << 10;
+    void* const pages = map_pages(at_once);
+    if (pages == nullptr) return false;
+    bool is_copied = true;
+    for (std::uint64_t done = 0; is_copied && done < bytes;) {
+      const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
+      const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(from + done));
+      if (got < 0 && errno == EINTR) continue;
+      is_copied = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), to + done) == 0;
+      if (is_copied) done += static_cast<std::uint64_t>(got);
+    }
+    unmap_pages(pages, at_once);
+    return is_copied;
+  }
+
+  int file_ = -1;
+  bool has_live_area_ = false;
+  std::uint64_t base_ = 0;     ///< where chunks may begin
+  std::uint64_t end_ = 0;      ///< of the last chunk that was written
+  std::uint32_t written_ = 0;  ///< chunks of events
+  generation newest_;
+  generation older_;
+  std::uint64_t older_end_ = 0;  ///< 0: there is no older one
+  std::atomic<trace_generation*> next_{nullptr};
+};
+
+}  // namespace memprof::detail
+
+#include <algorithm>
+#include <atomic>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
@@ -11302,7 +13152,6 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
 #include <sys/stat.h>
 #include <unistd.h>
 #if defined(__linux__)
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #endif
 
@@ -11310,37 +13159,47 @@ namespace memprof::detail {
 
 /// The trace of a capture on its way into a file.
 ///
-/// Who drains the rings encodes their events into one of a few buffers, which lie in the file's own pages where that is possible:
-/// what is committed there outlives the process. A thread of its own appends full buffers to the file. When all are full the
-/// trace gets a gap, or waits; when writing fails it ends. Neither throws, and the capture goes on.
+/// Who drains the rings encodes their events into one of a few buffers. A thread of its own appends full buffers to the file.
+/// When all are full the trace gets a gap, or waits; when writing fails it ends. Neither throws, and the capture goes on.
 ///
-/// Used under the registry's lock, but for `finish` and what the thread does.
+/// Used under the registry's lock, but for what waits for the file's system: `open`, `start`, `give_up`, `wait_for_disk`,
+/// `finish`, `close_file`.
 class live_trace {
  public:
   live_trace() = default;
   live_trace(const live_trace&) = delete;
   live_trace& operator=(const live_trace&) = delete;
 
-  /// Makes the file of a name like `capture_options::trace_file`, for capture `capture`. If there can be none, a line on stderr
-  /// and `problem` say why.
-  [[gnu::noinline]] void open(const std::string& pattern, const capture_options& options, const process_info& process,
-                              std::uint32_t capture) {
+  /// Makes the file of a name like `capture_options::trace_file`. If there can be none, a line on stderr and `problem` say why.
+  [[nodiscard, gnu::noinline]] bool open(const std::string& pattern, const capture_options& options,
+                                         const process_info& process) {
     waits_ = options.on_slow_disk == slow_disk::wait;
     const std::string path = expand_trace_path(pattern, process);
-    std::snprintf(path_, sizeof path_, "%s", path.c_str());
+    message_.set_path(path);
     const opened_trace_file opened = open_trace_file(path);
-    std::string reason = opened.problem;
     file_ = opened.file;
-    if (reason.empty()) reason = start(options.ring_capacity, capture);
-    if (reason.empty()) return;
-    std::snprintf(problem_, sizeof problem_, "%s", reason.c_str());
-    say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
-    release(opened.is_new);
+    is_new_ = opened.is_new;
+    if (opened.problem.empty()) return true;
+    refuse(opened.problem);
+    return false;
+  }
+
+  /// Begins the trace of capture `capture` in the file that was made; false as above, and then comes `give_up`.
+  [[nodiscard, gnu::noinline]] bool start(const capture_options& options, std::uint32_t capture) {
+    const std::string reason = start_writing(options, capture);
+    if (reason.empty()) return true;
+    refuse(reason);
+    return false;
+  }
+  void give_up() noexcept {
     state_ = state::none;
+    release();
+    if (is_new_) (void)::unlink(message_.path());
+    close_file();
   }
 
   /// The places for rings in its pages; null if it has none.
-  [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &places_ : nullptr; }
+  [[nodiscard]] ring_places* places() noexcept { return is_mapped_ ? &area_.places() : nullptr; }
   /// Whether it asks for what happens: also if it can no longer write it, to count it.
   [[nodiscard]] bool takes_events() const noexcept { return state_ != state::none && state_ != state::closed; }
 
@@ -11349,26 +13208,31 @@ class live_trace {
   /// Out of line, so that folding costs no more where there is no file.
   [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     while (state_ == state::recording) {
-      encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
+      encoded_bytes out = buffers_.room();
       first = encoder_->encode(first, last, ring, out);
-      used_ = static_cast<std::uint32_t>(out.next - buffer(open_));
+      buffers_.keep(out);
       if (first == last) return;
       next_chunk();
     }
     missing_ += static_cast<std::uint64_t>(last - first);
   }
-  void info(const capture_info& info) { define(control::header, encode_info(info)); }
+  void info(const capture_info& info) {
+    define(control::header, encode_info(info));
+    if (definitions_ != nullptr) definitions_->info(info);
+  }
   void name(label id, std::string_view text) noexcept {
     if (define(control::name, small_payload{}.number(id).view(), text)) last_name_ = id;
   }
   void space(const space_definition& space) noexcept {
     if (define(control::space, encode_space(space).view())) spaces_ = std::uint32_t{space.id} + 1;
+    if (definitions_ != nullptr) definitions_->space(space);
   }
   void facts(const fact_table& table) {
     if (!takes_events()) return;
     for_each_part(fitted(table), [&](std::string_view payload) {
       if (!define(control::facts, payload)) lacks_facts_ = true;
     });
+    if (definitions_ != nullptr) definitions_->facts(table);
   }
   /// After a gap: so many events of the ring come before what follows, whether they are in the trace or not.
   void position(std::uint32_t ring, std::uint64_t events) noexcept {
@@ -11377,35 +13241,35 @@ class live_trace {
 
   /// After a gap: what is known where it ends. Left out if it would fill more than half of the buffers that are free.
   void key_frame(const page_array<unsigned char>& frame) noexcept {
-    if (frame.size() > free_buffers() * std::size_t{live_layout::buffer_bytes} / 2) return;
+    if (frame.size() > buffers_.free() * std::size_t{live_layout::buffer_bytes} / 2) return;
     for_each_key_frame_part(frame,
                             [this](std::string_view head, std::string_view bytes) { define(control::key_frame, head, bytes); });
   }
 
   /// Makes what came in so far a part of the file: whatever happens to the process, it will be read.
   [[gnu::noinline]] void commit() noexcept {
-    if (state_ != state::recording || used_ == committed_) return;
-    checksum_ = crc32c::extend(checksum_, buffer(open_) + committed_, used_ - committed_);
-    committed_ = used_;
-    // Release: the bytes come before what says that they are valid.
-    const std::uint64_t number = std::uint64_t{next_number()} + 1;
-    states_[open_].commit.store(live_buffer_state::commit_of(used_, checksum_, number), std::memory_order_release);
+    if (state_ == state::recording) buffers_.commit();
   }
+
+  // --- gaps ---------------------------------------------------------------------------------------------------------
 
   /// Called before each drain: notices what became of the disk. True if a gap has ended just now: then come the names after
   /// `last_name`, the spaces from `spaces` on, the position of each ring and a key frame.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
-    if (error_.load(std::memory_order_acquire) != 0) state_ = state::stopped;
+    if (buffers_.error() != 0) state_ = state::stopped;
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would be full at once: few long gaps are better than many short ones.
-    return free_buffers() >= live_layout::buffers / 2 && end_gap();
+    return buffers_.free() >= live_layout::buffers / 2 && end_gap();
   }
   /// The same, but waits for the disk. For the capture's end, whose last events must not be missing.
   [[nodiscard]] bool wait_and_resume() noexcept {
-    if (state_ != state::gapped || !wait_for_buffers(live_layout::buffers / 2)) return false;
+    if (state_ != state::gapped || !buffers_.wait_for_free(live_layout::buffers / 2)) return false;
     return end_gap();
   }
+  [[nodiscard]] bool is_gapped() const noexcept { return state_ == state::gapped; }
+  /// Waits until a gap can end, or writing has failed. Without the registry's lock.
+  void wait_for_disk() const noexcept { (void)buffers_.wait_for_free(live_layout::buffers / 2); }
   [[nodiscard]] label last_name() const noexcept { return last_name_; }
   [[nodiscard]] std::uint32_t spaces() const noexcept { return spaces_; }
   /// Whether facts came while there was a gap, once: they have to come again.
@@ -11413,60 +13277,88 @@ class live_trace {
 
   /// Where nothing is mapped, lets the open chunk be written although it is not full. Called once a second.
   void flush_unmapped() noexcept {
-    if (!is_mapped_ && state_ == state::recording && used_ != 0) next_chunk();
+    if (!is_mapped_ && state_ == state::recording && buffers_.used() != 0) next_chunk();
+  }
+
+  // --- the limit ----------------------------------------------------------------------------------------------------
+
+  /// Whether the newest generation has become as long as it may. Called after each drain.
+  [[nodiscard]] bool wants_generation() const noexcept {
+    return definitions_ != nullptr && state_ == state::recording && closed_bytes_ + buffers_.used() >= generation_bytes_ &&
+           writer_.takes_generation();
+  }
+
+  /// Begins a generation with what is known now: a `gap` of all events so far, where each ring is (`write_positions` is given a
+  /// trace), and a key frame. Where that fails, the newest generation becomes longer. Takes nothing from `operator new`.
+  template <class Names, class Positions>
+  [[gnu::noinline]] void begin_generation(const Names& names, std::uint64_t events, const page_array<unsigned char>& frame,
+                                          Positions&& write_positions) noexcept {
+    if (buffers_.used() != 0) next_chunk();
+    trace_generation* const next = state_ == state::recording ? trace_generation::make() : nullptr;
+    if (next == nullptr) return;
+    next->first_chunk = buffers_.number();
+    trace moment;
+    const event gap{0, 0, events, 0, event_kind::gap, any_space, 0};
+    moment.events(&gap, &gap + 1, no_ring_id);
+    write_positions(moment);
+    moment.key_frame(frame);
+    if (moment.left_out() != 0 || !definitions_->write(*next, names, last_name_) || !next->add(moment)) return next->destroy();
+    // At least as long as its beginning, so that making these stays cheap.
+    generation_bytes_ = std::max<std::uint64_t>(limit_ / 2, next->beginning.size());
+    // What a drain brings comes on top.
+    next->expected_bytes = generation_bytes_ + generation_bytes_ / 4 + live_layout::buffer_bytes;
+    closed_bytes_ = 0;
+    writer_.begin_generation(next);
   }
 
   // --- the end ------------------------------------------------------------------------------------------------------
 
   /// Takes nothing more, and parts the rings from the file. What is left is to `finish`.
   [[gnu::noinline]] void close(event_ring* rings) noexcept {
-    if (state_ == state::recording && used_ != 0) close_chunk();
+    if (state_ == state::recording && buffers_.used() != 0) buffers_.close();
     if (has_thread_) state_ = state::closed;
-    if (is_mapped_) keeps_area_ = !places_.detach_all(rings);
-    is_closing_.store(true, std::memory_order_release);
-    wake();
+    if (is_mapped_) keeps_area_ = !area_.places().detach_all(rings);
+    buffers_.end();
   }
 
-  /// Waits until the disk has everything, and completes the file. Without the registry's lock. False if that was done before, or
-  /// there is no file; otherwise `settle` comes next.
-  bool finish() noexcept {
+  /// Waits until the disk has everything, and completes the file. False if that was done before, or there is no file; otherwise
+  /// `settle` comes next.
+  [[nodiscard]] bool finish() noexcept {
     if (!has_thread_) return false;
     (void)::pthread_join(thread_, nullptr);
     has_thread_ = false;
-    int error = error_.load(std::memory_order_acquire);
+    int error = buffers_.error();
     if (error == 0) {
-      error = complete();
+      error = writer_.complete(keeps_area_);
       if (error != 0) fail(error);
     }
-    if (error != 0) {
-      trace_file_header header = live_header();
-      header.state = trace_file_state::stopped;
-      header.error = static_cast<std::uint32_t>(error);
-      header.chunks = written_;
-      header.bytes = end_;
-      (void)write_header(header);
+    if (error != 0) writer_.stop(error);
+    struct stat status {};
+    if (::fstat(file_, &status) == 0 && status.st_nlink == 0) {
+      is_deleted_ = true;
+      message_.say("memprof: trace file '%s': %s\n", deleted);
     }
     return true;
   }
 
-  /// Lets go of the file.
+  /// Lets go of everything but the file itself, and what the profile asks for.
   void settle() noexcept {
-    struct stat status {};
-    if (::fstat(file_, &status) == 0 && status.st_nlink == 0) {
-      std::snprintf(problem_, sizeof problem_, "it was deleted while it was written");
-      say("memprof: trace file '%s': %s\n", problem_);
-    }
-    release(false);
+    if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
+    release();
+  }
+  void close_file() noexcept {
+    if (file_ >= 0) ::close(file_);
+    file_ = -1;
   }
 
   // --- what it says of itself ---------------------------------------------------------------------------------------
 
   [[nodiscard]] int file() const noexcept { return file_; }
-  [[nodiscard]] std::string_view path() const noexcept { return path_; }
+  [[nodiscard]] std::string_view path() const noexcept { return message_.path(); }
   /// Why it is incomplete, or may become so; empty: nothing is known against it.
   [[nodiscard]] std::string problem() const {
     if (problem_[0] != '\0') return problem_;
-    if (const int error = error_.load(std::memory_order_acquire)) return std::string{"writing it failed: "} + text_of(error);
+    if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
     if (missing_ != 0) return "its disk was too slow";
     if (!is_unmapped_) return {};
     return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
@@ -11474,7 +13366,9 @@ class live_trace {
   [[nodiscard]] std::uint64_t missing_events() const noexcept { return missing_; }
   /// Bytes of memory that are not the file's.
   [[nodiscard]] std::size_t bytes() const noexcept {
-    return encoder_ == nullptr ? 0 : sizeof(trace_encoder) + (is_mapped_ ? 0 : private_bytes_);
+    return encoder_ == nullptr ? 0
+                               : sizeof(trace_encoder) + area_.own_bytes() +
+                                     (definitions_ == nullptr ? 0 : sizeof(generation_definitions) + definitions_->bytes());
   }
 
  private:
@@ -11485,99 +13379,41 @@ class live_trace {
     stopped,    ///< writing failed
     closed,
   };
-  /// `live_buffer_state` in the file's pages.
-  struct buffer_state {
-    std::atomic<std::uint64_t> number;
-    std::atomic<std::uint64_t> commit;
-  };
-  static_assert(sizeof(buffer_state) == live_buffer_state::size);
-  struct full_chunk {
-    std::uint32_t buffer;
-    std::uint32_t bytes;
-    std::uint32_t checksum;
-  };
+  static constexpr const char* deleted = "it was deleted while it was written";
 
   // --- making the file ----------------------------------------------------------------------------------------------
 
+  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
+
+  void refuse(const std::string& reason) noexcept {
+    std::snprintf(problem_, sizeof problem_, "%s", reason.c_str());
+    message_.say("memprof: no trace file '%s': %s; the capture goes on without one\n", problem_);
+  }
+
   /// Empty, or why there can be no trace in the file.
-  [[nodiscard]] std::string start(std::uint32_t ring_capacity, std::uint32_t capture) {
-    const live_layout layout{ring_capacity};
-    if (keeps_reserved_blocks(file_) && may_be_as_long(layout.end())) {
-      if (const int error = map(layout); error != 0) return text_of(error);
+  [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
+    if (const int error = area_.make(file_, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
+      return text_of(error);
     }
+    is_mapped_ = area_.is_mapped();
     is_unmapped_ = !is_mapped_;
-    if (is_unmapped_) {
-      private_bytes_ = layout.first_place;
-      pages_ = static_cast<unsigned char*>(map_pages(private_bytes_));
-    }
     void* const encoder_pages = map_pages(sizeof(trace_encoder));
-    if (pages_ == nullptr || encoder_pages == nullptr) return "the system has no memory for it";
-    encoder_ = new (encoder_pages) trace_encoder;
-    buffers_ = pages_ + layout.first_buffer;
-    states_ = reinterpret_cast<buffer_state*>(pages_ + live_layout::area + live_area_header::buffer_states);
-    first_chunk_ = is_mapped_ ? layout.end() : trace_file_header::size;
-    end_ = first_chunk_;
-    if (is_mapped_) describe_area(layout, ring_capacity, capture);
-    if (const int error = write_header(live_header()); error != 0) return text_of(error);
+    if (encoder_pages != nullptr) encoder_ = new (encoder_pages) trace_encoder;
+    if (options.trace_limit != 0) {
+      void* const definition_pages = map_pages(sizeof(generation_definitions));
+      if (definition_pages != nullptr) definitions_ = new (definition_pages) generation_definitions;
+      limit_ = options.trace_limit;
+      generation_bytes_ = limit_ / 2;
+    }
+    if (encoder_ == nullptr || (limit_ != 0 && definitions_ == nullptr)) {
+      return "the system has no memory for it";
+    }
+    buffers_.use(area_.buffers(), area_.buffer_states());
+    if (const int error = writer_.start(file_, area_.end(), is_mapped_); error != 0) return text_of(error);
     state_ = state::recording;
     open_chunk();
     if (!start_thread()) return "the system lets it have no thread";
     return {};
-  }
-
-  /// Maps the file, if it can be. 0, or why there can be no file at all.
-  [[nodiscard]] int map(const live_layout& layout) noexcept {
-#if defined(__linux__)
-    const int error = reserve_blocks(file_, 0, layout.place(layout.spare_places));
-    if (error == EOPNOTSUPP || error == ENOSYS) return 0;
-    if (error != 0) return error;
-    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
-    if (pages == MAP_FAILED) return 0;
-    is_mapped_ = true;
-    pages_ = static_cast<unsigned char*>(pages);
-#else
-    (void)layout;
-#endif
-    return 0;
-  }
-
-  void describe_area(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture) noexcept {
-    places_.mapping = pages_;
-    places_.mapping_bytes = layout.end();
-    places_.first = pages_ + layout.first_place;
-    places_.place_bytes = layout.place_bytes;
-    places_.capacity = ring_capacity;
-    places_.count = layout.places;
-    places_.capture = capture;
-    places_.spare = layout.spare_places;
-    places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
-    places_.wake_word = &wake_word_;
-    unsigned char* const area = pages_ + live_layout::area;
-    places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
-    places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
-    live_area_header header;
-    header.buffers = live_layout::buffers;
-    header.buffer_bytes = live_layout::buffer_bytes;
-    header.places = layout.places;
-    header.place_bytes = static_cast<std::uint32_t>(layout.place_bytes);
-    header.first_buffer = layout.first_buffer;
-    header.first_place = layout.first_place;
-    const auto encoded = header.encode();
-    std::memcpy(area, encoded.data(), encoded.size());
-  }
-
-  [[nodiscard]] trace_file_header live_header() const noexcept {
-    trace_file_header header;
-    header.first_chunk = static_cast<std::uint32_t>(first_chunk_);
-    header.chunks = trace_file_header::unknown;
-    header.bytes = trace_file_header::unknown;
-    header.state = trace_file_state::live;
-    header.live_area = is_mapped_ ? live_layout::area : 0;
-    return header;
-  }
-  [[nodiscard]] int write_header(const trace_file_header& header) const noexcept {
-    const auto encoded = header.encode();
-    return write_at(file_, encoded.data(), encoded.size(), 0);
   }
 
   [[nodiscard]] bool start_thread() noexcept {
@@ -11593,86 +13429,36 @@ class live_trace {
 
   // --- the open chunk -----------------------------------------------------------------------------------------------
 
-  [[nodiscard]] unsigned char* buffer(std::uint32_t index) const noexcept {
-    return buffers_ + std::size_t{index} * live_layout::buffer_bytes;
-  }
-  /// The number of the open chunk.
-  [[nodiscard]] std::uint32_t next_number() const noexcept { return closed_.load(std::memory_order_relaxed); }
-
   bool define(control kind, std::string_view payload, std::string_view more = {}) noexcept {
     const std::size_t size = trace_encoder::control_bytes(payload.size() + more.size());
     if (state_ != state::recording || size > live_layout::buffer_bytes) return false;
-    if (live_layout::buffer_bytes - used_ < size) next_chunk();
+    if (buffers_.room().room() < size) next_chunk();
     if (state_ != state::recording) return false;
-    encoded_bytes out{buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes};
+    encoded_bytes out = buffers_.room();
     trace_encoder::put_control(kind, payload, more, out);
-    used_ = static_cast<std::uint32_t>(out.next - buffer(open_));
+    buffers_.keep(out);
     return true;
   }
 
-  void next_chunk() noexcept {
-    close_chunk();
+  [[gnu::noinline]] void next_chunk() noexcept {
+    closed_bytes_ += buffers_.used();
+    buffers_.close();
     open_chunk();
   }
 
-  /// Hands the open chunk to the thread.
-  [[gnu::noinline]] void close_chunk() noexcept {
-    commit();
-    const std::uint32_t number = next_number();
-    queue_[number % live_layout::buffers] = {open_, used_, checksum_};
-    closed_.store(number + 1, std::memory_order_release);  // pairs with the thread's acquire load
-    wake();
-  }
-
   /// Opens a chunk in a free buffer; without one it waits, or a gap begins.
-  [[gnu::noinline]] void open_chunk() noexcept {
-    if (error_.load(std::memory_order_acquire) != 0) {
+  void open_chunk() noexcept {
+    if (buffers_.error() != 0) {
       state_ = state::stopped;
       return;
     }
-    std::uint32_t index = free_buffer();
-    if (index == live_layout::buffers && waits_ && wait_for_buffers(1)) index = free_buffer();
-    if (index == live_layout::buffers) {
-      state_ = error_.load(std::memory_order_acquire) != 0 ? state::stopped : state::gapped;
-      if (state_ == state::gapped && missing_ == 0) {
-        say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
-            "its disk is too slow, so events are left out");
-      }
-      missing_at_gap_ = missing_;
-      return;
+    if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
+    state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
+    if (state_ == state::gapped && missing_ == 0) {
+      message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
+                   "its disk is too slow, so events are left out");
     }
-    open_ = index;
-    used_ = committed_ = 0;
-    checksum_ = 0;
-    in_use_[index].store(true, std::memory_order_relaxed);
-    // In this order: whenever the process ends, number and commit are those of one chunk, or nothing is committed.
-    states_[index].commit.store(0, std::memory_order_release);
-    states_[index].number.store(std::uint64_t{next_number()} + 1, std::memory_order_release);
-    encoder_->restart();
-  }
-
-  /// The first, so that a disk that is fast enough sees few of the pages change.
-  [[nodiscard]] std::uint32_t free_buffer() const noexcept {
-    std::uint32_t index = 0;
-    // Acquire pairs with the thread's release: it has read what was there.
-    while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
-    return index;
-  }
-
-  [[nodiscard]] std::uint32_t free_buffers() const noexcept {
-    std::uint32_t free = 0;
-    for (const std::atomic<bool>& each : in_use_) free += each.load(std::memory_order_relaxed) ? 0U : 1U;
-    return free;
-  }
-
-  /// False if writing failed meanwhile.
-  [[nodiscard]] bool wait_for_buffers(std::uint32_t count) const noexcept {
-    for (;;) {
-      const std::uint32_t seen = progress_.load(std::memory_order_acquire);
-      if (error_.load(std::memory_order_acquire) != 0) return false;
-      if (free_buffers() >= count) return true;
-      progress_.wait(seen, std::memory_order_acquire);
-    }
+    missing_at_gap_ = missing_;
   }
 
   [[nodiscard]] bool end_gap() noexcept {
@@ -11687,258 +13473,74 @@ class live_trace {
 
   // --- the thread ---------------------------------------------------------------------------------------------------
 
-  void wake() noexcept {
-    wake_word_.fetch_add(1, std::memory_order_release);
-    wake_word_.notify_one();
-  }
-
   static void* run(void* self) {
     const activity_guard hidden{activity::internal};
 #if defined(__linux__)
     ::prctl(PR_SET_NAME, "memprof trace", 0, 0, 0);
 #endif
-    static_cast<live_trace*>(self)->write_chunks();
+    static_cast<live_trace*>(self)->write_until_end();
     return nullptr;
   }
 
-  void write_chunks() noexcept {
+  void write_until_end() noexcept {
     for (;;) {
-      const std::uint32_t seen = wake_word_.load(std::memory_order_acquire);
-      if (is_mapped_) reserve_places();
-      const bool is_last = is_closing_.load(std::memory_order_acquire);
-      while (written_ != closed_.load(std::memory_order_acquire)) {
-        const int error = write_chunk(queue_[written_ % live_layout::buffers]);
-        if (error == 0) continue;
-        (void)::ftruncate(file_, static_cast<::off_t>(end_));  // so that no part of a chunk is at its end
-        fail(error);
-        return;
-      }
+      const std::uint32_t seen = buffers_.wake_word().load(std::memory_order_acquire);
+      if (is_mapped_) writer_.reserve_places(area_.places());
+      const bool is_last = buffers_.has_ended();
+      if (const int error = writer_.write_chunks(buffers_); error != 0) return fail(error);
       if (is_last) return;
-      wake_word_.wait(seen, std::memory_order_acquire);
+      buffers_.wake_word().wait(seen, std::memory_order_acquire);
     }
-  }
-
-  [[nodiscard]] int write_chunk(const full_chunk& full) noexcept {
-    chunk_header header;
-    header.bytes = full.bytes;
-    header.number = written_;
-    header.checksum = full.checksum;
-    const auto encoded = header.encode();
-    int error = write_at(file_, encoded.data(), encoded.size(), end_);
-    if (error == 0) error = write_at(file_, buffer(full.buffer), full.bytes, end_ + encoded.size());
-    if (error != 0) return error;
-    end_ += encoded.size() + full.bytes;
-    ++written_;
-    in_use_[full.buffer].store(false, std::memory_order_release);
-    progress_.fetch_add(1, std::memory_order_release);
-    progress_.notify_all();
-    return 0;
-  }
-
-  void reserve_places() noexcept {
-    const std::uint32_t ready = places_.reserved.load(std::memory_order_relaxed);
-    if (!places_.is_short.exchange(false, std::memory_order_relaxed) || ready == places_.count) return;
-    const std::uint32_t wanted = places_.spare < places_.count - ready ? ready + places_.spare : places_.count;
-    const std::size_t offset = static_cast<std::size_t>(places_.first - places_.mapping) + ready * places_.place_bytes;
-    // Without room for them further rings have no place: nothing else is lost by that.
-    if (reserve_blocks(file_, offset, (wanted - ready) * places_.place_bytes) == 0)
-      places_.reserved.store(wanted, std::memory_order_release);
   }
 
   void fail(int error) noexcept {
-    int none = 0;
-    if (error_.compare_exchange_strong(none, error, std::memory_order_acq_rel)) {
-      say("memprof: trace file '%s' ends here: %s; the capture goes on without it\n", text_of(error));
+    if (buffers_.fail(error)) {
+      message_.say("memprof: trace file '%s' ends here: %s; the capture goes on without it\n", text_of(error));
     }
-    progress_.fetch_add(1, std::memory_order_release);
-    progress_.notify_all();
   }
 
-  // --- completing the file ------------------------------------------------------------------------------------------
-
-  /// Makes the file what `write_trace` would have written. 0, or why not.
-  [[nodiscard]] int complete() noexcept {
-    trace_file_header header;
-    header.chunks = written_;
-    header.bytes = end_;
-    header.first_chunk = static_cast<std::uint32_t>(first_chunk_);
-    // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
-    if (const int error = write_header(header); error != 0) return error;
-    if (!is_mapped_ || keeps_area_) return 0;
-    const std::uint64_t bytes = end_ - first_chunk_;
-    if (trace_file_header::size + bytes > first_chunk_) {
-      drop_blocks(file_, trace_file_header::size, first_chunk_ - trace_file_header::size);
-      return 0;
-    }
-    if (!move_chunks(bytes)) return 0;
-    header.first_chunk = trace_file_header::size;
-    header.bytes = trace_file_header::size + bytes;
-    if (const int error = write_header(header); error != 0) return error;
-    (void)::ftruncate(file_, static_cast<::off_t>(header.bytes));
-    return 0;
-  }
-
-  /// Copies so many bytes of chunks to where the live area was. False if they could not be.
-  [[nodiscard]] bool move_chunks(std::uint64_t bytes) noexcept {
-    constexpr std::size_t at_once = std::size_t{64} << 10;
-    void* const pages = map_pages(at_once);
-    if (pages == nullptr) return false;
-    bool is_moved = true;
-    for (std::uint64_t done = 0; is_moved && done < bytes;) {
-      const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
-      const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(first_chunk_ + done));
-      if (got < 0 && errno == EINTR) continue;
-      is_moved = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), trace_file_header::size + done) == 0;
-      if (is_moved) done += static_cast<std::uint64_t>(got);
-    }
-    unmap_pages(pages, at_once);
-    return is_moved;
-  }
-
-  /// Gives back everything but what the profile asks for, and the file itself if it is not to stay.
-  void release(bool removes_file) noexcept {
-    if (is_mapped_) {
-      places_.unmap();
-    } else {
-      unmap_pages(pages_, private_bytes_);
-    }
+  /// Gives the pages back.
+  void release() noexcept {
+    area_.release();
     unmap_pages(encoder_, sizeof(trace_encoder));
+    if (definitions_ != nullptr) {
+      definitions_->~generation_definitions();
+      unmap_pages(definitions_, sizeof(generation_definitions));
+    }
     is_mapped_ = false;
-    pages_ = nullptr;
     encoder_ = nullptr;
-    private_bytes_ = 0;
-    if (file_ < 0) return;
-    if (removes_file) (void)::unlink(path_);
-    ::close(file_);
-    file_ = -1;
-  }
-
-  // --- saying what happened -----------------------------------------------------------------------------------------
-
-  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
-
-  /// In one piece, and without the lock of stderr, which a thread may hold that waits for us.
-  [[gnu::cold, gnu::noinline]] void say(const char* format, const char* what) const noexcept {
-    char line[sizeof path_ + 512];
-    const int size = std::snprintf(line, sizeof line, format, path_, what);
-    if (size <= 0) return;
-    const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
-    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+    definitions_ = nullptr;
   }
 
   state state_ = state::none;
   bool waits_ = false;
+  bool is_new_ = false;  ///< its name was nobody's before
   bool is_mapped_ = false;
   bool is_unmapped_ = false;  ///< nor was it ever
-  bool keeps_area_ = false;   ///< a ring could not be parted from the file
+  bool is_deleted_ = false;
+  bool keeps_area_ = false;  ///< a ring could not be parted from the file
   bool has_thread_ = false;
   int file_ = -1;
-  unsigned char* pages_ = nullptr;
-  std::size_t private_bytes_ = 0;
-  unsigned char* buffers_ = nullptr;
-  buffer_state* states_ = nullptr;
   trace_encoder* encoder_ = nullptr;
-  ring_places places_;
-  std::uint64_t first_chunk_ = 0;
+  live_area area_;
+  chunk_buffers buffers_;
+  trace_file_writer writer_;
+  ::pthread_t thread_{};
 
-  std::uint32_t open_ = 0;  ///< the open chunk's buffer
-  std::uint32_t used_ = 0;
-  std::uint32_t committed_ = 0;
-  std::uint32_t checksum_ = 0;  ///< of what is committed
   label last_name_ = 0;
   std::uint32_t spaces_ = 0;
   bool lacks_facts_ = false;
   std::uint64_t missing_ = 0;  ///< events
   std::uint64_t missing_at_gap_ = 0;
 
-  ::pthread_t thread_{};
-  full_chunk queue_[live_layout::buffers] = {};
-  std::atomic<bool> in_use_[live_layout::buffers] = {};
-  std::atomic<std::uint32_t> closed_{0};     ///< chunks that were handed to the thread
-  std::atomic<std::uint32_t> wake_word_{0};  ///< counts up when the thread has something to do
-  std::atomic<std::uint32_t> progress_{0};   ///< counts up when it has done something
-  std::atomic<bool> is_closing_{false};
-  std::atomic<int> error_{0};
-  std::uint32_t written_ = 0;  ///< chunks in the file; the thread's, then that of `finish`
-  std::uint64_t end_ = 0;      ///< of the last of them; likewise
+  generation_definitions* definitions_ = nullptr;  ///< null: there is no limit
+  std::uint64_t limit_ = 0;
+  std::uint64_t generation_bytes_ = 0;  ///< when the newest has so many, the next begins
+  std::uint64_t closed_bytes_ = 0;      ///< of its chunks, but for the open one
 
-  char path_[4096] = {};
+  trace_file_message message_;
   char problem_[512] = {};
 };
-
-}  // namespace memprof::detail
-
-// ---- <memprof/record/this_process.hpp>
-#include <cerrno>
-#include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <string>
-
-#include <unistd.h>
-
-namespace memprof::detail {
-
-/// The number that an environment variable holds; -1 if it is not set or holds none.
-[[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
-  const char* const text = std::getenv(name);
-  if (text == nullptr || *text < '0' || *text > '9') return -1;
-  char* end = nullptr;
-  errno = 0;
-  const long long number = std::strtoll(text, &end, 10);
-  return *end == '\0' && errno == 0 ? number : -1;
-}
-
-/// How a launcher tells its processes which they are.
-struct launcher_variables {
-  const char* rank;
-  const char* world_size;
-  const char* local_rank;
-};
-
-/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
-inline constexpr launcher_variables launchers[] = {
-    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
-    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
-    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
-};
-
-/// The arguments of this process with spaces between, at most some 4 KB of them.
-[[nodiscard]] inline std::string command_line() {
-  std::string text;
-  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
-  if (file == nullptr) return text;
-  text.resize(4096);
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  for (char& character : text) {
-    if (character == '\0') character = ' ';
-  }
-  return text;
-}
-
-/// What is known of this process.
-[[nodiscard]] inline process_info describe_process() {
-  process_info found;
-  found.id = process_id();
-  char host[256] = {};
-  if (::gethostname(host, sizeof host - 1) == 0) found.host = host;
-  found.command_line = command_line();
-  for (const launcher_variables& launcher : launchers) {
-    const std::int64_t rank = number_in_environment(launcher.rank);
-    const std::int64_t world_size = number_in_environment(launcher.world_size);
-    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
-    found.rank = rank;
-    found.world_size = world_size;
-    found.local_rank = number_in_environment(launcher.local_rank);
-    break;
-  }
-  return found;
-}
 
 }  // namespace memprof::detail
 
@@ -11971,8 +13573,8 @@ struct capture_state {
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept
   live_trace file;
-  std::uint64_t told_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
-  std::uint32_t told_problem = 0;
+  std::uint64_t reported_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
+  std::uint32_t reported_problem = 0;
   kept_backends backends;
   trace_fold fold;
 
@@ -12050,9 +13652,9 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   const std::uint64_t missing = state.file.missing_events();
   const std::string problem = state.file.problem();
   const std::uint32_t hash = problem.empty() ? 0 : label_table::hash_of(problem);
-  if (state.told_missing_events == missing && state.told_problem == hash) return;
-  state.told_missing_events = missing;
-  state.told_problem = hash;
+  if (state.reported_missing_events == missing && state.reported_problem == hash) return;
+  state.reported_missing_events = missing;
+  state.reported_problem = hash;
   state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
 }
 
@@ -12061,13 +13663,24 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   live_trace& file = state.file;
   for (label id = file.last_name() + 1; id <= shared.labels->size(); ++id) file.name(id, shared.labels->text(id));
   for (std::uint32_t id = file.spaces(); id < shared.space_count; ++id)
-    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false});
+    file.space({static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]});
   for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
   page_array<unsigned char> frame;
   if (state.fold.write_key_frame(frame)) file.key_frame(frame);  // else the gap says that events are missing
   file.commit();
+}
+
+/// Begins a generation of a trace file with a limit. Under the lock, drained.
+[[gnu::cold, gnu::noinline]] inline void begin_generation(registry& shared, capture_state& state) noexcept {
+  page_array<unsigned char> frame;
+  if (!state.fold.write_key_frame(frame)) return;
+  state.file.begin_generation(*shared.labels, state.fold.events().events(), frame, [&](trace& beginning) {
+    for (const event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
+      if (ring->drained != 0) beginning.position(ring->id, ring->drained);
+    }
+  });
 }
 
 inline constexpr std::uint64_t million = 1'000'000;
@@ -12090,6 +13703,8 @@ inline void drain_into_capture(registry& shared) noexcept {
   if (state.file.resume()) continue_file(shared, state);
   drain_rings<no_pauses>(shared, state);
   state.file.commit();
+  if (state.file.wants_generation()) [[unlikely]]
+    begin_generation(shared, state);
   state.drain_stamps += shared.stamps.next() - before;
   if (monotonic_ns() - state.begin_ns - state.last_reading_ns >= between_readings_ns) {
     put_clock_reading(shared, state);
@@ -12103,7 +13718,7 @@ inline void drain_into_capture(registry& shared) noexcept {
 inline void put_event_into_capture(registry& shared, const event& own) noexcept { state_of(shared)->put(own); }
 inline void define_name_in_capture(registry& shared, label id) noexcept { state_of(shared)->name(id, shared.labels->text(id)); }
 inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept {
-  state_of(shared)->space({id, shared.space_names[id], 0, false});
+  state_of(shared)->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
 }
 inline void add_facts_to_capture(registry& shared, const fact_table& table) { state_of(shared)->facts(table); }
 
@@ -12124,7 +13739,8 @@ inline void disconnect_capture(registry& shared) noexcept {
 }
 
 /// Begins the trace: what is known before the first event. Under the lock.
-inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode) {
+inline void begin_trace(registry& shared, capture_state& state, const capture_options& options, run_mode mode,
+                        const process_info& process) {
   capture_info info;
   info.library_version = version_string;
   info.mode = mode;
@@ -12137,16 +13753,17 @@ inline void begin_trace(registry& shared, capture_state& state, const capture_op
   info.kept_segments = options.kept_segments;
   info.segment_names = options.segment_names;
   info.operations = options.operations;
-  info.process = describe_process();
+  info.process = process;
   state.begin_stamp = info.begin_stamp;
   state.info(info);
   for (label id = 1; id <= shared.labels->size(); ++id) state.name(id, shared.labels->text(id));
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     if (shared.space_names[id] == 0) continue;
-    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false};
+    space_definition space{static_cast<std::uint8_t>(id), shared.space_names[id], 0, false, shared.space_memories[id]};
     if (const device_space* const limited = options.device.find_space(shared.labels->text(space.name))) {
       space.capacity = limited->capacity;
       space.is_per_core = limited->is_per_core;
+      space.memory = 0;  // that of the device
     }
     state.space(space);
   }
@@ -12314,6 +13931,7 @@ inline void install_fault_handler() noexcept {}
 #if defined(__unix__) || defined(__APPLE__)
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <unistd.h>
 #endif
 
@@ -12355,7 +13973,9 @@ inline void after_fork_in_child() noexcept {
   shared.define_space = nullptr;
   shared.add_facts = nullptr;
   shared.capture = nullptr;
-  if (shared.places != nullptr) shared.places->abandon(shared.rings.load(std::memory_order_relaxed));
+  shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
+  // Should the system not unmap them, they stay where they are, and nobody stores there.
+  if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
   if (shared.trace_file >= 0) ::close(shared.trace_file);
   shared.trace_file = -1;
@@ -12425,11 +14045,86 @@ void start_recording(registry& shared) noexcept {
 
 }  // namespace memprof::detail
 
+// ---- <memprof/record/this_process.hpp>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// The number that an environment variable holds; -1 if it is not set or holds none.
+[[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
+  const char* const text = std::getenv(name);
+  if (text == nullptr || *text < '0' || *text > '9') return -1;
+  char* end = nullptr;
+  errno = 0;
+  const long long number = std::strtoll(text, &end, 10);
+  return *end == '\0' && errno == 0 ? number : -1;
+}
+
+/// How a launcher tells its processes which they are.
+struct launcher_variables {
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+};
+
+/// torchrun, Open MPI, MVAPICH, MPICH and Intel MPI, Slurm: in this order, because each may run under the next.
+inline constexpr launcher_variables launchers[] = {
+    {"RANK", "WORLD_SIZE", "LOCAL_RANK"},
+    {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+    {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+    {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    {"SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},
+};
+
+/// The arguments of this process with spaces between, at most some 4 KB of them.
+[[nodiscard]] inline std::string command_line() {
+  std::string text;
+  std::FILE* const file = std::fopen("/proc/self/cmdline", "re");
+  if (file == nullptr) return text;
+  text.resize(4096);
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  for (char& character : text) {
+    if (character == '\0') character = ' ';
+  }
+  return text;
+}
+
+/// What is known of this process.
+[[nodiscard]] inline process_info describe_process() {
+  process_info found;
+  found.id = process_id();
+  char host[256] = {};
+  if (::gethostname(host, sizeof host - 1) == 0) found.host = host;
+  found.command_line = command_line();
+  for (const launcher_variables& launcher : launchers) {
+    const std::int64_t rank = number_in_environment(launcher.rank);
+    const std::int64_t world_size = number_in_environment(launcher.world_size);
+    if (rank < 0 || world_size <= rank) continue;  // RANK alone may be anything
+    found.rank = rank;
+    found.world_size = world_size;
+    found.local_rank = number_in_environment(launcher.local_rank);
+    break;
+  }
+  return found;
+}
+
+}  // namespace memprof::detail
+
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <memory>
 #include <new>
 #include <string>
 #include <string_view>
@@ -12505,23 +14200,35 @@ inline void finish_file(registry& shared) noexcept {
   capture_state* const state = state_of(shared);
   if (state == nullptr || !state->file.finish()) return;
   const internal_guard hidden;
-  const registry_guard lock{shared};
-  state->file.settle();
-  shared.trace_file = -1;
-  put_incomplete_file(*state);
+  {
+    const registry_guard lock{shared};
+    state->file.settle();
+    shared.trace_file = -1;  // before it is closed: a child after `fork` must not close another file of that number
+    put_incomplete_file(*state);
+  }
+  state->file.close_file();
 }
 
-/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
-/// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
-  check(options);
-  registry& shared = abi_1::process_registry;
-  pin_module();
-  const lock_guard serial{shared.backend_lock};
-  finish_file(shared);
-  kept_backends of_last_capture;  // destroyed when the lock is free again
-  const internal_guard hidden;
-  const registry_guard lock{shared};
+/// Makes the trace file of a capture that begins. Without the registry's lock, as the file's system may hang.
+inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
+                      std::uint32_t capture) {
+  const bool is_watched = watcher != nullptr && options.trace_file.empty();
+  const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
+  if (pattern.empty() || !file.open(pattern, options, process)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = file.file();
+  }
+  if (file.start(options, capture)) return;
+  {
+    const registry_guard lock{shared};
+    shared.trace_file = -1;
+  }
+  file.give_up();
+}
+
+/// Makes ready what a capture needs of the process. Throws `memprof::error` if there can be none. Under the lock.
+inline void prepare_capture(registry& shared, const capture_options& options) {
   if (shared.layout_version != registry::current_layout_version) {
     raise("begin_capture: another version of memprof is active in this process (layout " + std::to_string(shared.layout_version) +
           ", this one has " + std::to_string(registry::current_layout_version) + "); build all parts with the same version");
@@ -12534,32 +14241,62 @@ inline void finish_file(registry& shared) noexcept {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  of_last_capture = forget_capture(shared);
   (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
-  shared.ring_capacity = options.ring_capacity;
-  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+  if (++shared.capture_count == 0) ++shared.capture_count;
+}
+
+struct capture_state_deleter {
+  void operator()(capture_state* state) const noexcept {
+    state->~capture_state();
+    unmap_pages(state, sizeof(capture_state));
+  }
+};
+
+/// The capture itself, which nobody knows yet. Throws `memprof::error` if the system has no memory for it.
+[[nodiscard]] inline std::unique_ptr<capture_state, capture_state_deleter> make_capture(registry& shared,
+                                                                                        const capture_options& options) {
   // In pages of its own: `operator new` is what may be watched.
   void* const pages = map_pages(sizeof(capture_state));
   if (pages == nullptr) raise("begin_capture: the system has no memory for the capture");
-  auto* const state = new (pages) capture_state(options, shared);
+  std::unique_ptr<capture_state, capture_state_deleter> state{new (pages) capture_state(options, shared)};
   if (watcher != nullptr && state->kept == nullptr) state->kept = watcher->trace_for_capture();
-  shared.capture = state;
   if (options.trace_limit != 0 && state->kept != nullptr && !limit_trace(*state->kept, options.trace_limit)) {
-    (void)forget_capture(shared);
     raise("begin_capture: the system has no memory for what capture_options::trace_limit drops");
   }
-  if (++shared.capture_count == 0) ++shared.capture_count;
-  const bool is_watched = watcher != nullptr && options.trace_file.empty();
-  const std::string trace_file = is_watched ? watcher->file_for_capture() : options.trace_file;
-  if (!trace_file.empty()) {
-    state->file.open(trace_file, options, describe_process(), shared.capture_count);
-    shared.places = state->file.places();
-    shared.trace_file = state->file.file();
+  return state;
+}
+
+/// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
+/// not. Throws `memprof::error` if one is active or an option is out of range.
+[[nodiscard, gnu::noinline]] inline std::uint32_t start_capture(const capture_options& options, run_mode mode) {
+  check(options);
+  registry& shared = abi_1::process_registry;
+  pin_module();
+  const lock_guard serial{shared.backend_lock};
+  finish_file(shared);
+  kept_backends of_last_capture;  // destroyed when the lock is free again
+  const internal_guard hidden;
+  const process_info process = describe_process();
+  std::uint32_t number = 0;
+  {
+    const registry_guard lock{shared};
+    prepare_capture(shared, options);
+    of_last_capture = forget_capture(shared);
+    number = shared.capture_count;
   }
-  begin_trace(shared, *state, options, mode);
+  // Nobody else begins a capture meanwhile: that takes the lock of the backends.
+  auto made = make_capture(shared, options);
+  open_file(shared, made->file, options, process, number);
+  const registry_guard lock{shared};
+  capture_state* const state = made.release();
+  shared.capture = state;
+  shared.places = state->file.places();
+  shared.ring_capacity = options.ring_capacity;
+  shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
+  begin_trace(shared, *state, options, mode, process);
   put_incomplete_file(*state);
   state->record_ns = measure_record_cost(shared);
   shared.dropped_events.store(0, std::memory_order_relaxed);
@@ -12568,10 +14305,10 @@ inline void finish_file(registry& shared) noexcept {
   if (auto* const hidden_blocks = shared.hidden.load(std::memory_order_relaxed); hidden_blocks != nullptr) hidden_blocks->clear();
   start_recording<no_pauses>(shared);
   connect_capture(shared);
-  return shared.capture_count;
+  return number;
 }
 
-[[nodiscard]] inline std::uint32_t active_session() noexcept {
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
@@ -12590,7 +14327,7 @@ inline void finish_file(registry& shared) noexcept {
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
 [[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
-  if (active_session() != number) return backends;
+  if (active_capture() != number) return backends;
   reachable_backends = backends.get();
   state_of(abi_1::process_registry)->backends = std::move(backends);
   return {};
@@ -12606,7 +14343,7 @@ struct found_backends {
 /// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
-  if (number == 0 || active_session() != number) return {};
+  if (number == 0 || active_capture() != number) return {};
   kept_backends& kept = state_of(abi_1::process_registry)->backends;
   if (!kept.is_attached()) return {};
   return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
@@ -12617,7 +14354,7 @@ inline void report_facts_of(std::uint32_t number) {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, false);
   if (found.calls == nullptr) return;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   found.calls->report_facts(found.backends);
 }
 
@@ -12626,20 +14363,33 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, true);
   if (!found.is_first_end) return;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   found.calls->detach(found.backends);
   found.calls->report_facts(found.backends);
+}
+
+/// Lets the trace file of capture `number` catch up if it has a gap: without the registry's lock, for which others would wait.
+inline void wait_for_file_of(std::uint32_t number) noexcept {
+  registry& shared = abi_1::process_registry;
+  const lock_guard serial{shared.backend_lock};  // so that nobody forgets the capture meanwhile
+  const live_trace* file = nullptr;
+  {
+    const control_guard control;
+    if (active_capture() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
+  }
+  if (file != nullptr) file->wait_for_disk();
 }
 
 /// Ends capture `number` but for its trace file, which goes on being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
+  if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
-  const module_paths unrecorded = find_other_registries();
-  warn_about_other_registries(unrecorded);
+  const module_paths unrecorded = find_duplicate_registries();
+  warn_about_duplicate_registries(unrecorded);
+  wait_for_file_of(number);
   const control_guard control;
-  if (active_session() != number) return false;
+  if (active_capture() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
@@ -12652,7 +14402,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
-[[gnu::noinline]] inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+[[gnu::noinline]] inline bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
@@ -12662,7 +14412,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 /// Ends whatever capture is active and forgets the last one.
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
-  end_session(active_session(), end_segment_name);
+  finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
   kept_backends of_last_capture;  // destroyed when the registry's lock is free again
@@ -12675,8 +14425,8 @@ template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
-  report_facts_of(number == 0 ? active_session() : number);
-  const module_paths unrecorded = find_other_registries();
+  report_facts_of(number == 0 ? active_capture() : number);
+  const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);
@@ -12786,10 +14536,16 @@ inline void snapshot(std::string_view name) noexcept {
   if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
 }
 
+/// Keeps what is live at this moment, under `name`: bytes and blocks of every memory space, and the largest blocks
+/// (`profile::checkpoints`). No segment ends. Does nothing without a capture.
+///
+/// Cost: that of one event. Whoever empties the rings then looks at all live blocks, about a millisecond for a million.
+inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
+
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
-  if (detail::end_session(detail::active_session(), name)) return;
+  if (detail::finish_capture(detail::active_capture(), name)) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
 }
 
@@ -12814,7 +14570,7 @@ class [[nodiscard]] capture_guard {
   explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
   capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
   capture_guard& operator=(capture_guard&&) = delete;
-  ~capture_guard() { detail::end_session(number_, end_segment_name); }
+  ~capture_guard() { detail::finish_capture(number_, end_segment_name); }
 
   /// As the free function, for this guard's capture.
   void snapshot(std::string_view name) noexcept {
@@ -12822,7 +14578,7 @@ class [[nodiscard]] capture_guard {
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
-  void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
+  void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
 
   /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
   /// template for the reason that `current_profile` is one.
@@ -12851,11 +14607,11 @@ class [[nodiscard]] capture_guard {
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
   const bool is_simulated = (detail::simulates<Backends>() || ...);
-  const std::uint32_t number = detail::begin_session(options, is_simulated ? run_mode::no_dispatch : options.mode);
+  const std::uint32_t number = detail::start_capture(options, is_simulated ? run_mode::no_dispatch : options.mode);
   capture_guard guard{number};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
-    const detail::nested_allocation hidden;
+    const detail::recording_suppressor hidden;
     // If one of them throws, the guard ends the capture.
     detail::kept_backends backends{new attached{options}, &attached::calls()};
     const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));
@@ -12869,6 +14625,7 @@ template <backend... Backends>
 inline namespace disabled {
 
 inline void snapshot(std::string_view) noexcept {}
+inline void memory_checkpoint(std::string_view) noexcept {}
 inline void end_capture(std::string_view = end_segment_name) noexcept {}
 inline void clear() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }
@@ -12940,10 +14697,6 @@ template <fixed_string Name>
   return id;
 }
 
-/// The name of the innermost `track_operation` that is open on this thread, for backends that open operations of their own; 0 if
-/// there is none.
-[[nodiscard]] inline label innermost_scope() noexcept { return abi_1::this_thread.innermost_name; }
-
 }  // namespace detail
 
 inline namespace enabled {
@@ -12985,16 +14738,16 @@ class [[nodiscard]] operation_scope {
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
 ///
-/// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
+/// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
 /// load while no capture is active.
 template <fixed_string Name>
-[[nodiscard]] operation_scope track_operation(optional_category told = {}) noexcept {
-  return operation_scope{[] { return detail::static_label<Name>(); }, told.tag()};
+[[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
 }
 
 /// The same for a name made at run time; the text is interned, so use a bounded number of different names.
-[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category told = {}) noexcept {
-  return operation_scope{[name] { return detail::find_label(name); }, told.tag()};
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
 }
 
 }  // namespace enabled
@@ -13853,6 +15606,12 @@ struct tally_of_spaces {
   add(
       [](const space& in) -> const auto& { return in.reserved.replaced_reservations; }, "reservation", "reservations", true,
       "of memory that was reserved already, the older one counts as released");
+  add(
+      [](const space& in) -> const auto& { return in.active.unmatched_completions; }, "completed deallocation",
+      "completed deallocations", true, "of blocks that were never seen freed");
+  add(
+      [](const space& in) -> const auto& { return in.active.missing_completions; }, "freed block", "freed blocks", true,
+      "never seen completed, counted as active until the address came again");
   const auto add_count = [&](std::int64_t count, const char* one, const char* many, const char* rest) {
     if (count != 0) lines.emplace_back(grouped(count, one, many) + " " + rest);
   };
@@ -14233,7 +15992,8 @@ namespace memprof::detail {
 #include <string>
 
 /// @file
-/// The answers about a device: what its allocator reserved, what lay on its cores, which streams had it, and when it was full.
+/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
+/// streams had it, and when it was full.
 
 namespace memprof::detail {
 
@@ -14246,6 +16006,19 @@ namespace memprof::detail {
   section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
                           short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
                           " more than was ever live; " + short_bytes(held.current) + " at the end");
+  return section;
+}
+
+/// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
+[[nodiscard]] page_section active_section(const auto& space) {
+  page_section section;
+  section.heading = "Active";
+  const active_profile& used = space.active;
+  if (used.peak <= space.cumulative_peak && used.current <= space.cumulative_current) return section;
+  const auto beyond = [](std::int64_t bytes, std::int64_t live) { return short_bytes(std::max(bytes - live, std::int64_t{0})); };
+  section.lines.push_back(short_and_exact_bytes(used.peak) + " with freed blocks that streams still used, " +
+                          beyond(used.peak, space.cumulative_peak) + " more than was ever live; " +
+                          beyond(used.current, space.cumulative_current) + " freed but in use at the end");
   return section;
 }
 
@@ -15061,6 +16834,38 @@ namespace memprof::detail {
   return section;
 }
 
+/// A line for each memory in which several spaces lie: their joint peak, and what each had of it. Nothing where only one of them
+/// ever held anything, since its own peak says that.
+[[nodiscard]] page_section together_section(const auto& source, const segment_steps& steps) {
+  constexpr std::size_t most_spaces = 4;
+  page_section section;
+  section.heading = "Together";
+  for (const memory_profile& memory : source.memories) {
+    std::size_t used = 0;
+    for (const space_profile& space : source.spaces) {
+      const bool lies_in_it = std::any_of(memory.spaces.begin(), memory.spaces.end(),
+                                          [&](const owned_bytes& part) { return part.owner == space.name; });
+      used += lies_in_it && space.cumulative_peak != 0 ? 1 : 0;
+    }
+    if (used < 2) continue;
+    page_line line;
+    line.add(short_and_exact_bytes(memory.cumulative_peak), emphasis::strong).add(" of ").add_name(memory.name, emphasis::strong);
+    add_place(line, source, steps, memory.peak_time_ns, memory.peak_segment, memory.peak_operation);
+    std::int64_t others = 0;
+    for (std::size_t index = 0; index < memory.spaces.size(); ++index) {
+      const owned_bytes& part = memory.spaces[index];
+      if (index >= most_spaces) {
+        others = add_saturating(others, part.bytes);
+        continue;
+      }
+      line.add(index == 0 ? ": " : ", ").add_name(part.owner).add(" " + short_bytes(part.bytes));
+    }
+    if (others != 0) line.add(", others " + short_bytes(others));
+    section.lines.push_back(line);
+  }
+  return section;
+}
+
 }  // namespace memprof::detail
 
 // ---- <memprof/report/text/summary_lines.hpp>
@@ -15111,6 +16916,7 @@ inline constexpr std::size_t least_segment_rows = 8;
           block_section(space.live_at_peak, options.largest_blocks),
           core_section(space, options.core_ranges),
           reserved_section(space),
+          active_section(space),
           stream_section(space, options.streams),
           fit_section(source, space, steps),
           growth_section(names),
@@ -15130,6 +16936,7 @@ inline constexpr std::size_t least_segment_rows = 8;
     }
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
+  sections.push_back(together_section(source, steps));
   sections.push_back(check_section(source, limits.faults));
   sections.push_back(fact_section(source));
   return sections;

@@ -77,9 +77,9 @@ TEST_CASE("dhat: a program's peak through new_delete equals valgrind's, to the b
                                  file + "' '" DHAT_TEST_PROGRAMS "/memprof_dhat_" + program + "' 2>&1");
   INFO(program << " printed:\n" << ran.output);
   REQUIRE(ran.status == 0);
-  const std::size_t told = ran.output.find("peak ");
-  REQUIRE(told != std::string::npos);
-  const std::int64_t own_peak = std::strtoll(ran.output.c_str() + told + 5, nullptr, 10);
+  const std::size_t printed = ran.output.find("peak ");
+  REQUIRE(printed != std::string::npos);
+  const std::int64_t own_peak = std::strtoll(ran.output.c_str() + printed + 5, nullptr, 10);
   CHECK(own_peak > 100'000);  // it saw its blocks
   CHECK(own_peak == bytes_under_operator_new(file));
 }

@@ -97,7 +97,7 @@ TEST_CASE("capacity: spaces that the device does not limit have none, and unused
   CHECK(made.find_space("never used") == nullptr);
 }
 
-TEST_CASE("capacity: that of each core is not compared with blocks that were told without cores") {
+TEST_CASE("capacity: that of each core is not compared with blocks without cores") {
   const memprof::profile made = train({.device = small_device()});
   CHECK(made.space("l1").capacity == 1 * kib);
   CHECK(made.space("l1").capacity_is_per_core);
@@ -110,7 +110,7 @@ TEST_CASE("capacity: that of each core is not compared with blocks that were tol
 
 // What tt-metal refuses as "Statically allocated circular buffers ... clash with L1 buffers": both fit a core, their sum does
 // not.
-TEST_CASE("capacity: circular buffers that leave a core of a preset no room for its buffers are told with the core") {
+TEST_CASE("capacity: circular buffers that leave a core of a preset no room for its buffers name the core") {
   const memprof::event_sink sink;
   const memprof::memory_space l1{"l1"};
   const auto at = [](std::uint64_t address) { return reinterpret_cast<const void*>(address); };

@@ -50,7 +50,7 @@ struct cast {
 };
 
 bool has_stamp(const stepped::event_path& path, std::uint64_t call) {
-  return path.told.events.at(path.place_of(call)).stamp != 0;
+  return path.drained.events.at(path.place_of(call)).stamp != 0;
 }
 
 }  // namespace
@@ -63,10 +63,10 @@ TEST_CASE("order: a lone thread stamps its begin and then leaves stamps out") {
   CHECK_FALSE(has_stamp(on.path, first));  // it directly follows the event that says that a thread began
   CHECK_FALSE(has_stamp(on.path, second));
   CHECK(on.is_owned_by(on.in_a));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
-TEST_CASE("order: a free on B is told after A's allocation without a stamp") {
+TEST_CASE("order: a free on B comes after A's allocation without a stamp") {
   cast on;
   on.a_records();
   const std::uint64_t allocation = on.a_records();
@@ -75,7 +75,7 @@ TEST_CASE("order: a free on B is told after A's allocation without a stamp") {
   CHECK_FALSE(has_stamp(on.path, allocation));
   CHECK(has_stamp(on.path, free));
   CHECK(on.path.place_of(allocation) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: an owner in flight while another revokes keeps its place, and stamps from then on") {
@@ -97,7 +97,7 @@ TEST_CASE("order: an owner in flight while another revokes keeps its place, and 
   CHECK(has_stamp(on.path, next));
   CHECK(on.path.place_of(in_flight) < on.path.place_of(free));
   CHECK((on.path.place_of(revoking) < on.path.place_of(in_flight)) == is_drained_between);
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: an event whose stamp is older than the drain but that was published after its heads were read waits") {
@@ -114,23 +114,23 @@ TEST_CASE("order: an event whose stamp is older than the drain but that was publ
   on.drain();
   CHECK(on.path.place_of(quick) < on.path.place_of(slow));
   CHECK(on.path.place_of(slow) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: what is recorded while a drain reads the heads waits, so that it cannot be seen without its cause") {
   cast on;
   on.share();
-  const std::size_t told_before = on.path.told.events.size();
+  const std::size_t drained_before = on.path.drained.events.size();
   // A's ring is the older one, so a drain reads B's head first; whichever it is, one head is read and the other is not.
   const path_step where = GENERATE(path_step::clock_read, path_step::head_read);
   REQUIRE(on.d.start_until(where, on.path.snapshot(on.in_d)));
   const std::uint64_t allocation = on.b_records();
   const std::uint64_t free = on.a_records();
   on.d.finish();
-  CHECK(on.path.told.events.size() == told_before);
+  CHECK(on.path.drained.events.size() == drained_before);
   on.drain();
   CHECK(on.path.place_of(allocation) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: a thread that is alone for two drains owns the word, and loses it to the first other event") {
@@ -149,7 +149,7 @@ TEST_CASE("order: a thread that is alone for two drains owns the word, and loses
   CHECK(has_stamp(on.path, first));
   CHECK_FALSE(has_stamp(on.path, allocation));
   CHECK(on.path.place_of(allocation) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: the word is not granted while another thread that read `shared` has not published") {
@@ -173,7 +173,7 @@ TEST_CASE("order: the word is not granted while another thread that read `shared
   on.drain();
   CHECK(has_stamp(on.path, free));
   CHECK(on.path.place_of(stalled) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: who begins an event while the word is pending sets it to shared, and the grant fails") {
@@ -191,7 +191,7 @@ TEST_CASE("order: who begins an event while the word is pending sets it to share
   const std::uint64_t free = on.a_records();
   on.drain();
   CHECK(on.path.place_of(allocation) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: a thread that read the pending word does not stamp behind the back of the new owner") {
@@ -212,7 +212,7 @@ TEST_CASE("order: a thread that read the pending word does not stamp behind the 
   const std::uint64_t free = on.a_records();
   on.drain();
   CHECK(on.path.place_of(allocation) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: an owner-to-be in flight during its grant may keep the stamp it takes") {
@@ -235,7 +235,7 @@ TEST_CASE("order: an owner-to-be in flight during its grant may keep the stamp i
   CHECK(has_stamp(on.path, next));  // the first under the new epoch
   CHECK_FALSE(has_stamp(on.path, after));
   CHECK(on.path.place_of(after) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: an old owner in flight over a revocation and a new grant to itself has no stamp and no wrong place") {
@@ -254,7 +254,7 @@ TEST_CASE("order: an old owner in flight over a revocation and a new grant to it
   const std::uint64_t free = on.b_records();
   on.drain();
   CHECK(on.path.place_of(in_flight) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: a thread whose ring is full waits for the drain that is running, and loses nothing") {
@@ -269,7 +269,7 @@ TEST_CASE("order: a thread whose ring is full waits for the drain that is runnin
   late.join();
   on.path.end_call(waiting);
   on.drain();
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: a new thread in the ring of one that exited stamps first, although the word bears that ring's id") {
@@ -286,7 +286,7 @@ TEST_CASE("order: a new thread in the ring of one that exited stamps first, alth
   on.drain();
   CHECK_FALSE(has_stamp(on.path, last_of_old));
   CHECK(on.path.place_of(first_of_new) < on.path.place_of(free));
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: threads that let go of their rings and record again keep their order") {
@@ -302,7 +302,7 @@ TEST_CASE("order: threads that let go of their rings and record again keep their
   }
   on.drain();
   CHECK(on.path.calls.size() == 32);
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: a signal handler that interrupts an event at any step is counted and writes nothing") {
@@ -317,7 +317,7 @@ TEST_CASE("order: a signal handler that interrupts an event at any step is count
   on.path.end_call(interrupted);
   on.drain();
   CHECK(on.path.shared.reentrant_events.load() == 1);
-  CHECK(on.path.is_told_in_a_possible_order());
+  CHECK(on.path.is_in_a_possible_order());
 }
 
 TEST_CASE("order: of an allocation in flight while a capture begins, the capture has its free as well, or neither") {
@@ -342,7 +342,7 @@ TEST_CASE("order: of an allocation in flight while a capture begins, the capture
   on.d.finish();
   if (is_recording) on.a_records();  // the free
   on.drain();
-  const bool has_allocation = on.path.place_of(allocation) != on.path.told.events.size();
+  const bool has_allocation = on.path.place_of(allocation) != on.path.drained.events.size();
   CHECK((!has_allocation || is_recording));
-  CHECK(on.path.told.events.size() == (has_allocation ? 2U : 1U));
+  CHECK(on.path.drained.events.size() == (has_allocation ? 2U : 1U));
 }

@@ -11,9 +11,9 @@
 
 /// @file
 /// Programs whose threads allocate blocks, hand them over and free each other's, and whose true peak follows from how they
-/// synchronise. They use addresses again at once, so that an event told in a wrong order is also an impossible one.
+/// synchronise. They use addresses again at once, so that an event in a wrong order is also an impossible one.
 ///
-/// A program is told how to make a thread's sink: an object with `allocate(address, bytes)` and `deallocate(address, bytes)`.
+/// A program is given a way to make a thread's sink: an object with `allocate(address, bytes)` and `deallocate(address, bytes)`.
 
 namespace hand_over {
 

@@ -30,7 +30,7 @@ class process_sink {
 process_sink make_sink() { return {}; }
 
 /// What the profile says of an ended capture. Fails the test for anything impossible.
-hand_over::truth told(const memprof::profile& profile) {
+hand_over::truth recorded(const memprof::profile& profile) {
   const memprof::space_profile& space = profile.space(space_name);
   CHECK(profile.exact);
   CHECK(space.anomalies.unmatched_frees.count == 0);
@@ -52,7 +52,7 @@ TEST_CASE("threads: strict alternation of one 1,000-byte block has a peak of 1,0
   auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 7U, 1024U)});
   const hand_over::truth expected = hand_over::alternation(threads, 20'000 / share, make_sink);
   capture.end();
-  CHECK(told(capture.profile()) == expected);
+  CHECK(recorded(capture.profile()) == expected);
 }
 
 TEST_CASE("threads: a bounded queue of 8 x 512 bytes peaks at 4,096") {
@@ -60,7 +60,7 @@ TEST_CASE("threads: a bounded queue of 8 x 512 bytes peaks at 4,096") {
   auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 8U, 1024U)});
   const hand_over::truth expected = hand_over::bounded_queue(pairs, 20'000 / share / pairs, make_sink);
   capture.end();
-  CHECK(told(capture.profile()) == expected);
+  CHECK(recorded(capture.profile()) == expected);
 }
 
 TEST_CASE("threads: tokens that go round peak at the sum of their sizes") {
@@ -68,7 +68,7 @@ TEST_CASE("threads: tokens that go round peak at the sum of their sizes") {
   auto capture = memprof::begin_capture({.ring_capacity = GENERATE(2U, 4U)});
   const hand_over::truth expected = hand_over::token_ring(threads, 5, 2'000 / share, make_sink);
   capture.end();
-  CHECK(told(capture.profile()) == expected);
+  CHECK(recorded(capture.profile()) == expected);
 }
 
 TEST_CASE("threads: a random mix in one critical section has the peak that the section saw, whoever reads profiles meanwhile") {
@@ -91,5 +91,5 @@ TEST_CASE("threads: a random mix in one critical section has the peak that the s
   reader.join();
   capture.end();
   CHECK(was_always_exact);
-  CHECK(told(capture.profile()) == expected);
+  CHECK(recorded(capture.profile()) == expected);
 }

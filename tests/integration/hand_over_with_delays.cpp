@@ -88,7 +88,7 @@ class delayed_path {
   }
 
   /// What the ledger says, once everything is drained. Fails the test for anything impossible.
-  hand_over::truth told() {
+  hand_over::truth recorded() {
     {
       const memprof::detail::lock_guard lock{shared_.lock};
       shared_.drain(shared_);
@@ -120,7 +120,7 @@ TEST_CASE("delayed threads: strict alternation of one block has the peak of one 
   const auto ring_capacity = GENERATE(2U, 5U);
   delayed_path path{ring_capacity};
   const hand_over::truth expected = hand_over::alternation(threads, 8'000 / share, path.sink_maker());
-  CHECK(path.told() == expected);
+  CHECK(path.recorded() == expected);
   CHECK(expected.peak == 1000);
 }
 
@@ -129,7 +129,7 @@ TEST_CASE("delayed threads: a bounded queue of 8 x 512 bytes peaks at 4,096") {
   const auto ring_capacity = GENERATE(2U, 8U);
   delayed_path path{ring_capacity};
   const hand_over::truth expected = hand_over::bounded_queue(pairs, 8'000 / share / pairs, path.sink_maker());
-  CHECK(path.told() == expected);
+  CHECK(path.recorded() == expected);
   CHECK(expected.peak == 4096);
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("delayed threads: tokens that go round peak at the sum of their sizes"
   const auto ring_capacity = GENERATE(2U, 4U);
   delayed_path path{ring_capacity};
   const hand_over::truth expected = hand_over::token_ring(threads, 5, 1'500 / share, path.sink_maker());
-  CHECK(path.told() == expected);
+  CHECK(path.recorded() == expected);
   CHECK(expected.peak == 1500);
 }
 
@@ -149,5 +149,5 @@ TEST_CASE("delayed threads: a random mix in one critical section has the peak th
   const std::uint32_t seed = 20'000 + threads * 100 + ring_capacity;
   INFO("seed " << seed);
   const hand_over::truth expected = hand_over::serialised_mix(threads, 10'000 / share / threads, seed, path.sink_maker());
-  CHECK(path.told() == expected);
+  CHECK(path.recorded() == expected);
 }

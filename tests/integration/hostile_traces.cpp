@@ -54,7 +54,7 @@ struct outcome {
   std::uintmax_t file_bytes = 0;
 };
 
-/// Makes a profile of the trace in a process of its own, whose memory and time can be told.
+/// Makes a profile of the trace in a process of its own, whose memory and time can be measured.
 outcome read(const hostile_trace& made) {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("memprof_hostile_" + std::to_string(::getpid()) + ".memtrace");

@@ -41,7 +41,7 @@ struct allocating_backend {
 
   void attach(memprof::event_sink& sink, const memprof::capture_options&) {
     buffer = std::make_unique<char[]>(5000);
-    sink.allocate(memprof::memory_space{"told by a backend"}, buffer.get(), 77);
+    sink.allocate(memprof::memory_space{"of a backend"}, buffer.get(), 77);
   }
   void detach(memprof::event_sink&) noexcept { buffer.reset(); }
   void report_facts(memprof::event_sink&) { const std::string note(1000, 'x'); }
@@ -148,7 +148,7 @@ TEST_CASE("own allocations: a capture's backends and what they allocate to start
   }
   CHECK(profile.space("cpu").allocations == 400);
   CHECK(profile.space("cpu").anomalies.unmatched_frees.count == 0);
-  CHECK(profile.space("told by a backend").allocations == 77);  // what a backend tells is not hidden
+  CHECK(profile.space("of a backend").allocations == 77);  // what a backend records is not hidden
 }
 
 TEST_CASE("own allocations: other threads' blocks are recorded while one reads profiles") {
@@ -156,9 +156,9 @@ TEST_CASE("own allocations: other threads' blocks are recorded while one reads p
     std::thread other;
     {
       // What `std::thread` allocates is the program's; keep it apart from the numbers below.
-      const memprof::detail::nested_allocation hidden;
+      const memprof::detail::recording_suppressor hidden;
       other = std::thread{[] {
-        const memprof::detail::nested_allocation still_hidden;
+        const memprof::detail::recording_suppressor still_hidden;
         for (int count = 0; count < 1000; ++count) {
           memprof::allocator<char> heap;
           heap.deallocate(heap.allocate(10), 10);
@@ -166,7 +166,7 @@ TEST_CASE("own allocations: other threads' blocks are recorded while one reads p
       }};
     }
     for (int count = 0; count < 50; ++count) (void)capture.profile();
-    const memprof::detail::nested_allocation hidden;
+    const memprof::detail::recording_suppressor hidden;
     other.join();
   });
   CHECK(cpu.allocation_count == 1000);

@@ -1,6 +1,6 @@
 // Threads that record, drain, exit and come back under schedules chosen at random, one step of the event path at a time. Because
 // only one thread runs at a time, it is known when each call began and ended, and the promise can be checked literally: the
-// ledger is told every event once, in an order in which each takes effect at one instant within its call.
+// ledger gets every event once, in an order in which each takes effect at one instant within its call.
 #include <catch2/catch_test_macros.hpp>
 
 #include <integration/stepped_event_path.hpp>
@@ -36,8 +36,8 @@ class schedule {
  public:
   stepped::event_path path;  // outlives the threads, which hold claims in its rings
 
-  schedule(std::uint64_t seed, const temper& told) : path(told.ring_capacity), random_(seed), temper_(told) {
-    for (unsigned count = 0; count < told.threads; ++count) {
+  schedule(std::uint64_t seed, const temper& how) : path(how.ring_capacity), random_(seed), temper_(how) {
+    for (unsigned count = 0; count < how.threads; ++count) {
       producers_.push_back(std::make_unique<producer>());
       producers_.back()->context = &path.new_context();
     }
@@ -131,18 +131,18 @@ struct totals {
   std::uint64_t without_stamp = 0;
 };
 
-totals run_schedules(const temper& told, unsigned schedules, unsigned steps) {
+totals run_schedules(const temper& how, unsigned schedules, unsigned steps) {
   totals sum;
   for (std::uint64_t seed = 1; seed <= schedules; ++seed) {
-    schedule one{seed, told};
+    schedule one{seed, how};
     one.run(steps);
-    INFO("seed " << seed << ", threads " << told.threads << ", ring capacity " << told.ring_capacity);
-    REQUIRE(one.path.is_told_in_a_possible_order());
+    INFO("seed " << seed << ", threads " << how.threads << ", ring capacity " << how.ring_capacity);
+    REQUIRE(one.path.is_in_a_possible_order());
     sum.calls += one.path.calls.size();
     sum.drains += one.path.shared.drains;
     sum.grants += one.path.shared.grants;
     sum.revocations += one.path.shared.revocations.load();
-    for (const memprof::event& event : one.path.told.events) sum.without_stamp += event.stamp == 0;
+    for (const memprof::event& event : one.path.drained.events) sum.without_stamp += event.stamp == 0;
   }
   return sum;
 }
@@ -155,7 +155,7 @@ bool can_grant() {
 
 }  // namespace
 
-TEST_CASE("event path: two threads that alternate at every step are told in a possible order") {
+TEST_CASE("event path: two threads that alternate at every step come in a possible order") {
   const totals sum = run_schedules({2, 3, 50, 5, 0}, 150, 300);
   CHECK(sum.calls > 1'000);
   CHECK(sum.revocations > 0);
@@ -168,7 +168,7 @@ TEST_CASE("event path: bursts of one thread get and lose the order word, and the
   CHECK(sum.revocations > 100);
 }
 
-TEST_CASE("event path: four threads in bursts with tiny rings are told in a possible order") {
+TEST_CASE("event path: four threads in bursts with tiny rings come in a possible order") {
   const totals sum = run_schedules({4, 2, 10, 4, 0}, 100, 600);
   CHECK(sum.drains > 1'000);
   if (can_grant()) CHECK(sum.grants > 20);

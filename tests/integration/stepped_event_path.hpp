@@ -119,8 +119,8 @@ struct pauses {
   }
 };
 
-/// A drain's consumer that keeps the order in which it was told of calls.
-struct told_order {
+/// A drain's consumer that keeps the order of the calls.
+struct drained_order {
   std::vector<memprof::event> events;  ///< without `thread_begin`
 
   void apply(const memprof::event* first, const memprof::event* last, std::uint32_t) noexcept {
@@ -142,7 +142,7 @@ class event_path {
   explicit event_path(std::uint32_t ring_capacity) {
     shared.ring_capacity = ring_capacity;
     shared.capture_count = 1;
-    shared.capture = &told;
+    shared.capture = &drained;
     shared.drain = drain;
     memprof::detail::prepare_order(shared);
   }
@@ -200,36 +200,36 @@ class event_path {
     return call;
   }
 
-  /// Whether every call was told once, in an order in which each takes effect between its begin and its end.
-  [[nodiscard]] bool is_told_in_a_possible_order() const {
-    if (told.events.size() != calls.size()) return false;
-    std::vector<bool> was_told(calls.size());
+  /// Whether every call was drained once, in an order in which each takes effect between its begin and its end.
+  [[nodiscard]] bool is_in_a_possible_order() const {
+    if (drained.events.size() != calls.size()) return false;
+    std::vector<bool> was_drained(calls.size());
     std::uint64_t latest_begin = 0;
-    for (const memprof::event& event : told.events) {
-      if (event.address >= calls.size() || was_told[event.address]) return false;
-      was_told[event.address] = true;
-      // One that was told before began only after this one had ended.
+    for (const memprof::event& event : drained.events) {
+      if (event.address >= calls.size() || was_drained[event.address]) return false;
+      was_drained[event.address] = true;
+      // One that was drained before began only after this one had ended.
       if (latest_begin > calls[event.address].end) return false;
       if (calls[event.address].begin > latest_begin) latest_begin = calls[event.address].begin;
     }
     return true;
   }
 
-  /// Where in the order a call was told; the number of calls told if it was not.
+  /// Where in the order a call was drained; the number of drained calls if it was not.
   [[nodiscard]] std::size_t place_of(std::uint64_t call) const {
     std::size_t place = 0;
-    while (place < told.events.size() && told.events[place].address != call) ++place;
+    while (place < drained.events.size() && drained.events[place].address != call) ++place;
     return place;
   }
 
   memprof::registry shared;
-  told_order told;
+  drained_order drained;
   std::vector<call_span> calls;
   std::uint64_t time = 0;
 
  private:
   static void drain(memprof::registry& shared) noexcept {
-    memprof::detail::drain_rings<pauses>(shared, *static_cast<told_order*>(shared.capture));
+    memprof::detail::drain_rings<pauses>(shared, *static_cast<drained_order*>(shared.capture));
   }
 
   std::deque<memprof::thread_slot> contexts_;

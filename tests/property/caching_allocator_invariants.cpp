@@ -17,8 +17,8 @@ namespace {
 using namespace memprof;
 using namespace memprof::property;
 
-/// Which addresses the device was told to back with memory: from, to, none of them touching.
-class told_memory {
+/// Which addresses the device backs with memory: from, to, none of them touching.
+class backed_memory {
  public:
   void change(segment_action action, std::uint64_t address, std::int64_t bytes) {
     const std::uint64_t end = address + static_cast<std::uint64_t>(bytes);
@@ -133,13 +133,13 @@ class told_memory {
   return {};
 }
 
-[[nodiscard]] std::string fault_of_told_memory(const std::vector<const cached_block*>& blocks, const told_memory& told) {
-  if (told.was_impossible()) return "memory was reserved twice, or released that was not reserved";
-  told_memory mapped;
+[[nodiscard]] std::string fault_of_backed_memory(const std::vector<const cached_block*>& blocks, const backed_memory& backed) {
+  if (backed.was_impossible()) return "memory was reserved twice, or released that was not reserved";
+  backed_memory mapped;
   for (const cached_block* const block : blocks) {
     if (block->is_mapped) mapped.change(segment_action::reserve, block->address, block->bytes);
   }
-  return mapped.ranges() == told.ranges() ? "" : "what was told to be reserved is not what blocks are mapped to";
+  return mapped.ranges() == backed.ranges() ? "" : "what was reserved is not what blocks are mapped to";
 }
 
 /// Runs a sequence and says what goes wrong first.
@@ -148,7 +148,7 @@ class checked_run {
   explicit checked_run(const request_sequence& sequence)
       : sequence_(sequence),
         allocator_(sequence.options, [this](segment_action action, std::uint64_t address,
-                                            std::int64_t bytes) { told_.change(action, address, bytes); }),
+                                            std::int64_t bytes) { backed_.change(action, address, bytes); }),
         blocks_(sequence.allocations) {
     pool_ = allocator_.make_pool();
   }
@@ -241,7 +241,7 @@ class checked_run {
     std::string fault = fault_of_division(blocks);
     if (fault.empty()) fault = fault_of_counters(blocks, stats);
     if (fault.empty()) fault = fault_of_pools(blocks);
-    if (fault.empty()) fault = fault_of_told_memory(blocks, told_);
+    if (fault.empty()) fault = fault_of_backed_memory(blocks, backed_);
     if (!fault.empty()) return fault;
     const caching_allocator_options& options = sequence_.options;
     if (options.capacity != 0 && stats.reserved_bytes.peak > options.capacity) return "more was reserved than the device has";
@@ -252,7 +252,7 @@ class checked_run {
   }
 
   const request_sequence& sequence_;
-  told_memory told_;
+  backed_memory backed_;
   caching_allocator allocator_;
   std::vector<const cached_block*> blocks_;
   std::map<const block_pool*, std::size_t> pools_;  // to which of the two pools of requests it belongs

@@ -45,19 +45,19 @@ class recorded_sequence {
   template <class Visitor>
   void put(Visitor& visitor, std::size_t first, std::size_t last) const {
     for (; first != last; ++first) {
-      event told = made_.steps[first].told;
+      event recorded = made_.steps[first].recorded;
       std::uint32_t ring = made_.steps[first].thread;
       if (made_.steps[first].is_segment_end) {
-        told.kind = event_kind::segment_end;
+        recorded.kind = event_kind::segment_end;
         ring = no_ring_id;
       }
-      visitor.events(&told, &told + 1, ring);
+      visitor.events(&recorded, &recorded + 1, ring);
       if (first % 60 == 11) {
         const event looked{0, 0, 0, static_cast<label>(first % 3), event_kind::checkpoint, any_space, 0};
         visitor.events(&looked, &looked + 1, no_ring_id);
       }
       if (first % 50 != 7) continue;
-      const event reading{told.stamp + 1, told.stamp, 0, 0, event_kind::clock_reading, any_space, 0};
+      const event reading{recorded.stamp + 1, recorded.stamp, 0, 0, event_kind::clock_reading, any_space, 0};
       visitor.events(&reading, &reading + 1, no_ring_id);
     }
   }

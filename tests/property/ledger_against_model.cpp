@@ -87,14 +87,14 @@ void feed(ledger& fed, const std::vector<step>& steps, std::size_t first, std::s
   std::vector<event> run;
   while (first < last) {
     if (steps[first].is_segment_end) {
-      fed.end_segment(steps[first].told.label, steps[first].told.stamp);
+      fed.end_segment(steps[first].recorded.label, steps[first].recorded.stamp);
       ++first;
       continue;
     }
     run.clear();
     const std::uint32_t thread = steps[first].thread;
     while (first < last && run.size() < longest_run && !steps[first].is_segment_end && steps[first].thread == thread) {
-      run.push_back(steps[first++].told);
+      run.push_back(steps[first++].recorded);
     }
     fed.apply(run.data(), run.data() + run.size(), thread);
   }
@@ -111,9 +111,9 @@ constexpr label end_label = 5;
   }
   for (const step& each : fed.steps) {
     if (each.is_segment_end) {
-      model.end_segment(each.told.label, each.told.stamp);
+      model.end_segment(each.recorded.label, each.recorded.stamp);
     } else {
-      model.apply(each.thread, each.told);
+      model.apply(each.thread, each.recorded);
     }
   }
   if (fed.is_complete) model.end_segment(end_label, end_stamp);
@@ -234,9 +234,9 @@ TEST_CASE("property: it does not matter how events are cut into runs, or whether
 
 TEST_CASE("property: the random sequences reach every anomaly, tie and truncation that a profile can show") {
   std::int64_t unmatched = 0, replaced = 0, mismatched = 0, crossed = 0, unknown = 0, rejected = 0, unbalanced = 0, too_deep = 0;
-  std::int64_t overruns = 0, later_overruns = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
+  std::int64_t shortfalls = 0, later_shortfalls = 0, one_remedy = 0, several_remedies = 0, no_remedy = 0, own_remedy = 0;
   std::int64_t corrected = 0, room_left = 0;
-  std::int64_t overruns_on_cores = 0, beside_others = 0, on_other_cores = 0;
+  std::int64_t shortfalls_on_cores = 0, beside_others = 0, on_other_cores = 0;
   std::int64_t segments_on_cores = 0, peaks_apart = 0, elsewhere = 0, stale = 0;
   std::int64_t folded = 0, other_segments = 0, other_operations = 0, gaps = 0, growing = 0, long_steps = 0, lost_failures = 0;
   std::int64_t late_sums = 0;
@@ -291,14 +291,14 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
       above_32_bits += space.cumulative_peak > std::int64_t{1} << 32;
       room_left += space.capacity != 0 && space.first_shortfall == capacity_shortfall{};
       if (const capacity_shortfall& full = space.first_shortfall; full.requested != 0) {
-        ++overruns;
-        later_overruns += full.segment > 0;
+        ++shortfalls;
+        later_shortfalls += full.segment > 0;
         no_remedy += full.remedy.empty();
         one_remedy += full.remedy.size() == 1 && full.remedy.front() != full.held.by_operation.front();
         several_remedies += full.remedy.size() > 1;
         own_remedy += full.remedy.size() == 1 && full.remedy.front().owner == full.operation;
         if (!full.core.empty()) {
-          ++overruns_on_cores;
+          ++shortfalls_on_cores;
           on_other_cores += full.core != "0-0";
           beside_others += full.held.by_operation.size() > 1;
         }
@@ -355,8 +355,8 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      negative,
                                      many_segments,
                                      above_32_bits,
-                                     overruns,
-                                     later_overruns,
+                                     shortfalls,
+                                     later_shortfalls,
                                      one_remedy,
                                      several_remedies,
                                      no_remedy,
@@ -367,7 +367,7 @@ TEST_CASE("property: the random sequences reach every anomaly, tie and truncatio
                                      peaks_apart,
                                      elsewhere,
                                      stale,
-                                     overruns_on_cores,
+                                     shortfalls_on_cores,
                                      on_other_cores,
                                      beside_others,
                                      too_deep}) {

@@ -39,33 +39,33 @@ class ledger_model {
   ledger_model(const ledger_options& options, std::uint64_t begin_stamp)
       : options_(options), stamp_(begin_stamp), segment_begin_(begin_stamp) {}
 
-  void apply(std::uint32_t thread, const event& told) {
+  void apply(std::uint32_t thread, const event& recorded) {
     if (thread >= 1U << 20) {
       ++rejected_;
       return;
     }
     threads_.try_emplace(thread, thread);
-    stamp_ = std::max(stamp_, told.stamp);
-    switch (told.kind) {
-      case event_kind::allocate: allocate(thread, told); break;
-      case event_kind::deallocate: deallocate(thread, told); break;
-      case event_kind::annotate: annotate(told); break;
-      case event_kind::scope_begin: begin_scope(thread, told); break;
-      case event_kind::scope_end: end_scope(thread, told); break;
-      case event_kind::thread_begin: begin_thread(thread, told.address); break;
-      case event_kind::allocate_on_cores: allocate_on_cores(thread, told); break;
-      case event_kind::deallocate_on_cores: deallocate_on_cores(thread, told); break;
-      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, told); break;
+    stamp_ = std::max(stamp_, recorded.stamp);
+    switch (recorded.kind) {
+      case event_kind::allocate: allocate(thread, recorded); break;
+      case event_kind::deallocate: deallocate(thread, recorded); break;
+      case event_kind::annotate: annotate(recorded); break;
+      case event_kind::scope_begin: begin_scope(thread, recorded); break;
+      case event_kind::scope_end: end_scope(thread, recorded); break;
+      case event_kind::thread_begin: begin_thread(thread, recorded.address); break;
+      case event_kind::allocate_on_cores: allocate_on_cores(thread, recorded); break;
+      case event_kind::deallocate_on_cores: deallocate_on_cores(thread, recorded); break;
+      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(thread, recorded); break;
       case event_kind::reserve:
-      case event_kind::release: change_reserved(told); break;
-      case event_kind::allocate_on_stream: allocate_on_stream(thread, told); break;
-      case event_kind::deallocate_on_stream: deallocate_on_stream(thread, told); break;
-      case event_kind::out_of_memory: out_of_memory(thread, told); break;
-      case event_kind::complete_deallocation: complete_deallocation(told); break;
-      case event_kind::deallocate_range: deallocate_range(thread, told); break;
+      case event_kind::release: change_reserved(recorded); break;
+      case event_kind::allocate_on_stream: allocate_on_stream(thread, recorded); break;
+      case event_kind::deallocate_on_stream: deallocate_on_stream(thread, recorded); break;
+      case event_kind::out_of_memory: out_of_memory(thread, recorded); break;
+      case event_kind::complete_deallocation: complete_deallocation(recorded); break;
+      case event_kind::deallocate_range: deallocate_range(thread, recorded); break;
       default: ++rejected_; break;
     }
-    note_joint_peaks(thread, told);
+    note_joint_peaks(thread, recorded);
   }
 
   void end_segment(std::uint32_t name, std::uint64_t stamp) {
@@ -129,7 +129,7 @@ class ledger_model {
     std::vector<std::size_t> at_peak;     // ordinals of the blocks
     std::vector<std::size_t> categories;  // theirs, when the segment ended
   };
-  struct overrun {
+  struct shortfall {
     block asked{};
     std::size_t own_segment = 0;
     std::uint64_t stamp = 0;
@@ -155,7 +155,7 @@ class ledger_model {
     std::vector<sample> samples;
     std::int64_t capacity = 0;
     bool capacity_is_per_core = false;
-    std::vector<overrun> overruns;  // the first one, if there was any
+    std::vector<shortfall> shortfalls;  // the first one, if there was any
     space_anomalies anomalies;
     core_model cores;
     reserved_model reserved;
@@ -206,7 +206,7 @@ class ledger_model {
   // --- events -------------------------------------------------------------------------------------------------------
 
   /// Adds up what the spaces of each memory hold, after every event.
-  void note_joint_peaks(std::uint32_t thread, const event& told) {
+  void note_joint_peaks(std::uint32_t thread, const event& recorded) {
     std::map<label, detail::int128> sums;
     for (const auto& [id, space] : spaces_) {
       if (memory_of_.count(id) != 0) sums[memory_of_.at(id)] += space.live_bytes;
@@ -219,7 +219,7 @@ class ledger_model {
       known.bytes = sum;
       known.stamp = stamp_;
       known.segment = marks_.size();
-      known.space = told.space;
+      known.space = recorded.space;
       known.operation = operation_of(thread);
       known.live.clear();
       for (const auto& [id, space] : spaces_) {
@@ -243,29 +243,29 @@ class ledger_model {
     return result;
   }
 
-  void allocate(std::uint32_t thread, const event& told) {
-    if (told.space == any_space) {
+  void allocate(std::uint32_t thread, const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
-    if (told.address == 0) {
-      count(space.anomalies.null_allocations, told.bytes);
+    space_state& space = space_of(recorded.space);
+    if (recorded.address == 0) {
+      count(space.anomalies.null_allocations, recorded.bytes);
       return;
     }
-    if (told.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - space.allocated)) {
+    if (recorded.bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() - space.allocated)) {
       ++rejected_;
       return;
     }
-    if (const auto older = space.live.find(told.address); older != space.live.end()) {
+    if (const auto older = space.live.find(recorded.address); older != space.live.end()) {
       count(space.anomalies.replaced_allocations, static_cast<std::uint64_t>(space.blocks[older->second].bytes));
-      release(thread, told.space, told.address);
+      release(thread, recorded.space, recorded.address);
     }
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
-    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(thread);
-    space.live[told.address] = space.blocks.size();
-    space.blocks.push_back({told.address, bytes, threads_.at(thread), operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
-    note_overrun(space);
+    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
+    const unsigned tag = recorded.tag >= 1 && recorded.tag <= 8 ? recorded.tag : tag_of(thread);
+    space.live[recorded.address] = space.blocks.size();
+    space.blocks.push_back({recorded.address, bytes, threads_.at(thread), operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
+    note_shortfall(space);
     space.allocated += bytes;
     space.live_bytes += bytes;
     segment_state& now = space.segments.back();
@@ -278,28 +278,28 @@ class ledger_model {
       now.at_peak = ordinals_of_live(space);
     }
     space.samples.push_back({stamp_, space.live_bytes});
-    self_totals& self = operations_[operation_of(thread)].by_space[told.space];
+    self_totals& self = operations_[operation_of(thread)].by_space[recorded.space];
     self.allocated += bytes;
     ++self.allocations;
-    flows(thread, told.space, bytes);
+    flows(thread, recorded.space, bytes);
   }
 
   /// The last block has just come. Adds up all that is live, at every allocation.
-  void note_overrun(space_state& space) const {
-    if (space.capacity == 0 || space.capacity_is_per_core || !space.overruns.empty()) return;
-    overrun noted{space.blocks.back(), space.segments.size() - 1, stamp_, {}, {}};
+  void note_shortfall(space_state& space) const {
+    if (space.capacity == 0 || space.capacity_is_per_core || !space.shortfalls.empty()) return;
+    shortfall noted{space.blocks.back(), space.segments.size() - 1, stamp_, {}, {}};
     std::int64_t total = noted.asked.bytes;
     for (const std::size_t ordinal : ordinals_of_live(space)) {
       if (ordinal + 1 == space.blocks.size()) continue;
       noted.held.push_back(space.blocks[ordinal]);
       total += space.blocks[ordinal].bytes;
     }
-    if (total > space.capacity) space.overruns.push_back(noted);
+    if (total > space.capacity) space.shortfalls.push_back(noted);
   }
 
   /// A block on cores has just come. Adds up all that lies on each of its cores.
-  void note_overrun_on_cores(space_state& space, std::uint64_t address, core_rectangle cores) const {
-    if (space.capacity == 0 || !space.capacity_is_per_core || !space.overruns.empty()) return;
+  void note_shortfall_on_cores(space_state& space, std::uint64_t address, core_rectangle cores) const {
+    if (space.capacity == 0 || !space.capacity_is_per_core || !space.shortfalls.empty()) return;
     std::int64_t most = space.capacity;
     for (std::uint32_t y = cores.top(); y <= cores.bottom(); ++y) {
       for (std::uint32_t x = cores.left(); x <= cores.right(); ++x) {
@@ -307,14 +307,14 @@ class ledger_model {
         for (const auto& [where, live] : space.cores.blocks_on(x, y)) total += live.bytes;
         if (total <= most) continue;
         most = total;
-        space.overruns = {overrun_on(space, address, x, y)};
+        space.shortfalls = {shortfall_on(space, address, x, y)};
       }
     }
   }
 
   /// What a core holds, the block at `address` apart.
-  [[nodiscard]] overrun overrun_on(const space_state& space, std::uint64_t address, std::uint32_t x, std::uint32_t y) const {
-    overrun noted{{}, space.segments.size() - 1, stamp_, {}, std::to_string(x) + "-" + std::to_string(y)};
+  [[nodiscard]] shortfall shortfall_on(const space_state& space, std::uint64_t address, std::uint32_t x, std::uint32_t y) const {
+    shortfall noted{{}, space.segments.size() - 1, stamp_, {}, std::to_string(x) + "-" + std::to_string(y)};
     std::map<std::size_t, block> by_ordinal;
     for (const auto& [where, live] : space.cores.blocks_on(x, y)) {
       const auto found = space.live.find(where);
@@ -331,109 +331,110 @@ class ledger_model {
     return noted;
   }
 
-  void deallocate(std::uint32_t thread, const event& told) {
-    if (told.space == any_space) {
+  void deallocate(std::uint32_t thread, const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
-    if (const auto found = space.live.find(told.address); found == space.live.end()) {
-      if (told.address != 0) count(space.anomalies.unmatched_frees, told.bytes);
+    space_state& space = space_of(recorded.space);
+    if (const auto found = space.live.find(recorded.address); found == space.live.end()) {
+      if (recorded.address != 0) count(space.anomalies.unmatched_frees, recorded.bytes);
     } else {
       const block& freed = space.blocks[found->second];
       const auto bytes = static_cast<std::uint64_t>(freed.bytes);
-      if (told.bytes != 0 && told.bytes != bytes) {
-        count(space.anomalies.mismatched_sizes, std::max(told.bytes, bytes) - std::min(told.bytes, bytes));
+      if (recorded.bytes != 0 && recorded.bytes != bytes) {
+        count(space.anomalies.mismatched_sizes, std::max(recorded.bytes, bytes) - std::min(recorded.bytes, bytes));
       }
       if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, bytes);
-      release(thread, told.space, told.address);
+      release(thread, recorded.space, recorded.address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
   }
 
-  /// Whether the event names a space, a rectangle, and a number of bytes that can be told for all its cores together.
-  [[nodiscard]] static bool is_possible(const event& told) {
-    const core_rectangle cores{told.label};
-    return told.space != any_space && cores.is_possible() &&
-           (told.bytes == 0 || std::numeric_limits<std::uint64_t>::max() / told.bytes >= cores.size());
+  /// Whether the event names a space, a rectangle, and a number of bytes that fits all its cores together.
+  [[nodiscard]] static bool is_possible(const event& recorded) {
+    const core_rectangle cores{recorded.label};
+    return recorded.space != any_space && cores.is_possible() &&
+           (recorded.bytes == 0 || std::numeric_limits<std::uint64_t>::max() / recorded.bytes >= cores.size());
   }
 
-  void allocate_on_cores(std::uint32_t thread, const event& told) {
-    const unsigned kind = told.tag / 256U;
-    event whole = told;
-    whole.bytes = told.bytes * core_rectangle{told.label}.size();
-    whole.tag = told.tag % 256U;
-    if (kind > 1 || told.address == 0 || !is_possible(told)) {
+  void allocate_on_cores(std::uint32_t thread, const event& recorded) {
+    const unsigned kind = recorded.tag / 256U;
+    event whole = recorded;
+    whole.bytes = recorded.bytes * core_rectangle{recorded.label}.size();
+    whole.tag = recorded.tag % 256U;
+    if (kind > 1 || recorded.address == 0 || !is_possible(recorded)) {
       ++rejected_;
       return;
     }
     const std::int64_t rejected_before = rejected_;
     allocate(thread, whole);
     if (rejected_ != rejected_before) return;
-    space_state& space = space_of(told.space);
-    space.cores.allocate(told.address, {static_cast<std::int64_t>(told.bytes), {told.label}, kind == 1, space.blocks.size() - 1});
-    note_overrun_on_cores(space, told.address, {told.label});
+    space_state& space = space_of(recorded.space);
+    space.cores.allocate(recorded.address,
+                         {static_cast<std::int64_t>(recorded.bytes), {recorded.label}, kind == 1, space.blocks.size() - 1});
+    note_shortfall_on_cores(space, recorded.address, {recorded.label});
   }
 
-  void deallocate_on_cores(std::uint32_t thread, const event& told) {
-    if (!is_possible(told)) {
+  void deallocate_on_cores(std::uint32_t thread, const event& recorded) {
+    if (!is_possible(recorded)) {
       ++rejected_;
       return;
     }
-    event whole = told;
-    whole.bytes = told.bytes * core_rectangle{told.label}.size();
+    event whole = recorded;
+    whole.bytes = recorded.bytes * core_rectangle{recorded.label}.size();
     deallocate(thread, whole);
-    space_of(told.space).cores.deallocate(told.address);
+    space_of(recorded.space).cores.deallocate(recorded.address);
   }
 
-  void deallocate_circular_buffers(std::uint32_t thread, const event& told) {
-    if (told.space == any_space || !core_rectangle{told.label}.is_possible()) {
+  void deallocate_circular_buffers(std::uint32_t thread, const event& recorded) {
+    if (recorded.space == any_space || !core_rectangle{recorded.label}.is_possible()) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
-    for (const std::uint64_t address : space.cores.deallocate_circular_buffers({told.label})) {
+    space_state& space = space_of(recorded.space);
+    for (const std::uint64_t address : space.cores.deallocate_circular_buffers({recorded.label})) {
       const auto found = space.live.find(address);
       if (found == space.live.end()) continue;
       const block& freed = space.blocks[found->second];
       if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
-      release(thread, told.space, address);
+      release(thread, recorded.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
   }
 
   /// Looks at every address that lives.
-  void deallocate_range(std::uint32_t thread, const event& told) {
-    if (told.space == any_space) {
+  void deallocate_range(std::uint32_t thread, const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
+    space_state& space = space_of(recorded.space);
     const std::map<std::uint64_t, std::size_t> before = space.live;
     for (const auto& [address, ordinal] : before) {
-      const bool is_behind = address >= told.address && (address - told.address) < told.bytes;
-      if (told.tag == 0 && !is_behind) continue;
+      const bool is_behind = address >= recorded.address && (address - recorded.address) < recorded.bytes;
+      if (recorded.tag == 0 && !is_behind) continue;
       const block& freed = space.blocks[ordinal];
       if (freed.thread != threads_.at(thread)) count(space.anomalies.cross_thread_frees, static_cast<std::uint64_t>(freed.bytes));
       space.cores.deallocate(address);
-      release(thread, told.space, address);
+      release(thread, recorded.space, address);
     }
     space.samples.push_back({stamp_, space.live_bytes});
   }
 
-  void change_reserved(const event& told) {
-    if (told.space == any_space) {
+  void change_reserved(const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
+    space_state& space = space_of(recorded.space);
     const std::int64_t before = space.reserved.current();
-    if (told.kind == event_kind::release) {
-      space.reserved.release(told.address, told.bytes);
-    } else if (!space.reserved.reserve(told.address, told.bytes)) {
+    if (recorded.kind == event_kind::release) {
+      space.reserved.release(recorded.address, recorded.bytes);
+    } else if (!space.reserved.reserve(recorded.address, recorded.bytes)) {
       ++rejected_;
     }
-    space.streams.change_reserved(told.label, space.reserved.current() - before);
+    space.streams.change_reserved(recorded.label, space.reserved.current() - before);
   }
 
   [[nodiscard]] static std::int64_t live_bytes_at(const space_state& space, std::uint64_t address) {
@@ -441,50 +442,51 @@ class ledger_model {
     return found == space.live.end() ? 0 : space.blocks[found->second].bytes;
   }
 
-  void allocate_on_stream(std::uint32_t thread, const event& told) {
+  void allocate_on_stream(std::uint32_t thread, const event& recorded) {
     const std::int64_t rejected_before = rejected_;
-    const std::int64_t replaced = told.space == any_space ? 0 : live_bytes_at(space_of(told.space), told.address);
-    allocate(thread, told);
-    if (rejected_ != rejected_before || told.address == 0) return;
-    space_of(told.space).streams.deallocate(told.label, replaced);
-    space_of(told.space).streams.allocate(told.label, static_cast<std::int64_t>(told.bytes));
-    space_of(told.space).active.allocate(told.address, static_cast<std::int64_t>(told.bytes), replaced);
+    const std::int64_t replaced = recorded.space == any_space ? 0 : live_bytes_at(space_of(recorded.space), recorded.address);
+    allocate(thread, recorded);
+    if (rejected_ != rejected_before || recorded.address == 0) return;
+    space_of(recorded.space).streams.deallocate(recorded.label, replaced);
+    space_of(recorded.space).streams.allocate(recorded.label, static_cast<std::int64_t>(recorded.bytes));
+    space_of(recorded.space).active.allocate(recorded.address, static_cast<std::int64_t>(recorded.bytes), replaced);
   }
 
-  void deallocate_on_stream(std::uint32_t thread, const event& told) {
-    if (told.space != any_space) {
-      space_state& space = space_of(told.space);
-      const std::int64_t bytes = live_bytes_at(space, told.address);
-      space.streams.deallocate(told.label, bytes);
-      if (told.tag == 0) {
+  void deallocate_on_stream(std::uint32_t thread, const event& recorded) {
+    if (recorded.space != any_space) {
+      space_state& space = space_of(recorded.space);
+      const std::int64_t bytes = live_bytes_at(space, recorded.address);
+      space.streams.deallocate(recorded.label, bytes);
+      if (recorded.tag == 0) {
         space.active.deallocate(bytes);
       } else {
-        space.active.request(told.address, bytes, space.live.count(told.address) != 0);
+        space.active.request(recorded.address, bytes, space.live.count(recorded.address) != 0);
       }
     }
-    deallocate(thread, told);
+    deallocate(thread, recorded);
   }
 
-  void complete_deallocation(const event& told) {
-    if (told.space == any_space) {
+  void complete_deallocation(const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
     } else {
-      space_of(told.space).active.complete(told.address, told.bytes);
+      space_of(recorded.space).active.complete(recorded.address, recorded.bytes);
     }
   }
 
-  void out_of_memory(std::uint32_t thread, const event& told) {
-    if (told.space == any_space) {
+  void out_of_memory(std::uint32_t thread, const event& recorded) {
+    if (recorded.space == any_space) {
       ++rejected_;
       return;
     }
-    space_state& space = space_of(told.space);
-    if (static_cast<std::int64_t>(told.bytes) < 0 || static_cast<std::int64_t>(told.address) < 0) {
+    space_state& space = space_of(recorded.space);
+    if (static_cast<std::int64_t>(recorded.bytes) < 0 || static_cast<std::int64_t>(recorded.address) < 0) {
       ++rejected_;
       return;
     }
-    space.failures.push_back({static_cast<std::int64_t>(told.bytes), static_cast<std::int64_t>(told.address), space.live_bytes,
-                              space.reserved.current(), stamp_, space.segments.size() - 1, operation_of(thread)});
+    space.failures.push_back({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address),
+                              space.live_bytes, space.reserved.current(), stamp_, space.segments.size() - 1,
+                              operation_of(thread)});
   }
 
   void release(std::uint32_t thread, unsigned id, std::uint64_t address) {
@@ -500,36 +502,36 @@ class ledger_model {
     flows(thread, id, -bytes);
   }
 
-  void annotate(const event& told) {
-    space_state* const asked = told.tag > 8 ? nullptr : annotated_space(told);
+  void annotate(const event& recorded) {
+    space_state* const asked = recorded.tag > 8 ? nullptr : annotated_space(recorded);
     if (asked == nullptr) {
       ++rejected_;
       return;
     }
     space_state& space = *asked;
-    const auto found = space.live.find(told.address);
+    const auto found = space.live.find(recorded.address);
     if (found == space.live.end()) {
       count(space.anomalies.unknown_annotations, 0);
       return;
     }
     block& named = space.blocks[found->second];
-    if (told.label != 0) named.annotation = told.label;
-    if (told.tag != 0) named.category = told.tag - 1U;
+    if (recorded.label != 0) named.annotation = recorded.label;
+    if (recorded.tag != 0) named.category = recorded.tag - 1U;
   }
 
   /// The space that has the block; `any_space` is satisfied with the first one that has it, else with the first there is, else
   /// with a new one, `cpu`.
-  [[nodiscard]] space_state* annotated_space(const event& told) {
-    if (told.space != any_space) return spaces_.count(told.space) == 0 ? nullptr : &spaces_.at(told.space);
+  [[nodiscard]] space_state* annotated_space(const event& recorded) {
+    if (recorded.space != any_space) return spaces_.count(recorded.space) == 0 ? nullptr : &spaces_.at(recorded.space);
     for (auto& [id, space] : spaces_) {
-      if (space.live.count(told.address) != 0) return &space;
+      if (space.live.count(recorded.address) != 0) return &space;
     }
     return spaces_.empty() ? &space_of(0) : &spaces_.begin()->second;
   }
 
-  void begin_scope(std::uint32_t ring, const event& told) {
-    const auto number = static_cast<std::uint32_t>(told.address & 0xFFFFFFFFU);
-    const auto outer = static_cast<std::uint32_t>(told.address >> 32U);
+  void begin_scope(std::uint32_t ring, const event& recorded) {
+    const auto number = static_cast<std::uint32_t>(recorded.address & 0xFFFFFFFFU);
+    const auto outer = static_cast<std::uint32_t>(recorded.address >> 32U);
     if (number == 0) {
       ++rejected_;
       return;
@@ -545,16 +547,16 @@ class ledger_model {
       ++too_deep_;
       return;
     }
-    const unsigned tag = told.tag >= 1 && told.tag <= 8 ? told.tag : tag_of(ring);
-    const std::size_t called = child(operation_of(ring), told.label);
+    const unsigned tag = recorded.tag >= 1 && recorded.tag <= 8 ? recorded.tag : tag_of(ring);
+    const std::size_t called = child(operation_of(ring), recorded.label);
     operations_[called].invocations.push_back(invocations_.size());
     open.push_back(invocations_.size());
-    invocations_.push_back({called, told.label, number, tag, false, {}, threads_.at(ring), stamp_});
+    invocations_.push_back({called, recorded.label, number, tag, false, {}, threads_.at(ring), stamp_});
   }
 
-  void end_scope(std::uint32_t ring, const event& told) {
-    const auto number = static_cast<std::uint32_t>(told.address & 0xFFFFFFFFU);
-    const auto thread = static_cast<std::uint32_t>(told.address >> 32U);
+  void end_scope(std::uint32_t ring, const event& recorded) {
+    const auto number = static_cast<std::uint32_t>(recorded.address & 0xFFFFFFFFU);
+    const auto thread = static_cast<std::uint32_t>(recorded.address >> 32U);
     if (thread != 0) {
       const auto owner = std::find_if(threads_.begin(), threads_.end(), [&](const auto& each) { return each.second == thread; });
       if (owner == threads_.end()) return;
@@ -563,7 +565,7 @@ class ledger_model {
     std::vector<std::size_t>& open = open_[ring];
     const auto found =
         std::find_if(open.rbegin(), open.rend(), [&](std::size_t index) { return invocations_[index].number == number; });
-    if (found != open.rend() && invocations_[*found].name == told.label) {
+    if (found != open.rend() && invocations_[*found].name == recorded.label) {
       end_invocation(*found);
       open.erase(std::next(found).base());
     } else if (unfollowed_[ring] != 0) {

@@ -122,8 +122,8 @@ inline memory_timeline ledger_model::timeline_of(const model_names& names, const
 
 inline capacity_shortfall ledger_model::shortfall_of(const model_names& names, const space_state& space,
                                                      std::size_t segment_count) const {
-  if (space.overruns.empty()) return {};
-  const overrun& noted = space.overruns.front();
+  if (space.shortfalls.empty()) return {};
+  const shortfall& noted = space.shortfalls.front();
   std::vector<std::size_t> categories;
   for (const block& live : noted.held) categories.push_back(live.category);
   capacity_shortfall result;

@@ -38,11 +38,11 @@ class random_numbers {
   std::uint64_t state_;
 };
 
-/// An event of a thread, or the end of a segment (then `told.label` is its name and `told.stamp` its end).
+/// An event of a thread, or the end of a segment (then `recorded.label` is its name and `recorded.stamp` its end).
 struct step {
   bool is_segment_end;
   std::uint32_t thread;
-  event told;
+  event recorded;
 };
 
 inline constexpr std::uint32_t space_count = 6;
@@ -153,119 +153,119 @@ class sequence_generator {
     if (random_.chance(kind_.segment_ends)) {
       return {true, 0, {stamp_, 0, 0, 1 + static_cast<std::uint32_t>(random_.below(label_count)), event_kind::allocate, 0, 0}};
     }
-    event told{random_.chance(60) ? stamp_ : 0, 0, 0, 0, event_kind::allocate, 0, 0};
-    told.space = static_cast<std::uint8_t>(random_.below(spaces_));
+    event recorded{random_.chance(60) ? stamp_ : 0, 0, 0, 0, event_kind::allocate, 0, 0};
+    recorded.space = static_cast<std::uint8_t>(random_.below(spaces_));
     std::uint32_t thread = thread_;
     if (open_[thread_].thread != 0 && !open_[thread_].is_announced) {
       open_[thread_].is_announced = true;
-      return {false, thread, {told.stamp, open_[thread_].thread, 0, 0, event_kind::thread_begin, 0, 0}};
+      return {false, thread, {recorded.stamp, open_[thread_].thread, 0, 0, event_kind::thread_begin, 0, 0}};
     }
     if (random_.chance(kind_.scopes)) {
-      make_scope(told, thread);
+      make_scope(recorded, thread);
     } else if (random_.chance(kind_.annotations)) {
-      make_annotation(told);
+      make_annotation(recorded);
     } else if (random_.chance(kind_.reservations)) {
-      make_reservation(told);
+      make_reservation(recorded);
     } else if (random_.chance(kind_.on_streams / 4)) {
-      make_completion(told);
+      make_completion(recorded);
     } else if (random_.chance(kind_.on_cores)) {
-      make_on_cores(told);
+      make_on_cores(recorded);
     } else if (random_.chance(48)) {
-      make_deallocation(told);
+      make_deallocation(recorded);
     } else {
-      make_allocation(told);
+      make_allocation(recorded);
     }
-    if (random_.chance(kind_.on_streams)) make_on_stream(told);
-    if (random_.chance(kind_.strange)) make_strange(told, thread);
-    return {false, thread, told};
+    if (random_.chance(kind_.on_streams)) make_on_stream(recorded);
+    if (random_.chance(kind_.strange)) make_strange(recorded, thread);
+    return {false, thread, recorded};
   }
 
-  void make_allocation(event& told) {
-    told.address = kind_.addresses == 0 ? fresh_address_ += 64 : random_.below(kind_.addresses) * stride_;  // 0 among them
-    told.bytes = random_size();
-    told.tag = static_cast<std::uint16_t>(random_.chance(30) ? random_.below(9) : 0);
-    live_[told.space].push_back({told.address, told.bytes});
+  void make_allocation(event& recorded) {
+    recorded.address = kind_.addresses == 0 ? fresh_address_ += 64 : random_.below(kind_.addresses) * stride_;  // 0 among them
+    recorded.bytes = random_size();
+    recorded.tag = static_cast<std::uint16_t>(random_.chance(30) ? random_.below(9) : 0);
+    live_[recorded.space].push_back({recorded.address, recorded.bytes});
   }
 
-  void make_deallocation(event& told) {
-    told.kind = event_kind::deallocate;
-    auto& live = live_[told.space];
+  void make_deallocation(event& recorded) {
+    recorded.kind = event_kind::deallocate;
+    auto& live = live_[recorded.space];
     if (random_.chance(4)) {
-      told.kind = event_kind::deallocate_range;
-      told.address = live.empty() ? stride_ : live[random_.below(live.size())].first;
-      told.bytes = random_.below(6) * stride_;
-      told.tag = random_.chance(20) ? 1 : 0;
+      recorded.kind = event_kind::deallocate_range;
+      recorded.address = live.empty() ? stride_ : live[random_.below(live.size())].first;
+      recorded.bytes = random_.below(6) * stride_;
+      recorded.tag = random_.chance(20) ? 1 : 0;
       return;
     }
     if (live.empty()) {
-      told.address = random_.below(8) * stride_;
-      told.bytes = random_.chance(50) ? random_size() : 0;
+      recorded.address = random_.below(8) * stride_;
+      recorded.bytes = random_.chance(50) ? random_size() : 0;
       return;
     }
     const std::size_t near_end = random_.below(live.size() < 3 ? live.size() : 3);
     const std::size_t index = kind_.frees_newest && random_.chance(95) ? live.size() - 1 - near_end : random_.below(live.size());
-    told.address = live[index].first;
-    if (random_.chance(50)) told.bytes = live[index].second;
+    recorded.address = live[index].first;
+    if (random_.chance(50)) recorded.bytes = live[index].second;
     live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
   /// Ranges of a short row of places, so that they meet, overlap and are cut.
-  void make_reservation(event& told) {
-    told.kind = random_.chance(55) ? event_kind::reserve : event_kind::release;
-    told.address = random_.below(24) * 8;
-    told.bytes = random_.chance(70) ? random_.below(6) * 8 : random_size();
-    if (random_.chance(2)) told.address = ~std::uint64_t{0} - random_.below(16);
+  void make_reservation(event& recorded) {
+    recorded.kind = random_.chance(55) ? event_kind::reserve : event_kind::release;
+    recorded.address = random_.below(24) * 8;
+    recorded.bytes = random_.chance(70) ? random_.below(6) * 8 : random_size();
+    if (random_.chance(2)) recorded.address = ~std::uint64_t{0} - random_.below(16);
   }
 
   /// Gives a stream to what may have one; frees often name another than the allocation did.
-  void make_on_stream(event& told) {
+  void make_on_stream(event& recorded) {
     const auto name = static_cast<std::uint32_t>(random_.below(6));
-    switch (told.kind) {
+    switch (recorded.kind) {
       case event_kind::allocate:
-        told.kind = random_.chance(8) ? event_kind::out_of_memory : event_kind::allocate_on_stream;
-        told.label = name;
+        recorded.kind = random_.chance(8) ? event_kind::out_of_memory : event_kind::allocate_on_stream;
+        recorded.label = name;
         break;
       case event_kind::deallocate:
-        told.kind = event_kind::deallocate_on_stream;
-        told.label = name;
+        recorded.kind = event_kind::deallocate_on_stream;
+        recorded.label = name;
         if (random_.chance(60)) {  // streams may still use it
-          told.tag = 1;
-          waiting_[told.space].push_back(told.address);
+          recorded.tag = 1;
+          waiting_[recorded.space].push_back(recorded.address);
         }
         break;
       case event_kind::reserve:
-      case event_kind::release: told.label = name; break;
+      case event_kind::release: recorded.label = name; break;
       default: break;
     }
   }
 
   /// No stream uses a freed block any more; sometimes there is none, or the address has come again meanwhile.
-  void make_completion(event& told) {
-    told.kind = event_kind::complete_deallocation;
-    auto& waiting = waiting_[told.space];
-    if (random_.chance(50)) told.bytes = random_size();
+  void make_completion(event& recorded) {
+    recorded.kind = event_kind::complete_deallocation;
+    auto& waiting = waiting_[recorded.space];
+    if (random_.chance(50)) recorded.bytes = random_size();
     if (waiting.empty() || random_.chance(10)) {
-      told.address = random_.below(8) * stride_;
+      recorded.address = random_.below(8) * stride_;
       return;
     }
     const std::size_t index = random_.below(waiting.size());
-    told.address = waiting[index];
+    recorded.address = waiting[index];
     waiting.erase(waiting.begin() + static_cast<std::ptrdiff_t>(index));
   }
 
-  void make_on_cores(event& told) {
+  void make_on_cores(event& recorded) {
     const core_range cores = random_cores();
-    told.label = cores.packed();
+    recorded.label = cores.packed();
     if (random_.chance(8)) {
-      told.kind = event_kind::deallocate_circular_buffers;
-      if (random_.chance(30)) told.label = any_core.packed();
+      recorded.kind = event_kind::deallocate_circular_buffers;
+      if (random_.chance(30)) recorded.label = any_core.packed();
     } else if (random_.chance(45)) {
-      make_deallocation(told);
-      if (told.kind == event_kind::deallocate) told.kind = event_kind::deallocate_on_cores;
+      make_deallocation(recorded);
+      if (recorded.kind == event_kind::deallocate) recorded.kind = event_kind::deallocate_on_cores;
     } else {
-      make_allocation(told);
-      told.kind = event_kind::allocate_on_cores;
-      told.tag = static_cast<std::uint16_t>(told.tag + 256 * random_.below(2));
+      make_allocation(recorded);
+      recorded.kind = event_kind::allocate_on_cores;
+      recorded.tag = static_cast<std::uint16_t>(recorded.tag + 256 * random_.below(2));
     }
   }
 
@@ -281,66 +281,67 @@ class sequence_generator {
     return {x, y, between(x, last), between(y, last)};
   }
 
-  void make_annotation(event& told) {
-    told.kind = event_kind::annotate;
-    const auto& live = live_[told.space];
-    told.address = live.empty() || random_.chance(20) ? random_.below(16) * stride_ : live[random_.below(live.size())].first;
-    told.tag = static_cast<std::uint16_t>(random_.below(9));
-    told.label = random_.chance(30) ? 0 : static_cast<std::uint32_t>(label_count - random_.below(4));
-    if (random_.chance(50)) told.space = any_space;
+  void make_annotation(event& recorded) {
+    recorded.kind = event_kind::annotate;
+    const auto& live = live_[recorded.space];
+    recorded.address = live.empty() || random_.chance(20) ? random_.below(16) * stride_ : live[random_.below(live.size())].first;
+    recorded.tag = static_cast<std::uint16_t>(random_.below(9));
+    recorded.label = random_.chance(30) ? 0 : static_cast<std::uint32_t>(label_count - random_.below(4));
+    if (random_.chance(50)) recorded.space = any_space;
   }
 
   /// One in six ends out of order, and one in twelve on another thread, as those of coroutines do.
-  void make_scope(event& told, std::uint32_t& thread) {
+  void make_scope(event& recorded, std::uint32_t& thread) {
     open_operations& at = open_[thread_];
     if (!at.open.empty() && (at.open.size() >= kind_.depth || !random_.chance(kind_.begins))) {
       const std::size_t index = random_.chance(17) ? random_.below(at.open.size()) : at.open.size() - 1;
       const open_operation ended = at.open[index];
       at.open.erase(at.open.begin() + static_cast<std::ptrdiff_t>(index));
-      told.kind = event_kind::scope_end;
-      told.label = ended.name;
-      told.address = scope_address(ended.number, 0);
+      recorded.kind = event_kind::scope_end;
+      recorded.label = ended.name;
+      recorded.address = scope_address(ended.number, 0);
       if (random_.chance(8)) {
-        told.address = scope_address(ended.number, at.thread == 0 ? thread_ : at.thread);
+        recorded.address = scope_address(ended.number, at.thread == 0 ? thread_ : at.thread);
         thread = static_cast<std::uint32_t>(random_.below(kind_.threads));
       } else if (at.innermost == ended.number) {
         at.innermost = ended.outer;
       }
       return;
     }
-    told.kind = event_kind::scope_begin;
-    told.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
-    told.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
-    told.address = scope_address(++at.last, at.innermost);
-    at.open.push_back({told.label, at.last, at.innermost});
+    recorded.kind = event_kind::scope_begin;
+    recorded.label = 1 + static_cast<std::uint32_t>(random_.below(operation_labels));
+    recorded.tag = static_cast<std::uint16_t>(random_.chance(40) ? random_.below(9) : 0);
+    recorded.address = scope_address(++at.last, at.innermost);
+    at.open.push_back({recorded.label, at.last, at.innermost});
     at.innermost = at.last;
     if (kind_.depth < 100 && random_.chance(2))
       at = {.thread = 1 + static_cast<std::uint32_t>(random_.below(2000))};  // the thread ends here
   }
 
   /// What no honest source sends, or what is left when others' events were dropped.
-  void make_strange(event& told, std::uint32_t& thread) {
+  void make_strange(event& recorded, std::uint32_t& thread) {
     switch (random_.below(kind_.on_cores == 0 ? 11 : 14)) {
-      case 0: told.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 250, 255})); break;
-      case 1: told.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
-      case 2: told.kind = event_kind::thread_begin; break;
-      case 3: told.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope
-      case 4: told.address = random_.pick(std::array<std::uint64_t, 6>{0, 1, 2, 4, 0xFFFFFFFE, 0xFFFFFFFF}); break;
-      case 5: told.bytes = random_.next(); break;
-      case 6: told.address = random_.next(); break;
-      case 7: told.label = static_cast<std::uint32_t>(random_.below(label_count + 3)); break;
-      case 8: told.space = any_space; break;
+      case 0: recorded.kind = static_cast<event_kind>(random_.pick(std::array<std::uint8_t, 3>{0, 250, 255})); break;
+      case 1: recorded.tag = static_cast<std::uint16_t>(9 + random_.below(65527)); break;
+      case 2: recorded.kind = event_kind::thread_begin; break;
+      case 3: recorded.kind = event_kind::scope_end; [[fallthrough]];  // of a scope that is not the innermost, or no scope
+      case 4: recorded.address = random_.pick(std::array<std::uint64_t, 6>{0, 1, 2, 4, 0xFFFFFFFE, 0xFFFFFFFF}); break;
+      case 5: recorded.bytes = random_.next(); break;
+      case 6: recorded.address = random_.next(); break;
+      case 7: recorded.label = static_cast<std::uint32_t>(random_.below(label_count + 3)); break;
+      case 8: recorded.space = any_space; break;
       case 11:  // corners exchanged
-        if (is_on_cores(told)) told.label = random_.pick(std::array<std::uint32_t, 3>{0x00000001, 0x00000100, 0x0101FFFF});
+        if (is_on_cores(recorded))
+          recorded.label = random_.pick(std::array<std::uint32_t, 3>{0x00000001, 0x00000100, 0x0101FFFF});
         break;
       case 12:  // cores that no other block reaches
-        if (is_on_cores(told)) told.label = core_range{0, 0, static_cast<std::uint8_t>(random_.below(12)), 9}.packed();
+        if (is_on_cores(recorded)) recorded.label = core_range{0, 0, static_cast<std::uint8_t>(random_.below(12)), 9}.packed();
         break;
       case 13:  // the same address freed as another sort of block
-        if (is_on_cores(told)) told.kind = random_.chance(50) ? event_kind::deallocate : event_kind::deallocate_on_cores;
+        if (is_on_cores(recorded)) recorded.kind = random_.chance(50) ? event_kind::deallocate : event_kind::deallocate_on_cores;
         break;
       case 9: thread = random_.pick(std::array<std::uint32_t, 3>{1500, 1U << 20, 0xFFFFFFFF}); break;
-      default: told.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
+      default: recorded.stamp = 1 + random_.below(stamp_); break;  // a clock that went back
     }
   }
 
@@ -355,8 +356,8 @@ class sequence_generator {
     return static_cast<std::int64_t>(room);
   }
 
-  [[nodiscard]] static bool is_on_cores(const event& told) {
-    return told.kind >= event_kind::allocate_on_cores && told.kind <= event_kind::deallocate_circular_buffers;
+  [[nodiscard]] static bool is_on_cores(const event& recorded) {
+    return recorded.kind >= event_kind::allocate_on_cores && recorded.kind <= event_kind::deallocate_circular_buffers;
   }
 
   [[nodiscard]] std::uint64_t random_size() {

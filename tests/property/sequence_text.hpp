@@ -25,7 +25,7 @@ namespace memprof::property {
   for (const label memory : shown.memories) out << memory << ", ";
   out << "}, " << (shown.is_complete ? "true" : "false") << ", {\n";
   for (const step& each : shown.steps) {
-    const event& told = each.told;
+    const event& recorded = each.recorded;
     const char* const kinds[] = {"unknown",
                                  "allocate",
                                  "deallocate",
@@ -41,19 +41,20 @@ namespace memprof::property {
                                  "allocate_on_stream",
                                  "deallocate_on_stream",
                                  "out_of_memory"};
-    const auto kind = static_cast<unsigned>(told.kind);
-    out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << told.stamp
-        << "U, .address = " << told.address << "U, .bytes = " << told.bytes << "U, .label = " << told.label << ", .kind = ";
-    if (told.kind == event_kind::deallocate_range) {
+    const auto kind = static_cast<unsigned>(recorded.kind);
+    out << "    {" << (each.is_segment_end ? "true" : "false") << ", " << each.thread << ", {.stamp = " << recorded.stamp
+        << "U, .address = " << recorded.address << "U, .bytes = " << recorded.bytes << "U, .label = " << recorded.label
+        << ", .kind = ";
+    if (recorded.kind == event_kind::deallocate_range) {
       out << "event_kind::deallocate_range";
-    } else if (told.kind == event_kind::complete_deallocation) {
+    } else if (recorded.kind == event_kind::complete_deallocation) {
       out << "event_kind::complete_deallocation";
     } else if (kind < std::size(kinds) && kind != 0) {
       out << "event_kind::" << kinds[kind];
     } else {
       out << "static_cast<event_kind>(" << kind << ")";
     }
-    out << ", .space = " << unsigned{told.space} << ", .tag = " << told.tag << "}},\n";
+    out << ", .space = " << unsigned{recorded.space} << ", .tag = " << recorded.tag << "}},\n";
   }
   out << "}};\n";
   return out.str();

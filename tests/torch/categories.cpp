@@ -89,18 +89,18 @@ const memprof::live_block* find_block(const memprof::live_set& live, const std::
 
 }  // namespace
 
-TEST_CASE("torch categories: parameters, gradients and the moments of SGD are told by arithmetic") {
+TEST_CASE("torch categories: parameters, gradients and the moments of SGD follow from arithmetic") {
   check_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1), 0);
   check_optimizer<torch::optim::SGD>(torch::optim::SGDOptions(0.1).momentum(0.9), 1);
 }
 
-TEST_CASE("torch categories: the moments of Adam and AdamW are told by arithmetic") {
+TEST_CASE("torch categories: the moments of Adam and AdamW follow from arithmetic") {
   check_optimizer<torch::optim::Adam>(torch::optim::AdamOptions(1e-3), 2);
   check_optimizer<torch::optim::Adam>(torch::optim::AdamOptions(1e-3).amsgrad(true), 3);
   check_optimizer<torch::optim::AdamW>(torch::optim::AdamWOptions(1e-3), 2);
 }
 
-TEST_CASE("torch categories: the state of RMSprop and Adagrad is told by arithmetic") {
+TEST_CASE("torch categories: the state of RMSprop and Adagrad follows from arithmetic") {
   check_optimizer<torch::optim::RMSprop>(torch::optim::RMSpropOptions(1e-3), 1);
   check_optimizer<torch::optim::RMSprop>(torch::optim::RMSpropOptions(1e-3).momentum(0.9).centered(true), 3);
   check_optimizer<torch::optim::Adagrad>(torch::optim::AdagradOptions(1e-3), 1);
@@ -133,7 +133,7 @@ TEST_CASE("torch categories: the state is known already in the segment of the fi
   CHECK(find_block(at_peak, "head.weight.grad") != nullptr);
 }
 
-TEST_CASE("torch categories: an optimizer that is told after its first step is known from then on") {
+TEST_CASE("torch categories: an optimizer annotated after its first step is known from then on") {
   auto capture = begin_torch_allocations();
   torch::nn::Linear model{64, 32};
   memprof::annotate_module(model);
@@ -144,7 +144,7 @@ TEST_CASE("torch categories: an optimizer that is told after its first step is k
   CHECK(live_by_category(capture)["optimizer_state"] == (64 * 32 + 32) * 4);
 }
 
-TEST_CASE("torch categories: several optimizers may be told, and go in any order") {
+TEST_CASE("torch categories: several optimizers may be annotated, and go in any order") {
   auto capture = begin();
   torch::nn::Linear first{4, 4};
   torch::nn::Linear second{8, 8};
@@ -212,7 +212,7 @@ TEST_CASE("torch categories: a category that the program tells holds where autog
   CHECK(live_by_category(capture) == categories{{"input", 20}});
 }
 
-TEST_CASE("torch categories: an input is told by its name") {
+TEST_CASE("torch categories: an input has its name") {
   auto capture = begin();
   const at::Tensor tokens = torch::zeros({2, 3}, torch::kLong);
   memprof::annotate_input(tokens, "tokens");
@@ -224,7 +224,7 @@ TEST_CASE("torch categories: an input is told by its name") {
   CHECK(live.largest_blocks[0].category == memprof::category::input);
 }
 
-TEST_CASE("torch categories: which tensors autograd computes gradients for is told with them") {
+TEST_CASE("torch categories: tensors say whether autograd computes their gradients") {
   auto capture = begin();
   torch::nn::Linear model{16, 8};
   model->bias.set_requires_grad(false);
@@ -233,14 +233,14 @@ TEST_CASE("torch categories: which tensors autograd computes gradients for is to
   memprof::annotate_input(input, "features");
   model->forward(input).sum().backward();
   const memprof::live_set live = live_set_now(capture);
-  const auto told = [&](const char* name) {
+  const auto gradient_of = [&](const char* name) {
     const memprof::live_block* const block = find_block(live, name);
     return block == nullptr ? memprof::requires_grad::unknown : block->requires_grad;
   };
-  CHECK(told("head.weight") == memprof::requires_grad::yes);
-  CHECK(told("head.bias") == memprof::requires_grad::no);
-  CHECK(told("head.weight.grad") == memprof::requires_grad::no);
-  CHECK(told("features") == memprof::requires_grad::yes);
+  CHECK(gradient_of("head.weight") == memprof::requires_grad::yes);
+  CHECK(gradient_of("head.bias") == memprof::requires_grad::no);
+  CHECK(gradient_of("head.weight.grad") == memprof::requires_grad::no);
+  CHECK(gradient_of("features") == memprof::requires_grad::yes);
 }
 
 TEST_CASE("torch categories: the backward pass allocates temporaries, of which gradients remain") {

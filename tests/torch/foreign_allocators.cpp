@@ -52,8 +52,8 @@ struct context_allocator final : any_allocator {
     ++live;
     return {address, new context{address, &live}, &free_block, c10::Device{c10::kCPU}};
   }
-  static void free_block(void* told) {
-    auto* const block = static_cast<context*>(told);
+  static void free_block(void* given) {
+    auto* const block = static_cast<context*>(given);
     --*block->live;
     std::free(block->address);
     delete block;

@@ -7,7 +7,7 @@
 
 using memprof::detail::forward_scopes;
 
-TEST_CASE("torch forward scopes: each thread's operators are told apart by their sequence numbers") {
+TEST_CASE("torch forward scopes: each thread's operators are distinguished by their sequence numbers") {
   const auto scopes = std::make_unique<forward_scopes>();
   for (std::uint64_t thread = 1; thread <= 4; ++thread) {
     for (std::int64_t sequence = 0; sequence < 1000; ++sequence) {

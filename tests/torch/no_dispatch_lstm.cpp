@@ -19,7 +19,7 @@
 #include <vector>
 
 // Layers that oneDNN computes whole. ctest runs the float32 case once more for each set of the processor's instructions that
-// oneDNN can be told to keep to.
+// oneDNN can be limited to.
 
 namespace {
 

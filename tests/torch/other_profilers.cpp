@@ -58,7 +58,7 @@ std::int64_t self_allocated(const memprof::profile& profile, const char* path) {
 
 }  // namespace
 
-TEST_CASE("torch other profilers: one that libtorch reports memory to is told of every block, and so is the capture") {
+TEST_CASE("torch other profilers: one that libtorch reports memory to sees every block, and so is the capture") {
   const auto reporter = std::make_shared<memory_reporter>();
   const c10::DebugInfoGuard guard{c10::DebugInfoKind::PROFILER_STATE, reporter};
   auto capture = begin_torch();

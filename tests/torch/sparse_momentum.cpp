@@ -10,7 +10,7 @@
 
 #include <cstdint>
 
-TEST_CASE("torch categories: the momentum of sparse gradients is told anew in each step, which replaces its blocks") {
+TEST_CASE("torch categories: the momentum of sparse gradients is annotated anew in each step, which replaces its blocks") {
   constexpr std::int64_t tokens = 5;
   constexpr std::int64_t features = 8;
   constexpr std::int64_t bytes_per_token = features * 4 + 8;  // float32 values, and an int64 index

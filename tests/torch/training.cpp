@@ -30,11 +30,11 @@ TORCH_MODULE_IMPL(network, network_impl);
 enum class watched { no, yes };
 
 /// Parameters after a few steps with gradient accumulation and clipping, one after the other.
-std::vector<at::Tensor> train(watched told) {
+std::vector<at::Tensor> train(watched how) {
   torch::manual_seed(7);
   network model;
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-2)};
-  if (told == watched::yes) memprof::annotate_module(model);
+  if (how == watched::yes) memprof::annotate_module(model);
   auto states = memprof::annotate_optimizer(optimizer);
   for (int step = 0; step < 4; ++step) {
     optimizer.zero_grad();

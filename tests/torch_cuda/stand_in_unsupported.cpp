@@ -1,5 +1,5 @@
 // The rest of what versions of libtorch look up in CUDA's driver when it is first used, and do not call with one device and one
-// process. Without CUDA's headers, so that no signature need be told, and under both names of those that have two.
+// process. Without CUDA's headers, so that no signature is needed, and under both names of those that have two.
 
 namespace {
 

@@ -155,7 +155,7 @@ void require_no_other_document(const std::string& path) {
   memprof::detail::raise_about_file("write", path, "it exists and is not an analysis; remove it or choose another name");
 }
 
-/// What goes wrong after the tables is told, and the rest still done.
+/// What goes wrong after the tables is reported, and the rest still done.
 template <class Action>
 void attempt(int& status, Action action) {
   try {

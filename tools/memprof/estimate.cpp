@@ -87,7 +87,7 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   return success;
 }
 
-/// What goes wrong after the tables is told, and the rest still done.
+/// What goes wrong after the tables is reported, and the rest still done.
 template <class Action>
 void attempt(int& status, Action action) {
   try {

@@ -12,7 +12,8 @@ namespace memprof_tool {
 /// stderr is no terminal it says nothing.
 class progress {
  public:
-  /// `what` without how far; with `read`, a file that is being read from its begin, that is told too. The file must outlive this.
+  /// `what` without how far; with `read`, a file that is being read from its beginning, shows that too. The file must outlive
+  /// this.
   explicit progress(std::string what, std::FILE* read = nullptr);
   progress(const progress&) = delete;
   progress& operator=(const progress&) = delete;

@@ -32,7 +32,7 @@ struct recording {
 [[nodiscard]] recording read_recording(const std::string& path);
 /// The same of a file that is open, from its begin.
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
-/// The same; the profile of a trace has so many segments in full, whatever the capture was told.
+/// The same; the profile of a trace has so many segments in full, whatever the capture's options were.
 [[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments);
 
 /// Reads a file that is no trace. Throws `memprof::error` if it is no profile in JSON either.

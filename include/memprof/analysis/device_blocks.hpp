@@ -13,7 +13,7 @@ namespace memprof {
 /// What happened to memory of the device.
 enum class segment_action : std::uint8_t { reserve, release };
 
-/// Is told every segment, or run of an expandable segment's pages, that is taken from the device or given back: address and
+/// Called for every segment, or run of an expandable segment's pages, that is taken from the device or given back: address and
 /// bytes. A release may cover several reservations or a part of one. It must neither call the allocator nor throw.
 using segment_observer = std::function<void(segment_action action, std::uint64_t address, std::int64_t bytes)>;
 

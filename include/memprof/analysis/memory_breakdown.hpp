@@ -250,7 +250,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   memory_breakdown result;
   result.peak = space.cumulative_peak;
   result.remarks = remarks_on(of, space);
-  for (const model_parameters& told : rows_of<model_parameters>(of.facts)) result.parameters = told.count;
+  for (const model_parameters& row : rows_of<model_parameters>(of.facts)) result.parameters = row.count;
   detail::choose_device_memory(result, space, options);
   detail::choose_expected_sizes(result, options);
   detail::measure_sizes(result, of, space);

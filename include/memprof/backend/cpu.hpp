@@ -44,13 +44,13 @@ struct tracked_heap {
   }
   static void deallocate(void* address, std::size_t bytes, std::size_t alignment) noexcept {
     record_deallocation(cpu_space, address, bytes);
-    const nested_allocation nested;
+    const recording_suppressor nested;
     plain_heap::deallocate(address, bytes, alignment);
   }
 
  private:
   [[nodiscard]] static void* allocate_hidden(std::size_t bytes, std::size_t alignment) {
-    const nested_allocation nested;
+    const recording_suppressor nested;
     return plain_heap::allocate(bytes, alignment);
   }
 };

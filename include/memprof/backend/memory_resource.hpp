@@ -68,7 +68,7 @@ class memory_resource : public std::pmr::memory_resource {
   void do_deallocate(void* address, std::size_t bytes, std::size_t alignment) override {
     detail::record_deallocation(space_.id(), address, bytes);
     if (detail::give_back_reserved(address, bytes, alignment)) return;
-    const detail::nested_allocation nested;
+    const detail::recording_suppressor nested;
     upstream_->deallocate(address, bytes, alignment);
   }
 
@@ -76,7 +76,7 @@ class memory_resource : public std::pmr::memory_resource {
   [[nodiscard]] bool do_is_equal(const std::pmr::memory_resource& other) const noexcept override { return this == &other; }
 
   [[nodiscard]] void* allocate_upstream(std::size_t bytes, std::size_t alignment) {
-    const detail::nested_allocation nested;
+    const detail::recording_suppressor nested;
     return upstream_->allocate(bytes, alignment);
   }
 

@@ -43,7 +43,7 @@ struct cuda_trace_listener {
 };
 
 [[nodiscard]] inline cuda_trace_listener& process_cuda_trace_listener() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const listener = new cuda_trace_listener;
   return *listener;
 }

@@ -6,7 +6,7 @@
 
 namespace memprof::detail {
 
-/// Puts errno back at the end of the scope. Allocations are told of between a failed call and the look at its errno: by
+/// Puts errno back at the end of the scope. Allocations are recorded between a failed call and the look at its errno: by
 /// destructors, and by signal handlers.
 class [[nodiscard]] errno_guard {
  public:

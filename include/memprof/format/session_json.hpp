@@ -156,11 +156,4 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
   return (is_plain ? "torch." : "") + std::string{dtype};
 }
 
-/// Whether the space is that of the same blocks as another one, in which they stay until their last stream is done: it would
-/// count them twice.
-[[nodiscard]] inline bool is_second_of_device(std::string_view space) noexcept {
-  constexpr std::string_view suffix = " active";
-  return space.size() > suffix.size() && space.substr(space.size() - suffix.size()) == suffix;
-}
-
 }  // namespace memprof::detail

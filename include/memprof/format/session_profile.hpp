@@ -272,7 +272,6 @@ class session_writer {
     if (called.parent >= 0) operations[run.operations[static_cast<std::size_t>(called.parent)].name].children.insert(called.name);
     std::size_t spaces = 0;
     for (const operation_usage& usage : called.usage) {
-      if (is_second_of_device(usage.space)) continue;
       all.total_delta += usage.total_delta;
       all.max_delta = spaces++ == 0 && all.calls.empty() ? usage.max_delta : std::max(all.max_delta, usage.max_delta);
       all.has_max = all.has_max && spaces == 1;
@@ -313,7 +312,7 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
     std::vector<detail::session_device> devices;
     for (std::size_t at = 0; at < run.spaces.size(); ++at) {
       const space_profile& space = run.spaces[at];
-      if (detail::is_second_of_device(space.name) || index >= space.segments.size()) continue;
+      if (index >= space.segments.size()) continue;
       const segment_usage& usage = space.segments[index];
       blocks[at] += usage.allocation_count - usage.deallocation_count;
       devices.push_back({space.name, usage.cumulative_current, has_all_segments ? blocks[at] : -1, {}});

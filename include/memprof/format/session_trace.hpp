@@ -51,7 +51,6 @@ class session_fold : public replay_handler {
     space_state& space = spaces_[block.space];
     space.bytes += static_cast<std::int64_t>(block.bytes);
     space.live.emplace(key_of(block), block);
-    if (is_second_of_device(at.space_name(block.space))) return;
     now_.bytes += static_cast<std::int64_t>(block.bytes);
     ++now_.blocks;
     ++now_.allocated;
@@ -60,7 +59,6 @@ class session_fold : public replay_handler {
     space_state& space = spaces_[block.space];
     space.bytes -= static_cast<std::int64_t>(block.bytes);
     space.live.erase(key_of(block));
-    if (is_second_of_device(at.space_name(block.space))) return;
     now_.bytes -= static_cast<std::int64_t>(block.bytes);
     --now_.blocks;
     ++now_.freed;
@@ -90,7 +88,6 @@ class session_fold : public replay_handler {
     std::vector<session_device> devices;
     for (const auto& [id, space] : spaces_) {
       const std::string_view device = at.space_name(id);
-      if (is_second_of_device(device)) continue;
       session_device& part = devices.emplace_back();
       part.name = device;
       part.bytes = space.bytes;

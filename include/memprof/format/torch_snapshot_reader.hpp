@@ -224,7 +224,8 @@ class torch_history_writer {
 
 /// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
 /// `cuda:N`, freed blocks that streams still use stay active in it, stacks of frames are operations, `record_function`
-/// annotations are segments, and what the allocator reserves is told with stream and pool. Sizes are those that were asked for.
+/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are those that were asked
+/// for.
 ///
 /// What was live before the history begins, since it was not recorded or has left the ring buffer, comes first, in a segment and
 /// an operation of its own. The file is read twice, and needs memory for what is live, for different stacks, and 16 bytes for

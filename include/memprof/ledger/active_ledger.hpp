@@ -15,7 +15,7 @@ namespace detail {
 struct frame_parts;
 }
 
-/// The bytes of blocks that were told on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
+/// The bytes of blocks allocated on streams, until no stream uses them any more: PyTorch's `active_bytes`. A freed block
 /// stays active from the request of its deallocation to the completion, and only then is it kept here, by its address.
 class active_ledger {
  public:
@@ -24,7 +24,7 @@ class active_ledger {
     end_unfinished(address);
     level_.change(bytes);
   }
-  /// More than is active was never told on a stream: the bytes do not get negative.
+  /// More than is active was never allocated on a stream: the bytes do not get negative.
   void deallocate(std::int64_t bytes) noexcept { level_.change(-std::min(bytes, level_.current())); }
 
   /// A live block is freed, and stays active. False if the system has no memory to keep it.

@@ -42,7 +42,7 @@ struct core_maxima {
 /// What one memory space holds on each core of a device: the only place that knows peaks of a core.
 ///
 /// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
-/// space on the core too. Memory is bounded by the cores up to the farthest that was told, live blocks, different rectangles and
+/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
 /// segments; there is none until the first block.
 class core_ledger {
  public:

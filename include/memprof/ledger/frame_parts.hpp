@@ -3,7 +3,6 @@
 #include <memprof/detail/wide_integer.hpp>
 #include <memprof/ledger/active_ledger.hpp>
 #include <memprof/ledger/byte_level.hpp>
-#include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -17,6 +16,7 @@
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
+#include <memprof/ledger/shortfall_record.hpp>
 #include <memprof/ledger/space_ledger.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
@@ -427,7 +427,7 @@ struct frame_parts {
     for (std::uint32_t index = 0; index < part.freed_count_; ++index)
       known_block(state, part.freed_since_peak_[index], operation_count);
     largest_of_finished(state, part.largest_of_finished_, operation_count, segment_count);
-    overrun(state, part, operation_count);
+    shortfall(state, part, operation_count);
     line(state, part.line_);
     for (auto* unusual : {&part.unmatched_frees, &part.replaced_allocations, &part.mismatched_sizes, &part.cross_thread_frees,
                           &part.unknown_annotations, &part.untracked_allocations, &part.null_allocations}) {
@@ -522,12 +522,12 @@ struct frame_parts {
   }
 
   template <class State, class Space>
-  static void overrun(State& state, Space& part, std::size_t operation_count) noexcept {
-    auto& first = part.overrun_;
+  static void shortfall(State& state, Space& part, std::size_t operation_count) noexcept {
+    auto& first = part.shortfall_;
     known_block(state, first.asked, operation_count);
     if (!first.has_happened()) return;
     if constexpr (State::reads) {
-      part.overrun_above_ = part.core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
+      part.shortfall_above_ = part.core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
       state.require(part.capacity_ != 0);
     }
     state.amounts(first.segment);

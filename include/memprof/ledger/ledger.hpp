@@ -2,13 +2,13 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/ledger/allocator_event.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
-#include <memprof/ledger/event_of_allocator.hpp>
-#include <memprof/ledger/event_on_cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
+#include <memprof/ledger/per_core_event.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -117,27 +117,27 @@ class ledger {
       if (run.space->shared() != nullptr) activate(*run.space);
       run.prefetches = run.space->is_large();
     }
-    for (const event* told = first; told != last; ++told) {
-      if (run.prefetches && last - told > prefetch_distance) {
+    for (const event* recorded = first; recorded != last; ++recorded) {
+      if (run.prefetches && last - recorded > prefetch_distance) {
         // Nearly always the next events are of the same space; for another the guess only costs a cache line.
-        run.space->prefetch(told[prefetch_distance].address);
+        run.space->prefetch(recorded[prefetch_distance].address);
       }
       // An event that was published late takes effect when it is applied, so no time runs backwards.
-      if (told->stamp > stamp_) stamp_ = told->stamp;
-      switch (told->kind) {
+      if (recorded->stamp > stamp_) stamp_ = recorded->stamp;
+      switch (recorded->kind) {
         case event_kind::allocate:
-          if (enter(run, told->space) && !run.allocate(*told, stamp_)) ++rejected_events_;
+          if (enter(run, recorded->space) && !run.allocate(*recorded, stamp_)) ++rejected_events_;
           break;
         case event_kind::deallocate:
-          if (enter(run, told->space)) run.deallocate(*told, stamp_);
+          if (enter(run, recorded->space)) run.deallocate(*recorded, stamp_);
           break;
         default:
-          if (told->kind == event_kind::scope_begin) {
-            begin_scope(run, *told);
-          } else if (told->kind == event_kind::scope_end) {
-            end_scope(run, *told);
+          if (recorded->kind == event_kind::scope_begin) {
+            begin_scope(run, *recorded);
+          } else if (recorded->kind == event_kind::scope_end) {
+            end_scope(run, *recorded);
           } else {
-            apply_control(run, *told);
+            apply_control(run, *recorded);
           }
           break;
       }
@@ -290,14 +290,15 @@ class ledger {
     return true;
   }
 
-  [[gnu::noinline]] void apply_control(thread_state& run, const event& told) noexcept {
-    switch (told.kind) {
+  [[gnu::noinline]] void apply_control(thread_state& run, const event& recorded) noexcept {
+    switch (recorded.kind) {
       case event_kind::annotate:
-        if (told.label == memprof::other_names) ++other_names_;
-        if (told.tag > category_names.size()) {
+        if (recorded.label == memprof::other_names) ++other_names_;
+        if (recorded.tag > category_names.size()) {
           ++rejected_events_;
-        } else if (space_ledger* const space = told.space == any_space ? space_of(told.address) : spaces_[told.space]) {
-          space->annotate(told);
+        } else if (space_ledger* const space =
+                       recorded.space == any_space ? space_of(recorded.address) : spaces_[recorded.space]) {
+          space->annotate(recorded);
         } else {
           ++rejected_events_;
         }
@@ -305,48 +306,49 @@ class ledger {
       case event_kind::thread_begin:
         run.space_id = thread_state::no_space;
         // Threads beyond the last number are taken for one: a program has a million before.
-        operations_.begin_thread(run, told.address, block::max_thread, finish_operation{*this});
+        operations_.begin_thread(run, recorded.address, block::max_thread, finish_operation{*this});
         break;
-      default: apply_rare(run, told); break;  // apart from the others, to which a larger switch would cost instructions
+      default: apply_rare(run, recorded); break;  // apart from the others, to which a larger switch would cost instructions
     }
   }
 
-  [[gnu::noinline]] void apply_rare(thread_state& run, const event& told) noexcept {
-    if (told.kind == event_kind::deallocate_range) {
-      if (enter(run, told.space) && !deallocate_range(run, told, stamp_)) ++rejected_events_;
+  [[gnu::noinline]] void apply_rare(thread_state& run, const event& recorded) noexcept {
+    if (recorded.kind == event_kind::deallocate_range) {
+      if (enter(run, recorded.space) && !deallocate_range(run, recorded, stamp_)) ++rejected_events_;
       return;
     }
-    if (is_of_allocator(told.kind)) {
-      if (enter(run, told.space) && (!take_work(run.space->reserved().ranges() / 4) || !apply_of_allocator(run, told, stamp_))) {
+    if (is_allocator_event(recorded.kind)) {
+      if (enter(run, recorded.space) &&
+          (!take_work(run.space->reserved().ranges() / 4) || !apply_allocator_event(run, recorded, stamp_))) {
         ++rejected_events_;
       }
       return;
     }
-    if (told.kind >= event_kind::segment_end) return apply_to_capture(told);
-    const event_on_cores change{told};
-    if (!change.is_possible() || !take_work(change.steps(spaces_[told.space]))) {
+    if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
+    const per_core_event change{recorded};
+    if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
-    } else if (enter(run, told.space) && !change.apply(run, stamp_)) {
+    } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {
       ++rejected_events_;
     }
   }
 
   /// What the capture itself says, on whatever thread.
-  void apply_to_capture(const event& told) noexcept {
-    switch (told.kind) {
-      case event_kind::segment_end: end_segment(told.label, stamp_); break;
-      case event_kind::clock_reading: clock_.add(told.stamp, static_cast<std::int64_t>(told.address)); break;
+  void apply_to_capture(const event& recorded) noexcept {
+    switch (recorded.kind) {
+      case event_kind::segment_end: end_segment(recorded.label, stamp_); break;
+      case event_kind::clock_reading: clock_.add(recorded.stamp, static_cast<std::int64_t>(recorded.address)); break;
       case event_kind::lost_events:
-        dropped_events_ = told.address;
-        reentrant_events_ = told.bytes;
-        are_more_missing_ = told.tag != 0;
+        dropped_events_ = recorded.address;
+        reentrant_events_ = recorded.bytes;
+        are_more_missing_ = recorded.tag != 0;
         break;
       case event_kind::capture_end: has_ended_ = true; break;
       case event_kind::gap:
-        if (__builtin_add_overflow(missing_events_, told.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
+        if (__builtin_add_overflow(missing_events_, recorded.bytes, &missing_events_)) missing_events_ = UINT64_MAX;
         is_behind_ = true;
         break;
-      case event_kind::checkpoint: add_checkpoint(told.label); break;
+      case event_kind::checkpoint: add_checkpoint(recorded.label); break;
       default: ++rejected_events_; break;
     }
   }
@@ -370,16 +372,17 @@ class ledger {
     }
   }
 
-  [[gnu::noinline]] void begin_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void begin_scope(thread_state& run, const event& recorded) noexcept {
     run.space_id = thread_state::no_space;
-    if (told.label == memprof::other_names) [[unlikely]]
+    if (recorded.label == memprof::other_names) [[unlikely]]
       ++other_names_;
-    if (!operations_.begin(run, told, stamp_, finish_operation{*this})) ++rejected_events_;
+    if (!operations_.begin(run, recorded, stamp_, finish_operation{*this})) ++rejected_events_;
   }
 
-  [[gnu::noinline]] void end_scope(thread_state& run, const event& told) noexcept {
+  [[gnu::noinline]] void end_scope(thread_state& run, const event& recorded) noexcept {
     run.space_id = thread_state::no_space;
-    operations_.end(run, told, finish_operation{*this}, [this](std::uint32_t number) { return turn_thread_of_number(number); });
+    operations_.end(run, recorded, finish_operation{*this},
+                    [this](std::uint32_t number) { return turn_thread_of_number(number); });
   }
 
   /// The thread of that number, which will look anew at the space that it has turned to.
@@ -542,7 +545,7 @@ class ledger {
   std::uint64_t other_names_ = 0;
   std::uint64_t work_limit_ = unlimited_work;
   std::uint64_t work_done_ = 0;
-  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those that only a key frame told of
+  std::uint64_t events_of_frame_ = 0;  ///< of `events_` those before the key frame
   bool is_overworked_ = false;
   bool are_more_missing_ = false;
   bool has_ended_ = false;

@@ -59,7 +59,8 @@ class live_blocks {
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
 
-  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the table.
+  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the
+  /// table.
   [[nodiscard]] std::uint64_t passed_groups() const noexcept {
     std::uint64_t total = 0;
     for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
@@ -165,7 +166,7 @@ class live_blocks {
     std::uint32_t passed_by;  // how many blocks found this group full
     alignas(32) block blocks[slots];
 
-    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one, and told by the address.
+    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one; the address decides.
     [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
       const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
       return (difference - each_byte) & ~difference & used_bits;

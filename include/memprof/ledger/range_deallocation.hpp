@@ -11,19 +11,19 @@
 namespace memprof {
 
 /// Whether a `deallocate_range` frees the block at `address`.
-[[nodiscard]] inline bool is_in_range(const event& told, std::uint64_t address) noexcept {
-  return told.tag != 0 || (address >= told.address && address - told.address < told.bytes);
+[[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
+  return recorded.tag != 0 || (address >= recorded.address && address - recorded.address < recorded.bytes);
 }
 
 /// Applies a `deallocate_range` to the space to which the thread has been turned: an arena that gives back all its blocks at
 /// once. Costs a pass over the live blocks of the space. False, and nothing changed, if the system has no memory for the
 /// addresses.
-[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& told, std::uint64_t stamp) noexcept {
+[[nodiscard]] inline bool deallocate_range(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   space_ledger& space = *run.space;
   detail::page_array<std::uint64_t> addresses;
   bool has_memory = true;
   space.blocks().for_each([&](const block& live) {
-    if (is_in_range(told, live.address)) has_memory = has_memory && addresses.push_back(live.address);
+    if (is_in_range(recorded, live.address)) has_memory = has_memory && addresses.push_back(live.address);
   });
   if (!has_memory) return false;
   for (const std::uint64_t address : addresses) {

@@ -4,7 +4,6 @@
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
 #include <memprof/ledger/active_ledger.hpp>
-#include <memprof/ledger/capacity_overrun.hpp>
 #include <memprof/ledger/core_ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
@@ -14,6 +13,7 @@
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
+#include <memprof/ledger/shortfall_record.hpp>
 #include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
@@ -81,7 +81,7 @@ class space_ledger {
     if (capacity <= 0) return;
     capacity_ = capacity;
     capacity_is_per_core_ = is_per_core;
-    (is_per_core ? core_overrun_above_ : overrun_above_) = capacity;
+    (is_per_core ? core_shortfall_above_ : shortfall_above_) = capacity;
   }
 
   /// The space's part of a memory in which it does not lie alone; null while it has one to itself. The share outlives the space.
@@ -99,10 +99,10 @@ class space_ledger {
 
   /// Fills a new entry of the table: an allocation by the operation and category in `owner`; the operation's statistics are
   /// `here`.
-  [[gnu::always_inline]] void add(block* entry, const event& told, operation_stats& here, std::uint64_t owner,
+  [[gnu::always_inline]] void add(block* entry, const event& recorded, operation_stats& here, std::uint64_t owner,
                                   std::uint32_t thread, std::uint64_t stamp) noexcept {
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
-    entry->bytes = told.bytes;
+    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
+    entry->bytes = recorded.bytes;
     entry->born_thread = ++ordinal_ << block::thread_bits | thread;
     entry->owner = owner;
     // "No operation" and "other" are what the rest of the sum is, so they cost nothing here.
@@ -124,8 +124,8 @@ class space_ledger {
         freed_count_ = 0;
         ++epoch_;
         // Only a new peak can be the first to exceed the capacity: until then every peak was within it.
-        if (live_ > overrun_above_) [[unlikely]]
-          note_overrun(*entry);
+        if (live_ > shortfall_above_) [[unlikely]]
+          note_shortfall(*entry);
       }
     }
     line_.raise(live_);
@@ -144,14 +144,15 @@ class space_ledger {
 
   /// Moves a live block to another category and gives it a name: both say what it was since it was allocated, so the categories
   /// at the open segment's peak change too. Finished segments keep theirs.
-  void annotate(const event& told) noexcept {
-    block* const entry = live_blocks_.find(told.address).entry;
+  void annotate(const event& recorded) noexcept {
+    block* const entry = live_blocks_.find(recorded.address).entry;
     if (entry == nullptr) {
       unknown_annotations.add(0);
       return;
     }
-    const label description = told.label == 0 || told.label > block::max_annotation ? entry->annotation() : told.label;
-    const std::uint32_t category = told.tag == 0 ? entry->category() : told.tag - 1U;
+    const label description =
+        recorded.label == 0 || recorded.label > block::max_annotation ? entry->annotation() : recorded.label;
+    const std::uint32_t category = recorded.tag == 0 ? entry->category() : recorded.tag - 1U;
     if (category != entry->category()) {
       const auto bytes = static_cast<std::int64_t>(entry->bytes);
       const auto move = entry->born() <= peak_ordinal_ ? &owner_stats::correct : &owner_stats::change;
@@ -179,10 +180,10 @@ class space_ledger {
   /// Looks whether a block on cores, which has just been added here and to `cores()`, is the first beyond the capacity of a core.
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
-    if (core_overrun_above_ == std::numeric_limits<std::int64_t>::max()) return;
+    if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
     const core_maxima fullest = cores_.fullest(cores);
-    if (fullest.peak.total <= core_overrun_above_) return;
-    note_overrun_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
+    if (fullest.peak.total <= core_shortfall_above_) return;
+    note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
@@ -320,10 +321,10 @@ class space_ledger {
   [[nodiscard]] fitted_line growth(const segment_history& history, std::size_t row) const noexcept {
     return (row < lines_.size() ? lines_[row] : running_line{}).fit(history.rows()[row].steps);
   }
-  /// What `limit` told; 0: none.
+  /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const capacity_overrun& first_overrun() const noexcept { return overrun_; }
+  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -342,9 +343,9 @@ class space_ledger {
   /// Bytes taken from the system, without the object itself.
   [[nodiscard]] std::size_t bytes() const noexcept {
     return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
-           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() + overrun_.bytes() +
-           by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() +
-           out_of_memory_.bytes();
+           owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() + largest_of_finished_.bytes() +
+           shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() + reserved_.bytes() + streams_.bytes() +
+           active_.bytes() + out_of_memory_.bytes();
   }
 
   tally unmatched_frees;
@@ -380,33 +381,34 @@ class space_ledger {
 
   /// Keeps what was asked for and who held the rest, once: `asked` has just been added, as a new peak. Costs a pass over
   /// operations and live blocks.
-  [[gnu::cold, gnu::noinline]] void note_overrun(const block& asked) noexcept {
-    overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.asked = asked;
-    overrun_.segment = segment_;
-    overrun_.moment = open_segment();
-    overrun_.has_holders = collect_owners(overrun_.owners) && overrun_.keep_largest(live_blocks_, options_.largest_blocks);
-    if (!overrun_.has_holders) overrun_.forget_holders();
-    overrun_.take_out_asked();
+  [[gnu::cold, gnu::noinline]] void note_shortfall(const block& asked) noexcept {
+    shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+    shortfall_.asked = asked;
+    shortfall_.segment = segment_;
+    shortfall_.moment = open_segment();
+    shortfall_.has_holders = collect_owners(shortfall_.owners) && shortfall_.keep_largest(live_blocks_, options_.largest_blocks);
+    if (!shortfall_.has_holders) shortfall_.forget_holders();
+    shortfall_.take_out_asked();
   }
 
   /// The same for the first block, at `address`, beyond the capacity of a core, which is `core`. Costs a pass over the blocks on
   /// cores.
-  [[gnu::cold, gnu::noinline]] void note_overrun_on(const core_range& core, std::uint64_t address, std::uint64_t stamp) noexcept {
-    core_overrun_above_ = std::numeric_limits<std::int64_t>::max();
-    overrun_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
+  [[gnu::cold, gnu::noinline]] void note_shortfall_on(const core_range& core, std::uint64_t address,
+                                                      std::uint64_t stamp) noexcept {
+    core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();
+    shortfall_.begin_on_core(core, segment_, stamp, options_.largest_blocks);
     std::uint32_t largest_count = 0;
     cores_.for_each_block(core, [&](block live) {
       // Where an event that no `event_sink` sends has taken the block out of the space, nobody owns what still lies on the core.
       const live_blocks::place known = live_blocks_.find(live.address);
       live.owner = known && known->born_thread == live.born_thread ? known->owner : 0;
       if (live.address == address) {
-        overrun_.asked = live;
+        shortfall_.asked = live;
       } else {
-        overrun_.add_holder(live, largest_count);
+        shortfall_.add_holder(live, largest_count);
       }
     });
-    overrun_.end_on_core(largest_count);
+    shortfall_.end_on_core(largest_count);
   }
 
   /// Adds a segment to all of its name.
@@ -436,7 +438,7 @@ class space_ledger {
 
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
-    if (overrun_.has_happened() && overrun_.segment == number) history.pin(number);
+    if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
     for (const out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
@@ -493,9 +495,9 @@ class space_ledger {
   detail::page_array<block> freed_since_peak_;
 
   std::uint64_t moves_ = 0;
-  std::int64_t overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
+  std::int64_t shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the capacity, until it was exceeded
   std::int64_t capacity_ = 0;
-  std::int64_t core_overrun_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
+  std::int64_t core_shortfall_above_ = std::numeric_limits<std::int64_t>::max();  ///< the same for a core
   bool capacity_is_per_core_ = false;
   std::int64_t start_live_ = 0;
   std::int64_t start_room_ = std::numeric_limits<std::int64_t>::max();
@@ -512,7 +514,7 @@ class space_ledger {
   summaries_by_name<segment_number_count> by_name_;
   detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  capacity_overrun overrun_;
+  shortfall_record shortfall_;
   bool is_usable_ = false;
   core_ledger cores_;
   reserved_ledger reserved_;

@@ -16,7 +16,7 @@ struct frame_parts;
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
-  label name;  ///< as `stream_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
+  label name;  ///< as `stream_and_pool` makes it; 0: all streams and pools beyond `stream_ledger::max_rows`
   std::int64_t live;
   std::int64_t peak_live;
   std::int64_t allocation_count;
@@ -24,8 +24,7 @@ struct stream_record {
   std::int64_t peak_reserved;
 };
 
-/// A row for each stream and pool with which blocks or ranges were told, up to `max_rows`, and one for all others. What is not
-/// told with any is in none.
+/// A row for each stream and pool of blocks or ranges, up to `max_rows`, and one for all others. What names no stream is in none.
 class stream_ledger {
  public:
   static constexpr std::size_t max_rows = 64;
@@ -37,7 +36,7 @@ class stream_ledger {
     row.peak_live = std::max(row.peak_live, row.live);
     ++row.allocation_count;
   }
-  /// More than is live was told with another name before: no row gets negative.
+  /// Frees more than is live if the block had another name before: no row gets negative.
   void deallocate(label name, std::int64_t bytes) noexcept {
     if (name == 0 || bytes == 0) return;
     stream_record& row = row_of(name);
@@ -51,7 +50,7 @@ class stream_ledger {
     row.peak_reserved = std::max(row.peak_reserved, row.reserved);
   }
 
-  /// In the order in which they were first told.
+  /// In the order in which they first occurred.
   [[nodiscard]] const detail::page_array<stream_record>& rows() const noexcept { return rows_; }
   /// Those that have no row of their own. All 0 if there are none.
   [[nodiscard]] const stream_record& further() const noexcept { return further_; }
@@ -76,7 +75,7 @@ class stream_ledger {
 
   detail::page_array<stream_record> rows_;
   stream_record further_{};
-  std::size_t last_ = 0;  ///< most events are told with the same name as the one before
+  std::size_t last_ = 0;  ///< most events have the same name as the one before
   bool has_further_ = false;
 };
 

@@ -25,40 +25,40 @@ struct thread_state : followed_thread {
   using followed_thread::followed_thread;
 
   /// False if the event must be rejected: the totals have no room for so many bytes.
-  [[nodiscard, gnu::always_inline]] bool allocate(const event& told, const std::uint64_t& stamp) noexcept {
+  [[nodiscard, gnu::always_inline]] bool allocate(const event& recorded, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
     // One test for both, since neither ever happens.
-    if (static_cast<unsigned>(!account.has_room_for(told.bytes)) | static_cast<unsigned>(told.address == 0)) [[unlikely]]
-      return reject(told);
-    live_blocks::insertion made = account.insert(told.address);
+    if (static_cast<unsigned>(!account.has_room_for(recorded.bytes)) | static_cast<unsigned>(recorded.address == 0)) [[unlikely]]
+      return reject(recorded);
+    live_blocks::insertion made = account.insert(recorded.address);
     if (!made.is_new) [[unlikely]] {
       if (made.entry == nullptr) {
-        account.untracked_allocations.add(told.bytes);
+        account.untracked_allocations.add(recorded.bytes);
         return true;
       }
       account.replaced_allocations.add(made.entry->bytes);
-      release(account.find(told.address));
-      made = account.insert(told.address);
+      release(account.find(recorded.address));
+      made = account.insert(recorded.address);
     }
-    const std::uint64_t owned_by = is_category(told.tag) ? with_category(told.tag) : owner;
-    account.add(made.entry, told, *here, owned_by, thread, stamp);
-    const auto bytes = static_cast<std::int64_t>(told.bytes);
+    const std::uint64_t owned_by = is_category(recorded.tag) ? with_category(recorded.tag) : owner;
+    account.add(made.entry, recorded, *here, owned_by, thread, stamp);
+    const auto bytes = static_cast<std::int64_t>(recorded.bytes);
     here->allocated += bytes;
     ++here->allocation_count;
     usage->allocate(bytes);
     return true;
   }
 
-  [[gnu::always_inline]] void deallocate(const event& told, const std::uint64_t& stamp) noexcept {
+  [[gnu::always_inline]] void deallocate(const event& recorded, const std::uint64_t& stamp) noexcept {
     space_ledger& account = *space;
-    const live_blocks::place entry = account.find(told.address);
+    const live_blocks::place entry = account.find(recorded.address);
     if (!entry) [[unlikely]] {
-      if (told.address != 0) account.unmatched_frees.add(told.bytes);  // to free a null pointer is to do nothing
+      if (recorded.address != 0) account.unmatched_frees.add(recorded.bytes);  // to free a null pointer is to do nothing
       account.mark_event(stamp);
       return;
     }
-    if (told.bytes != 0 && told.bytes != entry->bytes) [[unlikely]] {
-      account.mismatched_sizes.add(told.bytes > entry->bytes ? told.bytes - entry->bytes : entry->bytes - told.bytes);
+    if (recorded.bytes != 0 && recorded.bytes != entry->bytes) [[unlikely]] {
+      account.mismatched_sizes.add(recorded.bytes > entry->bytes ? recorded.bytes - entry->bytes : entry->bytes - recorded.bytes);
     }
     take_away(entry);
     account.mark_event(stamp);
@@ -84,9 +84,9 @@ struct thread_state : followed_thread {
 
  private:
   /// An allocation that is none: at a null address it has failed, and that is all there is to it.
-  [[gnu::cold, gnu::noinline]] bool reject(const event& told) noexcept {
-    if (told.address != 0) return false;
-    space->null_allocations.add(told.bytes);
+  [[gnu::cold, gnu::noinline]] bool reject(const event& recorded) noexcept {
+    if (recorded.address != 0) return false;
+    space->null_allocations.add(recorded.bytes);
     return true;
   }
 

@@ -35,7 +35,7 @@ struct top_blocks_view {
   }
 };
 
-/// The largest blocks that were live at the peak of each of a growing row of segments, told interval by interval.
+/// The largest blocks that were live at the peak of each of a growing row of segments, interval by interval.
 ///
 /// A freed block was live at the peaks of a run of finished segments. It is offered to the aligned blocks of 1, 2, 4, ...
 /// segments that make up the run (at most 2 log2 n of them), and a segment's largest are among those of the aligned blocks that

@@ -279,8 +279,8 @@ class space_builder {
     add_overall_peak();
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
-    if (space_.first_overrun().has_happened()) {
-      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_overrun(), rows_);
+    if (space_.first_shortfall().has_happened()) {
+      result_.first_shortfall = build_first_shortfall(space_, names_.time, paths_, live_sets_.at_first_shortfall(), rows_);
     }
     result_.timeline = build_timeline(space_.line(), names_.time, space_.live());
     result_.anomalies = {to_event_tally(space_.unmatched_frees),     to_event_tally(space_.replaced_allocations),

@@ -13,7 +13,7 @@
 #include <vector>
 
 /// @file
-/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason that is told there.
+/// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason given there.
 
 namespace memprof::detail {
 

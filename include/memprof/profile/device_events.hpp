@@ -15,7 +15,7 @@
 
 namespace memprof::detail {
 
-/// The names of a row, as `stream_pool` joined them.
+/// The names of a row, as `stream_and_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
   std::size_t end = 0;
   while (end < text.size() && text[end] != name_separator) ++end;
@@ -29,23 +29,23 @@ inline void name_stream(stream_usage& row, std::string_view text) {
 
 /// The streams of a space, most reserved first, of equal ones those with the most live bytes, then those that came first.
 template <class Streams>
-[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& told, name_view labels) {
-  const std::size_t count = told.rows().size();
+[[nodiscard]] std::vector<stream_usage> build_streams(const Streams& streams, name_view labels) {
+  const std::size_t count = streams.rows().size();
   std::vector<std::size_t> order(count);
   for (std::size_t index = 0; index < count; ++index) order[index] = index;
   sort_rows(order.data(), count, [&](std::size_t left, std::size_t right) {
-    const stream_record& a = told.rows()[left];
-    const stream_record& b = told.rows()[right];
+    const stream_record& a = streams.rows()[left];
+    const stream_record& b = streams.rows()[right];
     if (a.peak_reserved != b.peak_reserved) return a.peak_reserved > b.peak_reserved;
     return a.peak_live != b.peak_live ? a.peak_live > b.peak_live : left < right;
   });
-  std::vector<stream_usage> rows(count + (told.has_further() ? 1 : 0));
+  std::vector<stream_usage> rows(count + (streams.has_further() ? 1 : 0));
   for (std::size_t row = 0; row < count; ++row) {
-    rows[row] = to_stream_usage(told.rows()[order[row]]);
-    name_stream(rows[row], labels.text(told.rows()[order[row]].name));
+    rows[row] = to_stream_usage(streams.rows()[order[row]]);
+    name_stream(rows[row], labels.text(streams.rows()[order[row]].name));
   }
-  if (told.has_further()) {
-    rows[count] = to_stream_usage(told.further());
+  if (streams.has_further()) {
+    rows[count] = to_stream_usage(streams.further());
     rows[count].stream = "other streams";
     rows[count].stands_for_others = true;
   }

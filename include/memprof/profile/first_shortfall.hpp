@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/ledger/capacity_overrun.hpp>
+#include <memprof/ledger/shortfall_record.hpp>
 #include <memprof/profile/core_peaks.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
@@ -13,7 +13,7 @@
 #include <vector>
 
 /// @file
-/// What a space's first overrun was in words of the profile, and what would have prevented it. Templates, like all that builds
+/// What a space's first shortfall was in words of the profile, and what would have prevented it. Templates, like all that builds
 /// profiles, so that only units that read one pay for compiling them.
 
 namespace memprof::detail {
@@ -38,21 +38,21 @@ template <class Owners>
   return rows;
 }
 
-/// The first overrun of a space that had one. `held` was live beside it.
+/// The first shortfall of a space that had one. `held` was live beside it.
 template <class Space, class Rows>
 [[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
                                                        const std::vector<std::string>& paths, live_set held, const Rows& rows) {
-  const capacity_overrun& overrun = space.first_overrun();
+  const shortfall_record& shortfall = space.first_shortfall();
   capacity_shortfall result;
-  result.requested = static_cast<std::int64_t>(overrun.asked.bytes);
-  if (overrun.is_on_core) result.core = core_text(overrun.core.x0, overrun.core.y0);
-  if (overrun.asked.operation() != 0) result.operation = paths[overrun.asked.operation()];
-  result.category = static_cast<category>(overrun.asked.category());
-  result.segment = rows.index_of(overrun.segment);
-  result.time_ns = time.to_ns(overrun.stamp);
+  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
+  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
+  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
+  result.category = static_cast<category>(shortfall.asked.category());
+  result.segment = rows.index_of(shortfall.segment);
+  result.time_ns = time.to_ns(shortfall.stamp);
   result.free = space.capacity() - held.bytes;
   result.shortfall = result.requested - result.free;
-  result.holders_known = overrun.has_holders;
+  result.holders_known = shortfall.has_holders;
   result.remedy = least_to_free(held.by_operation, result.shortfall);
   result.held = std::move(held);
   return result;

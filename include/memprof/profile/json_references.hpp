@@ -27,7 +27,7 @@ inline void check_references(const profile& read, const json_place& root) {
                                             std::to_string(read.segments.size()) + " in /segments");
     };
     check_count(space.segments.size(), place["segments"]);
-    // A space whose blocks are not told on cores has no such rows.
+    // A space without blocks on cores has no such rows.
     const json_place cores = place["cores"];
     if (!space.cores.segments.empty() || !space.cores.ranges.empty()) {
       check_count(space.cores.segments.size(), cores["segments"]);

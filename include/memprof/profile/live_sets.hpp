@@ -112,13 +112,13 @@ class live_set_builder {
   }
 
   /// What was live when the capacity was first exceeded, without the block that was asked for.
-  [[nodiscard]] live_set at_first_overrun() const {
-    const capacity_overrun& overrun = space_.first_overrun();
-    live_set set = totals_of(overrun.moment);
-    if (!overrun.has_holders) set.remaining_bytes = set.bytes;
-    set.by_operation = named(overrun.owners.data(), overrun.owners.size());
+  [[nodiscard]] live_set at_first_shortfall() const {
+    const shortfall_record& shortfall = space_.first_shortfall();
+    live_set set = totals_of(shortfall.moment);
+    if (!shortfall.has_holders) set.remaining_bytes = set.bytes;
+    set.by_operation = named(shortfall.owners.data(), shortfall.owners.size());
     set.largest_blocks = largest([&](top_blocks_view best) {
-      for (const block& held : overrun.largest) best.offer(held);
+      for (const block& held : shortfall.largest) best.offer(held);
     });
     return set;
   }

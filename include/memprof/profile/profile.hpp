@@ -168,7 +168,7 @@ struct event_tally {
 };
 
 /// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
-/// names that `annotate` told later are not in it. The run went on, so peaks are those without a limit.
+/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
 ///
 /// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
 /// those on that core.
@@ -194,9 +194,10 @@ struct capacity_shortfall {
 
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
-  event_tally unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller told, if it did
+  event_tally
+      unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller gave them, if it did
   event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
-  event_tally mismatched_sizes;       ///< frees that told another size than was allocated; bytes: sum of the differences
+  event_tally mismatched_sizes;       ///< frees with another size than was allocated; bytes: sum of the differences
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
   event_tally unknown_annotations;    ///< `annotate` of an address that was not live
   event_tally untracked_allocations;  ///< could not be kept because the profiler itself got no memory
@@ -237,7 +238,7 @@ struct named_core_peaks {
   bool operator==(const named_core_peaks&) const = default;
 };
 
-/// What lay on single cores. All empty for a space of which no block was told on cores (`event_sink::allocate_on_cores`); in the
+/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
 /// other numbers of the space such a block counts with its bytes on all its cores together.
 struct core_profile {
   core_peaks peaks;                                ///< over the whole capture
@@ -266,7 +267,7 @@ struct named_reserved_usage {
 };
 
 /// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
-/// allocated of it is in the other numbers of the space. All 0 and empty if no such allocator told (`event_sink::reserve`).
+/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
 struct reserved_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                            ///< at the end
@@ -295,16 +296,17 @@ struct named_active_usage {
   bool operator==(const named_active_usage&) const = default;
 };
 
-/// The bytes of blocks that were told on streams, until no stream uses them any more: live ones, and freed ones that work on a
+/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
 /// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
-/// empty if no block was told on a stream.
+/// empty if no block was allocated on a stream.
 struct active_profile {
   std::int64_t peak = 0;
   std::int64_t current = 0;                          ///< at the end
   std::vector<active_usage> segments;                ///< one for each of `profile::segments`
   std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source told, if it did
-  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
+  event_tally
+      unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source gave them, if it did
+  event_tally missing_completions;  ///< of freed blocks whose address came again: they count as done by then
 
   bool operator==(const active_profile&) const = default;
 };
@@ -328,8 +330,8 @@ struct stream_usage {
 
 /// An allocation that failed because the device had no memory for it, all as it was known at that moment.
 struct out_of_memory_failure {
-  std::int64_t requested = 0;       ///< bytes, as the allocator told: rounded up, if it rounds
-  std::int64_t device_free = 0;     ///< bytes that were free on the device, as it told
+  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open
@@ -353,8 +355,8 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;          ///< bytes, as `capture_options::device` told; 0: no limit
-  bool capacity_is_per_core = false;  ///< that of each core: only blocks that were told on cores are compared with it
+  std::int64_t capacity = 0;          ///< bytes, of `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;  ///< that of each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
   std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
@@ -362,8 +364,8 @@ struct space_profile {
   space_anomalies anomalies;
   core_profile cores;                 ///< what lay on single cores, if the space is that of cores
   reserved_profile reserved;          ///< what its allocator held of the device, if that keeps freed memory for later
-  active_profile active;              ///< what streams use of it, freed blocks among it, if blocks are told on streams
-  std::vector<stream_usage> streams;  ///< most reserved first; empty if no stream was told
+  active_profile active;              ///< what streams use of it, freed blocks among it, if blocks were allocated on streams
+  std::vector<stream_usage> streams;  ///< most reserved first; empty without streams
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
   bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// @file
-/// The part of `profile/build.hpp` about which segments there are. Templates for the reason that is told there.
+/// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
 
 namespace memprof {
 

@@ -114,7 +114,7 @@ inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::re
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
-  if (detail::end_session(detail::active_session(), name)) return;
+  if (detail::finish_capture(detail::active_capture(), name)) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
 }
 
@@ -139,7 +139,7 @@ class [[nodiscard]] capture_guard {
   explicit capture_guard(std::uint32_t number) noexcept : number_(number) {}
   capture_guard(capture_guard&& other) noexcept : number_(std::exchange(other.number_, 0)) {}
   capture_guard& operator=(capture_guard&&) = delete;
-  ~capture_guard() { detail::end_session(number_, end_segment_name); }
+  ~capture_guard() { detail::finish_capture(number_, end_segment_name); }
 
   /// As the free function, for this guard's capture.
   void snapshot(std::string_view name) noexcept {
@@ -147,7 +147,7 @@ class [[nodiscard]] capture_guard {
   }
 
   /// Ends the capture with a last segment. Does nothing if it has ended already.
-  void end(std::string_view name = end_segment_name) { detail::end_session(number_, name); }
+  void end(std::string_view name = end_segment_name) { detail::finish_capture(number_, name); }
 
   /// The profile up to now; any thread may ask. Throws `memprof::error` if another capture has begun since, or after `clear`. A
   /// template for the reason that `current_profile` is one.
@@ -176,11 +176,11 @@ class [[nodiscard]] capture_guard {
 template <backend... Backends>
 [[nodiscard]] capture_guard begin_capture(const capture_options& options = {}) {
   const bool is_simulated = (detail::simulates<Backends>() || ...);
-  const std::uint32_t number = detail::begin_session(options, is_simulated ? run_mode::no_dispatch : options.mode);
+  const std::uint32_t number = detail::start_capture(options, is_simulated ? run_mode::no_dispatch : options.mode);
   capture_guard guard{number};
   if constexpr (sizeof...(Backends) != 0) {
     using attached = detail::attached_backends<Backends...>;
-    const detail::nested_allocation hidden;
+    const detail::recording_suppressor hidden;
     // If one of them throws, the guard ends the capture.
     detail::kept_backends backends{new attached{options}, &attached::calls()};
     const detail::kept_backends ended_meanwhile = detail::keep_backends(number, std::move(backends));

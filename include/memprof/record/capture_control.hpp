@@ -173,7 +173,7 @@ struct capture_state_deleter {
 
 /// Begins a capture and returns its number. Its profile has `mode`: a backend may simulate though the program's own resources do
 /// not. Throws `memprof::error` if one is active or an option is out of range.
-[[nodiscard, gnu::noinline]] inline std::uint32_t begin_session(const capture_options& options, run_mode mode) {
+[[nodiscard, gnu::noinline]] inline std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   check(options);
   registry& shared = abi_1::process_registry;
   pin_module();
@@ -210,7 +210,7 @@ struct capture_state_deleter {
   return number;
 }
 
-[[nodiscard]] inline std::uint32_t active_session() noexcept {
+[[nodiscard]] inline std::uint32_t active_capture() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
 }
 
@@ -229,7 +229,7 @@ struct capture_state_deleter {
 /// Lets capture `number` own its backends; gives them back if another thread has ended it already.
 [[nodiscard]] inline kept_backends keep_backends(std::uint32_t number, kept_backends backends) noexcept {
   const control_guard control;
-  if (active_session() != number) return backends;
+  if (active_capture() != number) return backends;
   reachable_backends = backends.get();
   state_of(abi_1::process_registry)->backends = std::move(backends);
   return {};
@@ -245,7 +245,7 @@ struct found_backends {
 /// The backends of capture `number`, if it is active and has any. With `takes_end` they count as detached from now on.
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
-  if (number == 0 || active_session() != number) return {};
+  if (number == 0 || active_capture() != number) return {};
   kept_backends& kept = state_of(abi_1::process_registry)->backends;
   if (!kept.is_attached()) return {};
   return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
@@ -256,7 +256,7 @@ inline void report_facts_of(std::uint32_t number) {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, false);
   if (found.calls == nullptr) return;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   found.calls->report_facts(found.backends);
 }
 
@@ -265,7 +265,7 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
   const lock_guard serial{backend_lock()};
   const found_backends found = find_backends(number, true);
   if (!found.is_first_end) return;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   found.calls->detach(found.backends);
   found.calls->report_facts(found.backends);
 }
@@ -277,7 +277,7 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   const live_trace* file = nullptr;
   {
     const control_guard control;
-    if (active_session() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
+    if (active_capture() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
   }
   if (file != nullptr) file->wait_for_disk();
 }
@@ -285,13 +285,13 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
 /// Ends capture `number` but for its trace file, which goes on being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_session() != number || !is_outside(abi_1::this_thread)) return false;
+  if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
   detach_backends_of(number);
-  const module_paths unrecorded = find_other_registries();
-  warn_about_other_registries(unrecorded);
+  const module_paths unrecorded = find_duplicate_registries();
+  warn_about_duplicate_registries(unrecorded);
   wait_for_file_of(number);
   const control_guard control;
-  if (active_session() != number) return false;
+  if (active_capture() != number) return false;
   shared.active_capture.store(0, std::memory_order_relaxed);
   shared.no_dispatch.store(0, std::memory_order_relaxed);
   shared.drain(shared);
@@ -304,7 +304,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 }
 
 /// Ends capture `number` with a last segment. False if it is not the active one.
-[[gnu::noinline]] inline bool end_session(std::uint32_t number, std::string_view name) noexcept {
+[[gnu::noinline]] inline bool finish_capture(std::uint32_t number, std::string_view name) noexcept {
   if (!close_session(number, name)) return false;
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
@@ -314,7 +314,7 @@ inline bool close_session(std::uint32_t number, std::string_view name) noexcept 
 /// Ends whatever capture is active and forgets the last one.
 inline void clear_session() noexcept {
   registry& shared = abi_1::process_registry;
-  end_session(active_session(), end_segment_name);
+  finish_capture(active_capture(), end_segment_name);
   const lock_guard serial{backend_lock()};
   finish_file(abi_1::process_registry);
   kept_backends of_last_capture;  // destroyed when the registry's lock is free again
@@ -327,8 +327,8 @@ template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
-  report_facts_of(number == 0 ? active_session() : number);
-  const module_paths unrecorded = find_other_registries();
+  report_facts_of(number == 0 ? active_capture() : number);
+  const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
   State* const state = static_cast<State*>(shared.capture);

@@ -49,8 +49,8 @@ struct capture_state {
   double record_ns = 0;
   trace* kept;  ///< null: it is not kept
   live_trace file;
-  std::uint64_t told_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
-  std::uint32_t told_problem = 0;
+  std::uint64_t reported_missing_events = 0;  ///< as the facts say of the file; its problem too, by hash
+  std::uint32_t reported_problem = 0;
   kept_backends backends;
   trace_fold fold;
 
@@ -128,9 +128,9 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
   const std::uint64_t missing = state.file.missing_events();
   const std::string problem = state.file.problem();
   const std::uint32_t hash = problem.empty() ? 0 : label_table::hash_of(problem);
-  if (state.told_missing_events == missing && state.told_problem == hash) return;
-  state.told_missing_events = missing;
-  state.told_problem = hash;
+  if (state.reported_missing_events == missing && state.reported_problem == hash) return;
+  state.reported_missing_events = missing;
+  state.reported_problem = hash;
   state.facts(to_table<incomplete_trace_file>({{std::string{state.file.path()}, problem, static_cast<std::int64_t>(missing)}}));
 }
 

@@ -64,7 +64,7 @@ struct module_query {
 
 /// The loaded libraries that record in another registry than this code. The executable cannot be looked into. Not under the
 /// registry's lock: a library's constructor may wait for it while the loader waits for the constructor.
-[[nodiscard]] inline module_paths find_other_registries() noexcept {
+[[nodiscard]] inline module_paths find_duplicate_registries() noexcept {
   module_paths paths;
   module_query query{};
   for (std::uint32_t number = 0;; ++number) {
@@ -78,12 +78,12 @@ struct module_query {
 
 #else
 
-[[nodiscard]] inline module_paths find_other_registries() noexcept { return {}; }
+[[nodiscard]] inline module_paths find_duplicate_registries() noexcept { return {}; }
 
 #endif
 
 /// Says on stderr whose events are missing.
-inline void warn_about_other_registries(const module_paths& paths) noexcept {
+inline void warn_about_duplicate_registries(const module_paths& paths) noexcept {
   for (std::size_t begin = 0; begin < paths.size(); begin += std::strlen(paths.data() + begin) + 1) {
     std::fprintf(stderr,
                  "memprof: what %s allocated is missing in this profile: it has a registry of its own; link the executable with "

@@ -67,10 +67,10 @@ class event_sink {
     return memory_space{name, memory};
   }
 
-  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `told`
+  /// `space` is the kind of memory, made once: `const memprof::memory_space dram{"dram"}`. Cost: that of one event. `contents`
   /// overrides the category of the operation that is open on this thread.
-  void allocate(space_id space, block_address address, std::size_t bytes, optional_category told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, told.tag()});
+  void allocate(space_id space, block_address address, std::size_t bytes, optional_category contents = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, 0, event_kind::allocate, space.value, contents.tag()});
   }
   /// `bytes`, if given, is compared with what was allocated.
   void deallocate(space_id space, block_address address, std::size_t bytes = 0) const noexcept {
@@ -79,28 +79,28 @@ class event_sink {
 
   /// An allocator that keeps freed memory for later (PyTorch's caching allocator) took a range of addresses from the device: the
   /// profile tells it as reserved, beside what the program allocated of it. Cost: that of one event; accounting for it costs a
-  /// step for each range that is held. `told`: for which stream, and for which pool.
-  void reserve(space_id space, block_address address, std::size_t bytes, stream_pool told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, told.name(), event_kind::reserve, space.value, 0});
+  /// step for each range that is held. `stream`: for which stream and pool.
+  void reserve(space_id space, block_address address, std::size_t bytes, stream_and_pool stream = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::reserve, space.value, 0});
   }
   /// The allocator gave a range back, which may be part of those it took, or several; 0: the one that began at `address`.
-  void release(space_id space, block_address address, std::size_t bytes = 0, stream_pool told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, told.name(), event_kind::release, space.value, 0});
+  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, 0});
   }
 
   /// An allocation for a stream, from a pool; else as `allocate`. The profile sums up the blocks of each in
   /// `space_profile::streams`.
-  void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_pool where,
-                          optional_category told = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, told.tag()});
+  void allocate_on_stream(space_id space, block_address address, std::size_t bytes, stream_and_pool where,
+                          optional_category contents = {}) const noexcept {
+    detail::record_event({0, address.value, bytes, where.name(), event_kind::allocate_on_stream, space.value, contents.tag()});
   }
-  /// The end of such a block, told with the same stream and pool.
-  void deallocate_on_stream(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+  /// The end of such a block, with the same stream and pool.
+  void deallocate_on_stream(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 0});
   }
   /// The same of a block that streams may still use, as PyTorch's caching allocator frees it: it is not live any more, but stays
   /// active until `complete_deallocation` (`space_profile::active`).
-  void request_deallocation(space_id space, block_address address, stream_pool where, std::size_t bytes = 0) const noexcept {
+  void request_deallocation(space_id space, block_address address, stream_and_pool where, std::size_t bytes = 0) const noexcept {
     detail::record_event({0, address.value, bytes, where.name(), event_kind::deallocate_on_stream, space.value, 1});
   }
   /// No stream uses the block any more, whose deallocation was requested.
@@ -110,7 +110,7 @@ class event_sink {
 
   /// The end of every live block that begins in [address, address + bytes): a part of an arena is reset at once. It is not
   /// unusual that there is none. Cost: that of one event; accounting for it costs a pass over the live blocks of the space.
-  /// Blocks that were told on streams count as live in the rows of their streams, and as active, until they are deallocated one
+  /// Blocks on streams count as live in the rows of their streams, and as active, until they are deallocated one
   /// by one.
   void deallocate_range(space_id space, block_address address, std::size_t bytes) const noexcept {
     detail::record_event({0, address.value, bytes, 0, event_kind::deallocate_range, space.value, 0});
@@ -130,19 +130,19 @@ class event_sink {
   /// the busiest core (`space_profile::cores`); in the other numbers of the space the block has its bytes on all cores together.
   ///
   /// Blocks at one address are the same block if their first core (x0, y0) is the same, else they lie beside each other. So a set
-  /// of several rectangles is told as a block for each, at the same address. A buffer whose allocator reserves the address on
-  /// every core is told on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
+  /// of several rectangles is recorded as a block for each, at the same address. A buffer whose allocator reserves the address on
+  /// every core is recorded on all cores of the device. Cores of different devices belong to different spaces. To `annotate` the
   /// block, use its `address_on_cores`.
   ///
   /// Cost: that of one event; accounting for it costs a step for each core. Rectangles with exchanged corners are counted in
   /// `event_anomalies::rejected_events`, for the calls below too.
   void allocate_on_cores(space_id space, block_address address, std::size_t bytes_per_core, core_range cores,
-                         buffer_kind kind = buffer_kind::buffer, optional_category told = {}) const noexcept {
-    const auto tag = static_cast<std::uint16_t>(told.tag() | static_cast<unsigned>(kind) << 8);
+                         buffer_kind kind = buffer_kind::buffer, optional_category contents = {}) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(contents.tag() | static_cast<unsigned>(kind) << 8);
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
                           event_kind::allocate_on_cores, space.value, tag});
   }
-  /// The end of a block, told with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
+  /// The end of a block, with the same `cores`. `bytes_per_core`, if given, is compared with what was allocated.
   void deallocate_on_cores(space_id space, block_address address, core_range cores,
                            std::size_t bytes_per_core = 0) const noexcept {
     detail::record_event({0, address_on_cores(address.value, cores), bytes_per_core, cores.packed(),
@@ -198,9 +198,9 @@ class event_sink {
   }
 
   /// The same as `annotate`, of a text that is known: name, shape, dtype and `requires_grad` with `name_separator` between; 0:
-  /// only the category is told. Cost: that of one event.
-  void annotate(block_address address, optional_category told, label text) const noexcept {
-    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, told.tag()});
+  /// only the category is given. Cost: that of one event.
+  void annotate(block_address address, optional_category contents, label text) const noexcept {
+    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
   }
 
   /// The same as `begin_operation`, where `capture()` is not 0 and `is_thread_recordable()`. Cost: that of one event.

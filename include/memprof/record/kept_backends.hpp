@@ -29,7 +29,7 @@ class kept_backends {
   }
   ~kept_backends() {
     if (backends_ == nullptr) return;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     if (is_attached_) calls_->detach(backends_);
     calls_->destroy(backends_);
   }

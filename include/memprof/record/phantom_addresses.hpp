@@ -76,10 +76,10 @@ class phantom_addresses {
 
   /// Gives back what `take` returned for the same size and alignment.
   void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-    const shape told = shape_of(bytes, alignment);
+    const shape rounded = shape_of(bytes, alignment);
     const detail::lock_guard guard{lock_};
     // Without memory for the list the address is never used again, which is safe: the range is far larger than what is live.
-    const std::size_t list = make_list(told);
+    const std::size_t list = make_list(rounded);
     if (list == no_list) return;
     std::uint32_t node = unused_;
     if (node != 0) {

@@ -45,13 +45,13 @@ class [[nodiscard]] activity_guard {
 
 /// What is taken from the global `operator new` until the end of the scope belongs to the profiler, or to a block that is being
 /// recorded as a whole: the hooks of `operator new` leave it out. Everything else is recorded.
-class [[nodiscard]] nested_allocation : activity_guard {
+class [[nodiscard]] recording_suppressor : activity_guard {
  public:
-  nested_allocation() noexcept : activity_guard(activity::nested) {}
+  recording_suppressor() noexcept : activity_guard(activity::nested) {}
 };
 
 /// The calling thread works for the profiler in a way that its own hooks may see. Signals wait meanwhile: what their handlers
-/// allocate could not be told from what the profiler does.
+/// allocate could not be distinguished from what the profiler does.
 class [[nodiscard]] internal_guard {
  public:
   internal_guard() noexcept : hidden_(activity::internal) {}

@@ -50,27 +50,27 @@ class [[nodiscard]] session_guard {
 [[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
 
 [[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
-  return is_of_this_process() && active_session() == number;
+  return is_of_this_process() && active_capture() == number;
 }
 
 /// Ends the capture, lets the thread write the profile, and puts the handlers of before back. Under `session_lock`.
 inline void finish_session() noexcept {
   running_session* const ending = current_session.load();
   if (ending == nullptr || !is_of_this_process()) return;
-  end_session(ending->capture, end_segment_name);
+  finish_capture(ending->capture, end_segment_name);
   if (ending->has_thread) {
     mailbox.wants_end.store(true);
     mailbox.wake.advance();
     ::pthread_join(mailbox.thread, nullptr);
   } else {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     ending->write_profile(true);
   }
   remove_signal_handlers();
   remove_terminate_handler();
   mailbox.process.store(0);
   current_session.store(nullptr);
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   delete ending;
 }
 
@@ -141,11 +141,11 @@ inline void prepare_files(running_session& session) {
 /// Begins a session if it is asked for; the number of its capture, or 0.
 template <class Begin>
 [[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   session_options options = settled(std::move(wanted), environ);
   if (!options.enabled) return 0;
   const session_guard serial;
-  if (active_session() != 0 || (current_session.load() != nullptr && is_of_this_process())) {
+  if (active_capture() != 0 || (current_session.load() != nullptr && is_of_this_process())) {
     say_of_session("session: a capture is active already, so the session records nothing; end that one first, or leave one out");
     return 0;
   }
@@ -158,7 +158,7 @@ template <class Begin>
 #if defined(__cpp_exceptions)
   try {
     auto guard = begin(made->options.capture);
-    made->capture = active_session();
+    made->capture = active_capture();
     guard.release();
   } catch (...) {
     delete made;
@@ -166,7 +166,7 @@ template <class Begin>
   }
 #else
   auto guard = begin(made->options.capture);
-  made->capture = active_session();
+  made->capture = active_capture();
   guard.release();
 #endif
   empty_mailbox();

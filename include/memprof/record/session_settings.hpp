@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 /// @file
-/// What a session can be told from outside: the same keys by environment variables and in a file.
+/// The settings of a session from outside: the same keys by environment variables and in a file.
 
 namespace memprof::detail {
 

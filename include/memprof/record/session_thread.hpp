@@ -53,7 +53,7 @@ template <class Act>
 inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
   const control_guard control;
   registry& shared = abi_1::process_registry;
-  if (number == 0 || active_session() != number || shared.drain == nullptr) return false;
+  if (number == 0 || active_capture() != number || shared.drain == nullptr) return false;
   shared.drain(shared);
   shared.put_event(shared, {shared.stamps.next(), 0, 0, 0, event_kind::checkpoint, any_space, 0});
   return true;
@@ -113,7 +113,7 @@ struct running_session {
 #if defined(__linux__)
     ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
 #endif
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static_cast<running_session*>(self)->serve();
     return nullptr;
   }

@@ -11,14 +11,14 @@
 
 namespace memprof {
 
-/// A stream of a device and the pool from which an allocator serves it: blocks are told with one so that the profile says which
+/// A stream of a device and the pool from which an allocator serves it: blocks carry one so that the profile says which
 /// stream and which pool held how much (`space_profile::streams`). By default it is none.
-class stream_pool {
+class stream_and_pool {
  public:
-  constexpr stream_pool() = default;
+  constexpr stream_and_pool() = default;
   /// The stream and the pool of these names, of which some 60 characters each are kept. Takes a lock, and nothing from
   /// `operator new`: make it once for each stream and pool, not for each event. It is none if the system has no memory.
-  explicit stream_pool(std::string_view stream, std::string_view pool = {}) noexcept {
+  explicit stream_and_pool(std::string_view stream, std::string_view pool = {}) noexcept {
     constexpr std::size_t longest = 62;
     std::array<char, 2 * longest + 1> text{};
     char* end = std::copy_n(stream.data(), std::min(stream.size(), longest), text.data());
@@ -30,7 +30,7 @@ class stream_pool {
 
   /// Both names as one; 0 for none.
   [[nodiscard]] constexpr label name() const noexcept { return name_; }
-  bool operator==(const stream_pool&) const = default;
+  bool operator==(const stream_and_pool&) const = default;
 
  private:
   label name_ = 0;

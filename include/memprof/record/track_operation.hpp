@@ -76,16 +76,16 @@ class [[nodiscard]] operation_scope {
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
 ///
-/// `told` is the category of what is allocated within, unless an inner scope tells another. Cost: two events; nothing but one
+/// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
 /// load while no capture is active.
 template <fixed_string Name>
-[[nodiscard]] operation_scope track_operation(optional_category told = {}) noexcept {
-  return operation_scope{[] { return detail::static_label<Name>(); }, told.tag()};
+[[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
+  return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
 }
 
 /// The same for a name made at run time; the text is interned, so use a bounded number of different names.
-[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category told = {}) noexcept {
-  return operation_scope{[name] { return detail::find_label(name); }, told.tag()};
+[[nodiscard]] inline operation_scope track_operation(std::string_view name, optional_category kind = {}) noexcept {
+  return operation_scope{[name] { return detail::find_label(name); }, kind.tag()};
 }
 
 }  // namespace enabled

@@ -36,7 +36,7 @@ class optional_category {
  public:
   constexpr optional_category() noexcept = default;
   /// Implicit, so that a category can be passed where one may be left out.
-  constexpr optional_category(category told) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(told) + 1U)) {}
+  constexpr optional_category(category kind) noexcept : tag_(static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1U)) {}
 
   [[nodiscard]] constexpr bool has_value() const noexcept { return tag_ != 0; }
   [[nodiscard]] constexpr category value_or(category fallback) const noexcept {

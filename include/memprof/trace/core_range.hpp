@@ -42,7 +42,7 @@ struct core_range {
 /// All cores that any device can have: for frees, where it means "wherever they are".
 inline constexpr core_range any_core{0, 0, 255, 255};
 
-/// The address by which blocks on cores are told apart: the upper 16 bits also hold, inverted, the first core.
+/// The address that identifies a block on cores: the upper 16 bits also hold, inverted, the first core.
 ///
 /// Each core has its own memory, so that blocks on disjoint cores share addresses, and programs that split their work do just
 /// that. Inverted, because then it is no address of an ordinary block: one that is freed by the wrong function is counted as

@@ -13,30 +13,30 @@ namespace memprof {
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
-  deallocate,           ///< address, bytes as the caller told them (0: not told), space
+  deallocate,           ///< address, bytes as the caller gave them (0: not given), space
   annotate,             ///< address, space, tag, label: an interned `name\x1fshape\x1fdtype[\x1frequires_grad]`, 0 for none
   scope_begin,          ///< label: the operation's name; address: `scope_address(number, number of the one around it)`; tag
   scope_end,            ///< label: as in its `scope_begin`; address: `scope_address(number, its thread, if that is another)`
   thread_begin,         ///< address: number of the thread whose events follow: no operation is open; bytes: its id in the
                         ///< system; label: its name
   allocate_on_cores,    ///< address: as `address_on_cores` makes it; bytes on each core; label: packed `core_range`; space, tag
-  deallocate_on_cores,  ///< address, bytes (0: not told), label, space: as in its `allocate_on_cores`
+  deallocate_on_cores,  ///< address, bytes (0: not given), label, space: as in its `allocate_on_cores`
   deallocate_circular_buffers,  ///< label: packed `core_range`; all circular buffers on any of these cores; space
-  reserve,                      ///< address, bytes, space, label: a `stream_pool` or 0: an allocator took a range from the device
-  release,                      ///< address, bytes (0: not told), space, label: it gave one back
-  allocate_on_stream,           ///< as `allocate`, with the label of a `stream_pool`
-  deallocate_on_stream,         ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
-                                ///< the block, until its `complete_deallocation`
-  out_of_memory,                ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
-  segment_end,                  ///< label: the name of the segment that ends
-  clock_reading,                ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
-  lost_events,                  ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
-                                ///< of which nobody knows how many
-  capture_end,                  ///< the last event
-  gap,                          ///< bytes: events that are missing here, at least
-  deallocate_range,             ///< address, bytes, space: every block that begins there; tag 1: every block of the space
-  complete_deallocation,        ///< address, bytes, space: no stream uses the freed block any more
-  checkpoint,                   ///< label: its name, 0 for a periodic one: what is live now is to be kept
+  reserve,                ///< address, bytes, space, label: a `stream_and_pool` or 0: an allocator took a range from the device
+  release,                ///< address, bytes (0: not given), space, label: it gave one back
+  allocate_on_stream,     ///< as `allocate`, with the label of a `stream_and_pool`
+  deallocate_on_stream,   ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
+                          ///< the block, until its `complete_deallocation`
+  out_of_memory,          ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  segment_end,            ///< label: the name of the segment that ends
+  clock_reading,          ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
+  lost_events,            ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
+                          ///< of which nobody knows how many
+  capture_end,            ///< the last event
+  gap,                    ///< bytes: events that are missing here, at least
+  deallocate_range,       ///< address, bytes, space: every block that begins there; tag 1: every block of the space
+  complete_deallocation,  ///< address, bytes, space: no stream uses the freed block any more
+  checkpoint,             ///< label: its name, 0 for a periodic one: what is live now is to be kept
 };
 
 /// The names of `event_kind`, in the order of its values; the first is that of no kind.

@@ -9,7 +9,7 @@
 
 namespace memprof {
 
-/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody told.
+/// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
 enum class requires_grad : std::uint8_t { unknown, no, yes };
 
 /// The names of `requires_grad`, in the order of its values.

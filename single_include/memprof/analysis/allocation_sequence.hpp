@@ -17,7 +17,7 @@ namespace memprof {
 /// An allocation, or the end of one.
 struct allocation_step {
   std::uint64_t bytes;      ///< that were asked for; 0: the block is freed
-  std::uint64_t event;      ///< which of all events told it, from 0
+  std::uint64_t event;      ///< which of all events it was, from 0
   std::uint32_t block;      ///< its number; that of a freed block is given again
   std::uint32_t operation;  ///< the innermost open on its thread: a node of `allocation_sequence::operations`
 };
@@ -195,17 +195,17 @@ class allocation_sequence {
     }
   }
 
-  void allocate(const event& told, const followed_thread& on) {
-    const live_blocks::insertion made = live_.insert(told.address);
+  void allocate(const event& recorded, const followed_thread& on) {
+    const live_blocks::insertion made = live_.insert(recorded.address);
     if (made.entry == nullptr) detail::raise("allocation_sequence: the system has no memory for the table of live blocks");
     std::uint64_t& block = made.entry->owner;
     if (!made.is_new) {
       ++replaced_allocations_;
       free_block(block, on.scopes.operation());
     }
-    made.entry->bytes = told.bytes;
-    block = told.bytes == 0 ? no_block : number_of_new_block();
-    if (block != no_block) add_step(told.bytes, block, on.scopes.operation());
+    made.entry->bytes = recorded.bytes;
+    block = recorded.bytes == 0 ? no_block : number_of_new_block();
+    if (block != no_block) add_step(recorded.bytes, block, on.scopes.operation());
   }
 
   void deallocate(std::uint64_t address, const followed_thread& on) {
@@ -219,10 +219,10 @@ class allocation_sequence {
   }
 
   /// In the order of addresses.
-  void deallocate_range(const event& told, const followed_thread& on) {
+  void deallocate_range(const event& recorded, const followed_thread& on) {
     std::vector<std::uint64_t> addresses;
     live_.for_each([&](const block& live) {
-      if (is_in_range(told, live.address)) addresses.push_back(live.address);
+      if (is_in_range(recorded, live.address)) addresses.push_back(live.address);
     });
     std::sort(addresses.begin(), addresses.end());
     for (const std::uint64_t address : addresses) deallocate(address, on);

@@ -28,11 +28,19 @@ namespace memprof::detail {
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
   hidden_blocks* const hidden = hidden_blocks_of(shared);
   if (hidden == nullptr) return;
+  // A signal handler that frees meanwhile must not wait for the lock that this thread holds.
+  const activity_guard counted{activity::busy};
   if (kind == event_kind::allocate) {
     hidden->add(reinterpret_cast<std::uintptr_t>(address));
   } else {
     (void)hidden->remove(reinterpret_cast<std::uintptr_t>(address));
   }
+}
+
+/// Whether the program frees a block that the profiler allocated, for one that may be.
+[[nodiscard, gnu::cold, gnu::noinline]] inline bool forget_own_block(hidden_blocks& hidden, const void* address) noexcept {
+  const activity_guard counted{activity::busy};  // as in `note_own_block`
+  return hidden.remove(reinterpret_cast<std::uintptr_t>(address));
 }
 
 /// Whether the program frees a block that the profiler allocated.
@@ -41,7 +49,9 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   if (kind != event_kind::deallocate) return false;
   // Acquire pairs with the release in `hidden_blocks_of`.
   hidden_blocks* const hidden = shared.hidden.load(std::memory_order_acquire);
-  return hidden != nullptr && hidden->remove(reinterpret_cast<std::uintptr_t>(address));
+  if (hidden == nullptr || !hidden->may_hold(reinterpret_cast<std::uintptr_t>(address))) [[likely]]
+    return false;
+  return forget_own_block(*hidden, address);
 }
 
 /// Records what the C++ heap does on a thread that has no ring yet, or is inside the profiler or a tracked resource.

@@ -46,8 +46,8 @@ class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
 
-  void attach(event_sink&, const capture_options&) {
-    detail::process_operator_table().begin(detail::active_session());
+  void attach(event_sink& writer, const capture_options&) {
+    detail::process_operator_table().begin(writer.capture());
     detail::process_device_times().begin_capture();
     detail::begin_recording_tensors();  // the last that may throw, so nothing needs undoing
   }

@@ -40,7 +40,7 @@ struct cuda_trace_listener {
 };
 
 [[nodiscard]] inline cuda_trace_listener& process_cuda_trace_listener() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const listener = new cuda_trace_listener;
   return *listener;
 }
@@ -111,14 +111,14 @@ template <class Allocator>
 inline namespace enabled {
 
 /// Counts the blocks of CUDA tensors in the spaces "cuda:0", ..., with what the caching allocator reserves of the device, by
-/// stream and pool, and with each allocation that the device had no memory for. Until their streams are done with them, blocks
-/// count in "cuda:0 active", .... All threads, all streams and private pools. What the allocator has reserved when the capture
-/// begins counts as reserved in it. Attach it at a quiet point, where no other thread allocates.
+/// stream and pool, with what is freed while streams still use it (`space_profile::active`), and with each allocation that the
+/// device had no memory for. All threads, all streams and private pools. What the allocator has reserved when the capture begins
+/// counts as reserved in it. Attach it at a quiet point, where no other thread allocates.
 ///
 /// Brings CUDA into use if it is not. Where that fails, and where the allocator has no trace (`backend:cudaMallocAsync`, one that
 /// the program brought, libtorch 2.1), the capture goes on without CUDA: it says why on stderr, and in
-/// the table of missing sources (`missing_source`). Cost: two events for each allocation and each free, under the allocator's own
-/// lock.
+/// the table of missing sources (`missing_source`). Cost: an event for each allocation and two for each free, under the
+/// allocator's own lock.
 class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";

@@ -52,7 +52,7 @@ inline void register_torch_rule(std::string_view name, torch_rule_function rule)
 }
 
 /// What part of the elements operators like `nonzero`, `masked_select` and `unique` select, where the data decides: 0 to 1. 1, an
-/// upper bound, unless told. Throws `memprof::error` outside of that.
+/// upper bound, unless given. Throws `memprof::error` outside of that.
 inline void set_torch_selected_fraction(double fraction) {
   if (!(fraction >= 0.0 && fraction <= 1.0)) {
     detail::raise("set_torch_selected_fraction: " + std::to_string(fraction) + " must be in [0, 1]");

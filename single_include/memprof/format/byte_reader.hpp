@@ -29,11 +29,15 @@ class byte_reader {
 
   /// The next byte; -1 at the end.
   [[nodiscard]] int next() {
-    if (position_ == filled_ && !fill()) return -1;
+    if (position_ == filled_ && !fill()) {
+      has_run_out_ = true;
+      return -1;
+    }
     return static_cast<unsigned char>(buffer_[position_++]);
   }
   /// Replaces `out` by the next `size` bytes; false if there are not as many.
   [[nodiscard]] bool next(std::string& out, std::uint64_t size) {
+    has_run_out_ = has_run_out_ || size > left();
     if (size > left()) return false;
     out.clear();
     while (out.size() < size) {
@@ -59,6 +63,8 @@ class byte_reader {
   [[nodiscard]] std::uint64_t offset() const noexcept { return before_ + position_; }
   [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
   [[nodiscard]] std::uint64_t left() const noexcept { return size_ - std::min(offset(), size_); }
+  /// Whether more was asked for than there is.
+  [[nodiscard]] bool has_run_out() const noexcept { return has_run_out_; }
   [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 
  private:
@@ -73,6 +79,7 @@ class byte_reader {
   std::FILE* file_;
   std::filesystem::path path_;
   std::uint64_t size_ = 0;
+  bool has_run_out_ = false;
   std::uint64_t before_ = 0;
   std::size_t position_ = 0;
   std::size_t filled_ = 0;

@@ -44,8 +44,8 @@ class pickle_reader {
         return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or several");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
-        fault_ = in_.left() == 0 ? "it ends within the value at byte " + std::to_string(at)
-                                 : "byte " + std::to_string(at) + ": not plain data of a pickle";
+        fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
+                                   : "byte " + std::to_string(at) + ": not plain data of a pickle";
       return false;
     }
   }

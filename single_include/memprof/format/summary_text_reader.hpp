@@ -30,7 +30,7 @@ inline constexpr std::string_view summary_text_format = "summary_text";
 /// What such a text cannot tell.
 inline constexpr auto absent_from_summary_text = std::to_array<std::string_view>(
     {"allocations", "deallocations", "allocation_count", "deallocation_count", "begin_ns", "end_ns", "begin_unix_ns",
-     "peak_time_ns", "timeline", "operations", "cores", "anomalies", "cost"});
+     "peak_time_ns", "timeline", "operations", "checkpoints", "checkpoint_count", "cores", "anomalies", "cost"});
 
 /// Finds the summaries of `to_text` in a log, line by line, with colours already taken out.
 ///

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/csv_text.hpp>
 #include <memprof/format/byte_sink.hpp>
 #include <memprof/format/json_text.hpp>
 #include <memprof/format/trace_replay.hpp>
@@ -82,17 +83,12 @@ class table_writer {
     }
   }
 
-  /// RFC 4180: in quotes, and quotes doubled. Also where there is no need, so that an empty text is not taken for null.
+  /// In quotes also where there is no need, so that an empty text is not taken for null.
   void append_quoted(std::string_view text) {
-    line_ += '"';
     std::string sound;
     detail::append_utf8(sound, text);
-    for (const char character : sound) {
-      if (character == '\0') continue;  // no reader of CSV takes it
-      if (character == '"') line_ += '"';
-      line_ += character;
-    }
-    line_ += '"';
+    sound.erase(std::remove(sound.begin(), sound.end(), '\0'), sound.end());  // no reader of CSV takes it
+    detail::append_csv_text(line_, sound, detail::csv_quotes::always);
   }
 
   Sink& out_;

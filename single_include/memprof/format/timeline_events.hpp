@@ -69,10 +69,13 @@ namespace detail {
 struct change_counter : clock_visitor {
   std::array<std::uint64_t, any_space + 1> changes{};
 
+  [[nodiscard]] static bool changes_bytes(event_kind kind) noexcept {
+    return has_address(kind) && kind != event_kind::annotate && kind != event_kind::complete_deallocation;
+  }
   void events(const event* first, const event* last, std::uint32_t ring) {
     clock_visitor::events(first, last, ring);
     for (const event* next = first; next != last; ++next) {
-      if (has_address(next->kind) && next->kind != event_kind::annotate) ++changes[next->space];
+      if (changes_bytes(next->kind)) ++changes[next->space];
     }
   }
 };

@@ -100,11 +100,13 @@ class torch_snapshot_writer {
     }
     void on_segment_end(const replay_state& at, label name) { steps.on_segment_end(at, name); }
   };
+  /// In PyTorch's words: live, freed while streams may still use it, or free.
+  enum class block_state : std::uint8_t { active_allocated, active_pending_free, inactive };
   struct block_row {
     std::uint64_t address;
     std::uint64_t bytes;
     std::uint32_t operation;
-    bool is_live;
+    block_state state;
   };
   struct segment_row {
     int device;
@@ -135,7 +137,7 @@ class torch_snapshot_writer {
     const std::map<std::uint64_t, snapshot_segment> ranges = fold.segments();
     const bool has_own_segments = fold.has_own_segments();
 
-    // Every free is two events of PyTorch, and one more says that categories which nobody gave are unknown.
+    // One event more says that categories which nobody gave are unknown.
     std::size_t written = 0;
     const auto next_item = [&] {
       if (written++ % pickle_writer<Sink>::most_items != 0) return;
@@ -149,29 +151,27 @@ class torch_snapshot_writer {
       if (is_of_segment && !has_own_segments) continue;
       next_item();
       write_event(at, happened, action_name(happened.action), begin_us);
-      if (happened.action != snapshot_action::free_requested) continue;
-      next_item();
-      write_event(at, happened, "free_completed", begin_us);
     }
     next_item();
     snapshot_event end{snapshot_action::alloc, category::other, 0, 0, 0, fold.end_ns(), 0, 0};
     write_event(at, end, "snapshot", begin_us);
     out_.end_list_items();
 
-    auto next_block = fold.live().begin();
+    auto next_block = fold.blocks().begin();
     for (const auto& [begin, range] : ranges) {
       segment_row row{device, begin, range.bytes, streams_.of(at, range.stream), {}};
       std::uint64_t reached = begin;
       const std::uint64_t end_of_range = begin + range.bytes;
       const auto fill_to = [&](std::uint64_t address) {
-        if (address > reached) row.blocks.push_back({reached, address - reached, 0, false});
+        if (address > reached) row.blocks.push_back({reached, address - reached, 0, block_state::inactive});
       };
-      for (; next_block != fold.live().end() && next_block->first < end_of_range; ++next_block) {
+      for (; next_block != fold.blocks().end() && next_block->first < end_of_range; ++next_block) {
         if (next_block->first < reached) continue;
         fill_to(next_block->first);
-        const replayed_block& live = next_block->second;
-        row.blocks.push_back({next_block->first, live.bytes, live.operation, true});
-        reached = next_block->first + live.bytes;
+        const replayed_block& held = next_block->second;
+        row.blocks.push_back({next_block->first, held.bytes, held.operation,
+                              held.is_awaited ? block_state::active_pending_free : block_state::active_allocated});
+        reached = next_block->first + held.bytes;
       }
       fill_to(end_of_range);
       segments.push_back(std::move(row));
@@ -181,8 +181,13 @@ class torch_snapshot_writer {
   }
 
   [[nodiscard]] static std::string_view action_name(snapshot_action action) noexcept {
-    constexpr std::string_view names[] = {"alloc", "free_requested", "segment_alloc", "segment_free", "oom"};
+    constexpr std::string_view names[] = {"alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom"};
     return names[static_cast<std::size_t>(action)];
+  }
+
+  [[nodiscard]] static std::string_view state_name(block_state state) noexcept {
+    constexpr std::string_view names[] = {"active_allocated", "active_pending_free", "inactive"};
+    return names[static_cast<std::size_t>(state)];
   }
 
   void write_event(const replay_state& at, const snapshot_event& happened, std::string_view action, std::int64_t begin_us) {
@@ -244,7 +249,11 @@ class torch_snapshot_writer {
 
   void write_segment(const replay_state& at, const segment_row& row) {
     std::uint64_t live = 0;
-    for (const block_row& block : row.blocks) live += block.is_live ? block.bytes : 0;
+    std::uint64_t active = 0;
+    for (const block_row& block : row.blocks) {
+      if (block.state == block_state::active_allocated) live += block.bytes;
+      if (block.state != block_state::inactive) active += block.bytes;
+    }
     out_.begin_dictionary();
     out_.begin_items();
     const auto number = [&](std::string_view key, auto value) {
@@ -255,8 +264,8 @@ class torch_snapshot_writer {
     number("address", row.address);
     number("total_size", row.bytes);
     number("allocated_size", live);
-    number("active_size", live);
-    number("requested_size", live);
+    number("active_size", active);
+    number("requested_size", active);
     number("stream", row.stream.stream);
     out_.name("segment_type");
     out_.name(row.bytes <= (std::uint64_t{2} << 20) ? "small" : "large");
@@ -273,11 +282,12 @@ class torch_snapshot_writer {
       out_.begin_items();
       number("address", block.address);
       number("size", block.bytes);
-      number("requested_size", block.is_live ? block.bytes : 0);
+      const bool is_active = block.state != block_state::inactive;
+      number("requested_size", is_active ? block.bytes : 0);
       out_.name("state");
-      out_.name(block.is_live ? "active_allocated" : "inactive");
+      out_.name(state_name(block.state));
       out_.name("frames");
-      if (block.is_live) {
+      if (is_active) {
         put_frames(at, block.operation);
       } else {
         out_.begin_list();

@@ -20,7 +20,7 @@
 namespace memprof::detail {
 
 /// What happened, in PyTorch's words.
-enum class snapshot_action : std::uint8_t { alloc, free_requested, segment_alloc, segment_free, oom };
+enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
 
 struct snapshot_event {
   snapshot_action action;
@@ -83,6 +83,7 @@ class snapshot_fold : public replay_handler {
     end_ns_ = at.now_ns;
     if (block.bytes == 0) return;  // PyTorch has no blocks of nothing
     std::uint64_t address = 0;
+    if (map_address(block, address)) complete_in(address, block.bytes, at.now_ns);
     if (!place(block, address)) {
       ++left_out_blocks_;
       left_out_bytes_ += block.bytes;
@@ -92,8 +93,7 @@ class snapshot_fold : public replay_handler {
     touch(address, block.bytes);
     if (count_ <= first_) return;
     event_of_[address] = events_.size();
-    events_.push_back({snapshot_action::alloc, block.category, block.operation, address, block.bytes, at.now_ns, block.stream,
-                       block.annotation});
+    add(snapshot_action::alloc, address, block, at.now_ns);
   }
   void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
     if (block.space != space_ || !advance()) return;
@@ -102,11 +102,10 @@ class snapshot_fold : public replay_handler {
     if (!map_address(block, address)) return;
     const auto found = live_.find(address);
     if (found == live_.end() || found->second.ordinal != block.ordinal) return;
-    live_.erase(found);
+    found->second = block;
     event_of_.erase(address);
-    if (count_ <= first_) return;
-    events_.push_back({snapshot_action::free_requested, block.category, block.operation, address, block.bytes, at.now_ns,
-                       block.stream, block.annotation});
+    add(snapshot_action::free_requested, address, block, at.now_ns);
+    if (!block.is_awaited) complete(found, at.now_ns);
   }
   void on_annotation(const replay_state&, const replayed_block& block, category) {
     std::uint64_t address = 0;
@@ -114,15 +113,18 @@ class snapshot_fold : public replay_handler {
     const auto found = live_.find(address);
     if (found == live_.end() || found->second.ordinal != block.ordinal) return;
     found->second = block;
-    const auto told = event_of_.find(address);
-    if (told == event_of_.end()) return;
-    events_[told->second].annotation = block.annotation;
-    events_[told->second].of = block.category;
+    const auto found = event_of_.find(address);
+    if (found == event_of_.end()) return;
+    events_[found->second].annotation = block.annotation;
+    events_[found->second].of = block.category;
   }
   void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t) {
     if (happened.space != space_ || !advance()) return;
     end_ns_ = at.now_ns;
-    if (happened.kind == event_kind::out_of_memory) {
+    if (happened.kind == event_kind::complete_deallocation) {
+      const auto found = live_.find(happened.address);
+      if (found != live_.end() && found->second.is_awaited) complete(found, at.now_ns);
+    } else if (happened.kind == event_kind::out_of_memory) {
       add(snapshot_action::oom, happened, at.now_ns);
     } else if (happened.kind == event_kind::reserve) {
       if (happened.bytes == 0 || happened.bytes >= snapshot_address_limit || happened.address >= snapshot_address_limit) return;
@@ -142,7 +144,8 @@ class snapshot_fold : public replay_handler {
   /// around the addresses that blocks had.
   [[nodiscard]] bool has_own_segments() const noexcept { return !reserved_.empty() && outside_ == 0; }
   [[nodiscard]] const std::vector<snapshot_event>& events() const noexcept { return events_; }
-  [[nodiscard]] const std::map<std::uint64_t, replayed_block>& live() const noexcept { return live_; }
+  /// By address; those that are freed and still in use, `is_awaited`, among them.
+  [[nodiscard]] const std::map<std::uint64_t, replayed_block>& blocks() const noexcept { return live_; }
   [[nodiscard]] std::map<std::uint64_t, snapshot_segment> segments() const {
     if (has_own_segments()) return reserved_;
     std::map<std::uint64_t, snapshot_segment> made_up;
@@ -161,6 +164,25 @@ class snapshot_fold : public replay_handler {
   void add(snapshot_action action, const event& happened, std::int64_t now_ns) {
     if (count_ <= first_) return;
     events_.push_back({action, category::other, 0, happened.address, happened.bytes, now_ns, happened.label, 0});
+  }
+  void add(snapshot_action action, std::uint64_t address, const replayed_block& block, std::int64_t now_ns) {
+    if (count_ <= first_) return;
+    events_.push_back({action, block.category, block.operation, address, block.bytes, now_ns, block.stream, block.annotation});
+  }
+
+  /// Ends a block that has been freed.
+  std::map<std::uint64_t, replayed_block>::iterator complete(std::map<std::uint64_t, replayed_block>::iterator freed,
+                                                             std::int64_t now_ns) {
+    add(snapshot_action::free_completed, freed->first, freed->second, now_ns);
+    return live_.erase(freed);
+  }
+  /// Where a new block begins, streams are done with what was freed there, whether or not the trace said so.
+  void complete_in(std::uint64_t address, std::uint64_t bytes, std::int64_t now_ns) {
+    auto next = live_.lower_bound(address);
+    if (next != live_.begin() && std::prev(next)->first + std::prev(next)->second.bytes > address) --next;
+    while (next != live_.end() && next->first < address + bytes) {
+      next = next->second.is_awaited ? complete(next, now_ns) : std::next(next);
+    }
   }
 
   /// The address of a block in the snapshot. Blocks on cores, each of which has its own memory, get invented ones: 2^36 bytes for

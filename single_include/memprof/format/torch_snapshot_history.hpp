@@ -26,7 +26,8 @@ class torch_history {
   struct live_block {
     std::uint64_t bytes;
     std::uint32_t stack;
-    label stream;  ///< of `streams`
+    label stream;             ///< of `streams`
+    bool is_awaited = false;  ///< freed before the history, but still in use
   };
   struct range {
     std::uint64_t bytes;
@@ -39,6 +40,8 @@ class torch_history {
 
    private:
     friend torch_history;
+    bool has_requests_ = false;                  // of frees: without them a history of old tells only when frees were completed
+    std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
     std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
     std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
   };
@@ -65,10 +68,12 @@ class torch_history {
     note_time(happened.time_us);
     switch (happened.action) {
       case action::alloc: on.live_[happened.address] = happened.bytes; break;
+      case action::free_requested:
+        on.has_requests_ = true;
+        if (on.live_.count(happened.address) == 0) (void)add_before(on, happened);
+        break;
       case action::free_completed:
-        // The history has lost its allocation: it was live before. After that the address may come again.
-        if (on.live_.erase(happened.address) == 0)
-          on.before.try_emplace(happened.address, live_block{happened.bytes, 0, stream_of(happened.stream, happened.pool)});
+        if (on.live_.erase(happened.address) == 0 && add_before(on, happened)) on.completed_only_.push_back(happened.address);
         break;
       case action::segment_alloc: on.reserved_[happened.address] = happened.bytes; break;
       case action::segment_free:
@@ -88,7 +93,9 @@ class torch_history {
       for (const torch_block& block : segment.blocks) {
         const auto found = on.live_.find(block.address);
         if (found == on.live_.end()) {
-          on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream});
+          const auto [known, is_new] =
+              on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream, block.is_awaited});
+          if (!is_new && known->second.stack == 0) known->second.stack = block.stack;  // its free is in the history
         } else {
           if (found->second != block.bytes) ++contradictions;
           on.live_.erase(found);
@@ -97,6 +104,10 @@ class torch_history {
     }
     for (device_state& on : devices) {
       if (!segments.empty()) contradictions += on.live_.size();
+      if (on.has_requests_) {
+        for (const std::uint64_t address : on.completed_only_) on.before.at(address).is_awaited = true;
+      }
+      on.completed_only_ = {};
       on.live_ = {};
       on.reserved_ = {};
       for (const auto& [address, block] : on.before) {
@@ -149,6 +160,11 @@ class torch_history {
     if (number >= most) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most));
     if (devices.size() <= number) devices.resize(number + 1);
     return devices[number];
+  }
+  /// The history has lost the block's allocation: it was there before. After that the address may come again. False if one from
+  /// before is known at the address.
+  [[nodiscard]] bool add_before(device_state& on, const torch_event& freed) {
+    return on.before.try_emplace(freed.address, live_block{freed.bytes, 0, stream_of(freed.stream, freed.pool)}).second;
   }
   void note_time(std::int64_t time_us) {
     constexpr std::int64_t latest = std::numeric_limits<std::int64_t>::max() / 1000;

@@ -18,6 +18,7 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,7 @@ class torch_history_writer {
   void begin() {
     std::size_t with_history = 0;
     counts_.resize(self_.devices.size());
+    awaited_.resize(self_.devices.size());
     for (std::size_t number = 0; number < self_.devices.size(); ++number) {
       spaces_.push_back(writer_.space("cuda:" + std::to_string(number)));
       if (self_.devices[number].events != 0) ++with_history;
@@ -61,9 +63,14 @@ class torch_history_writer {
         put(event_kind::reserve, number, address, range.bytes, range.stream);
       if (self_.devices[number].before.empty()) continue;
       const open_operation before = writer_.begin_operation(torch_before_trace, {});
-      for (const auto& [address, block] : self_.devices[number].before) {
-        enter(block.stack);
-        put(event_kind::allocate_on_stream, number, address, block.bytes, block.stream);
+      // Those that are freed already first: they were not live together with the others.
+      for (const bool is_awaited : {true, false}) {
+        for (const auto& [address, block] : self_.devices[number].before) {
+          if (block.is_awaited != is_awaited) continue;
+          enter(block.stack);
+          put(event_kind::allocate_on_stream, number, address, block.bytes, block.stream);
+          if (is_awaited) request(number, address, block.bytes, block.stream);
+        }
       }
       enter(0);
       writer_.end_operation(before);
@@ -75,6 +82,7 @@ class torch_history_writer {
     std::stable_sort(merged_.begin(), merged_.end(),
                      [](const merged_event& left, const merged_event& right) { return left.of.time_us < right.of.time_us; });
     for (const merged_event& each : merged_) write(each.device, each.of);
+    put_request();
     enter(0);
     pass_annotations(std::numeric_limits<std::int64_t>::max());
   }
@@ -90,7 +98,32 @@ class torch_history_writer {
     writer_.put_event({0, address, bytes, name, kind, spaces_[number].value, tag});
   }
 
+  void request(std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream) {
+    put(event_kind::deallocate_on_stream, number, address, bytes, stream, 1);
+    awaited_[number].insert(address);
+  }
+  /// Puts the free that was put off.
+  void put_request() {
+    if (!has_request_) return;
+    has_request_ = false;
+    const torch_event& freed = request_.of;
+    request(request_.device, freed.address, freed.bytes, self_.stream_of(freed.stream, freed.pool));
+  }
+  /// Whether an event completes the free before it, while nothing else happened: nearly all do, and become one event.
+  [[nodiscard]] bool completes_request(std::size_t number, const torch_event& next) const {
+    const bool is_between_annotations =
+        next_annotation_ == self_.annotations.size() || self_.annotations[next_annotation_].time_us > next.time_us;
+    return has_request_ && next.action == torch_event::action_type::free_completed && request_.device == number &&
+           request_.of.address == next.address && is_between_annotations;
+  }
+
   void write(std::size_t number, const torch_event& happened) {
+    if (completes_request(number, happened)) {
+      has_request_ = false;
+      const label stream = self_.stream_of(happened.stream, happened.pool);
+      return put(event_kind::deallocate_on_stream, number, happened.address, happened.bytes, stream);
+    }
+    put_request();
     pass_annotations(happened.time_us);
     at(happened.time_us);
     const label stream = self_.stream_of(happened.stream, happened.pool);
@@ -101,9 +134,18 @@ class torch_history_writer {
         put(event_kind::allocate_on_stream, number, happened.address, happened.bytes, stream, happened.category.tag());
         if (happened.metadata != 0) writer_.annotate(block_address{happened.address}, {self_.stacks.name(happened.metadata)});
         break;
-      case action::free_completed:
+      case action::free_requested:
         enter(happened.stack);
-        put(event_kind::deallocate_on_stream, number, happened.address, happened.bytes, stream);
+        request_ = {number, happened};
+        has_request_ = true;
+        break;
+      case action::free_completed:
+        if (awaited_[number].erase(happened.address) != 0) {
+          put(event_kind::complete_deallocation, number, happened.address, happened.bytes, 0);
+        } else {  // old snapshots have no requests
+          enter(happened.stack);
+          put(event_kind::deallocate_on_stream, number, happened.address, happened.bytes, stream);
+        }
         break;
       case action::segment_alloc: put(event_kind::reserve, number, happened.address, happened.bytes, stream); break;
       case action::segment_free: put(event_kind::release, number, happened.address, happened.bytes, stream); break;
@@ -160,6 +202,9 @@ class torch_history_writer {
   std::vector<std::uint64_t> counts_;
   bool is_merged_ = false;
   std::vector<merged_event> merged_;
+  std::vector<std::unordered_set<std::uint64_t>> awaited_;  // by device: addresses of freed blocks that streams may still use
+  merged_event request_{};
+  bool has_request_ = false;
   std::size_t next_annotation_ = 0;
   std::size_t depth_ = 0;
   std::uint32_t stack_ = 0;
@@ -170,8 +215,9 @@ class torch_history_writer {
 }  // namespace detail
 
 /// A PyTorch memory snapshot (`torch.cuda.memory._dump_snapshot`, pickle or JSON) as a source: each device is a memory space
-/// `cuda:N`, stacks of frames are operations, `record_function` annotations are segments, and what the allocator reserves is told
-/// with stream and pool. Sizes are those that were asked for.
+/// `cuda:N`, freed blocks that streams still use stay active in it, stacks of frames are operations, `record_function`
+/// annotations are segments, and what the allocator reserves is recorded with stream and pool. Sizes are those that were asked
+/// for.
 ///
 /// What was live before the history begins, since it was not recorded or has left the ring buffer, comes first, in a segment and
 /// an operation of its own. The file is read twice, and needs memory for what is live, for different stacks, and 16 bytes for

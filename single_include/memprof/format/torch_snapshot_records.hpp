@@ -123,7 +123,7 @@ struct torch_pool {
 
 /// An entry of `device_traces`.
 struct torch_event {
-  enum class action_type : std::uint8_t { other, alloc, free_completed, segment_alloc, segment_free, oom };
+  enum class action_type : std::uint8_t { other, alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
 
   action_type action = action_type::other;
   std::uint64_t address = 0;  ///< of `oom`: bytes free on the device
@@ -136,11 +136,12 @@ struct torch_event {
   label metadata = 0;
 };
 
-/// A block of a segment; those that are not live are left out.
+/// A block of a segment; those that are free are left out.
 struct torch_block {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  ///< as they were asked for
   std::uint32_t stack = 0;
+  bool is_awaited = false;  ///< freed, and streams may still use it
 };
 
 /// An entry of `segments`.
@@ -185,6 +186,7 @@ struct torch_field {
 [[nodiscard]] inline torch_event::action_type action_of(std::string_view name) noexcept {
   using type = torch_event::action_type;
   if (name == "alloc") return type::alloc;
+  if (name == "free_requested") return type::free_requested;
   if (name == "free_completed" || name == "free") return type::free_completed;
   if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
   if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
@@ -223,13 +225,17 @@ struct torch_block_fields {
   std::uint64_t size = 0;
   bool has_address = false;
   bool has_requested_size = false;
-  bool is_live = false;
+  bool is_active = false;
 
   [[nodiscard]] bool set(const torch_field& field) {
     if (field.key == "address") return has_address = true, field.to(block.address);
     if (field.key == "size") return field.to(size);
     if (field.key == "requested_size") return has_requested_size = true, field.to(block.bytes);
-    if (field.key == "state") is_live = field.text != "inactive";
+    if (field.key == "state") {
+      is_active = field.text != "inactive";
+      // The second is what PyTorch's documentation calls it.
+      block.is_awaited = field.text == "active_pending_free" || field.text == "active_awaiting_free";
+    }
     return true;
   }
   /// Adds the block to its segment; `next` is where it begins if it does not say, and then where the next one does.
@@ -237,7 +243,7 @@ struct torch_block_fields {
     if (!has_address) block.address = next;
     next = block.address + size;
     if (!has_requested_size) block.bytes = size;
-    if (is_live) segment.blocks.push_back(block);
+    if (is_active) segment.blocks.push_back(block);
   }
 };
 

@@ -29,6 +29,7 @@ struct replayed_block {
   memprof::category category = category::other;
   bool is_on_cores = false;
   bool is_circular_buffer = false;
+  bool is_awaited = false;  ///< freed, and streams may still use it
 };
 
 /// What a trace has said so far.
@@ -58,7 +59,7 @@ struct replay_handler {
   void on_segment_end(const replay_state&, label /*name*/) {}
   /// A free of a block that is not live.
   void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
-  /// `reserve`, `release` or `out_of_memory`.
+  /// `reserve`, `release`, `out_of_memory` or `complete_deallocation`.
   void on_allocator_event(const replay_state&, const event&, std::uint32_t /*thread*/) {}
 };
 
@@ -129,6 +130,7 @@ class trace_replay {
       case event_kind::deallocate:
       case event_kind::deallocate_on_stream:
       case event_kind::deallocate_on_cores: deallocate(happened, on); break;
+      case event_kind::deallocate_range: deallocate_range(happened, on); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
       case event_kind::scope_begin:
@@ -147,6 +149,7 @@ class trace_replay {
       case event_kind::reserve:
       case event_kind::release:
       case event_kind::out_of_memory:
+      case event_kind::complete_deallocation:
         if (happened.space != any_space) handler_.on_allocator_event(state_, happened, on.thread);
         break;
       default: break;
@@ -192,18 +195,30 @@ class trace_replay {
 
   void deallocate(const event& happened, const followed_thread& on) {
     if (happened.space == any_space) return;
-    if (remove(blocks_of(happened.space), happened.address, on.thread)) return;
+    const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
+    if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
     if (happened.address != 0) handler_.on_unmatched_free(state_, happened, on.thread);
   }
 
-  bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread) {
+  bool remove(space_blocks& blocks, std::uint64_t address, std::uint32_t thread, bool is_awaited = false) {
     const live_blocks::place found = blocks.live.find(address);
     if (!found) return false;
     const auto slot = static_cast<std::uint32_t>(found->owner);
     blocks.live.erase(found);
     blocks.unused.push_back(slot);
+    blocks.slots[slot].is_awaited = is_awaited;
     handler_.on_deallocation(state_, blocks.slots[slot], thread);
     return true;
+  }
+
+  void deallocate_range(const event& happened, const followed_thread& on) {
+    if (happened.space == any_space) return;
+    space_blocks& blocks = blocks_of(happened.space);
+    std::vector<std::uint64_t> addresses;
+    blocks.live.for_each([&](const block& entry) {
+      if (is_in_range(happened, entry.address)) addresses.push_back(entry.address);
+    });
+    for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
   void deallocate_circular_buffers(const event& happened, const followed_thread& on) {

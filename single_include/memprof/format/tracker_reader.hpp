@@ -27,10 +27,10 @@ namespace memprof::detail {
 inline constexpr std::string_view tracker_format = "tracker_log";
 
 /// What a log cannot tell.
-inline constexpr auto absent_from_tracker_log =
-    std::to_array<std::string_view>({"allocation_count", "deallocation_count", "begin_ns", "end_ns", "step", "step_count",
-                                     "segments_by_name", "duration_ns", "begin_unix_ns", "peak_time_ns", "peak_operation",
-                                     "live_at_peak", "timeline", "operations", "capacity", "cores", "anomalies", "cost"});
+inline constexpr auto absent_from_tracker_log = std::to_array<std::string_view>(
+    {"allocation_count", "deallocation_count", "begin_ns",     "end_ns",         "step",         "step_count", "segments_by_name",
+     "duration_ns",      "begin_unix_ns",      "peak_time_ns", "peak_operation", "live_at_peak", "timeline",   "operations",
+     "checkpoints",      "checkpoint_count",   "capacity",     "cores",          "anomalies",    "cost"});
 
 /// The number of a rank as a log has it; -1 if there is none, or it is beyond 63 bits.
 [[nodiscard]] inline std::int64_t rank_number(std::string_view digits) {

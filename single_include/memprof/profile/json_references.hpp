@@ -28,12 +28,13 @@ inline void check_references(const profile& read, const json_place& root) {
                                             std::to_string(read.segments.size()) + " in /segments");
     };
     check_count(space.segments.size(), place["segments"]);
-    // A space whose blocks are not told on cores has no such rows.
+    // A space without blocks on cores has no such rows.
     const json_place cores = place["cores"];
     if (!space.cores.segments.empty() || !space.cores.ranges.empty()) {
       check_count(space.cores.segments.size(), cores["segments"]);
     }
     if (!space.reserved.segments.empty()) check_count(space.reserved.segments.size(), place["reserved"]["segments"]);
+    if (!space.active.segments.empty()) check_count(space.active.segments.size(), place["active"]["segments"]);
     // A source that does not tell all segments by name has none.
     const auto check_names = [&](std::size_t count, const json_place& rows) {
       if (count == 0 || read.segments_by_name.empty() || count == read.segments_by_name.size()) return;
@@ -44,6 +45,7 @@ inline void check_references(const profile& read, const json_place& root) {
     check_names(space.segments_by_name.size(), place["segments_by_name"]);
     check_names(space.cores.segments_by_name.size(), cores["segments_by_name"]);
     check_names(space.reserved.segments_by_name.size(), place["reserved"]["segments_by_name"]);
+    check_names(space.active.segments_by_name.size(), place["active"]["segments_by_name"]);
     check(space.peak_segment, read.segments.size(), place["peak_segment"]);
     for (std::size_t row = 0; row < space.out_of_memory.size(); ++row) {
       check(space.out_of_memory[row].segment, read.segments.size(), place["out_of_memory"][row]["segment"]);
@@ -51,6 +53,9 @@ inline void check_references(const profile& read, const json_place& root) {
     const json_place shortfall = place["first_shortfall"];
     check(space.first_shortfall.segment, read.segments.size(), shortfall["segment"]);
   }
+  const json_place memories = root["memories"];
+  for (std::size_t index = 0; index < read.memories.size(); ++index)
+    check(read.memories[index].peak_segment, read.segments.size(), memories[index]["peak_segment"]);
   const json_place operations = root["operations"];
   for (std::size_t index = 0; index < read.operations.size(); ++index) {
     // Parents come first: walks over the tree end.

@@ -27,14 +27,18 @@ template <class Fold>
   }
   const double named = sizeof(live_block) + longest;
   double total = 2 * paths + static_cast<double>(tree.size() * sizeof(operation_profile));
+  const checkpoint_history& checkpoints = events.checkpoints();
+  total += static_cast<double>(checkpoints.marks().size() * sizeof(checkpoint)) +
+           static_cast<double>(checkpoints.kept_blocks()) * named;
+  for (const checkpoint_mark& mark : checkpoints.marks()) total += static_cast<double>(mark.row_count * sizeof(checkpoint_usage));
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
     const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const auto limit = static_cast<double>(events.options().largest_blocks);
     total += static_cast<double>(events.segments().marks().size() *
-                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage)));
-    total += static_cast<double>(events.segments().rows().size() *
-                                 (sizeof(named_segments_usage) + sizeof(named_core_peaks) + sizeof(named_reserved_usage)));
+                                 (sizeof(segment_usage) + sizeof(core_peaks) + sizeof(reserved_usage) + sizeof(active_usage)));
+    total += static_cast<double>(events.segments().rows().size() * (sizeof(named_segments_usage) + sizeof(named_core_peaks) +
+                                                                    sizeof(named_reserved_usage) + sizeof(named_active_usage)));
     total += static_cast<double>(space->operation_count() * sizeof(operation_usage));
     for (const segment_record& record : space->segments()) {
       // The blocks twice: those that are live are gathered in rows of their own.
@@ -43,6 +47,8 @@ template <class Fold>
     }
     total += static_cast<double>(space->overall_owners().size()) * named;
   }
+  total += static_cast<double>(events.memories().size()) *
+           (static_cast<double>(tree.size()) + static_cast<double>(events.options().largest_blocks)) * named;
   return total;
 }
 

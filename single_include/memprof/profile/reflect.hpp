@@ -196,6 +196,17 @@ template <>
 inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
 
 template <>
+inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                     "segments_by_name", "unmatched_completions",
+                                                                                     "missing_completions"});
+
+template <>
 inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
                                                                                    "cumulative_current", "allocation_count",
                                                                                    "reserved_peak", "reserved_current",
@@ -239,6 +250,7 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "anomalies",
                                                                                     "cores",
                                                                                     "reserved",
+                                                                                    "active",
                                                                                     "streams",
                                                                                     "out_of_memory",
                                                                                     "further_out_of_memory",
@@ -251,9 +263,21 @@ template <>
 inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_view>({"cumulative_current", "peak_segment"});
 
 template <>
-inline constexpr auto later_fields<space_profile> =
-    std::to_array<std::string_view>({"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores",
-                                     "reserved", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
+inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
+    {"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved", "active", "streams",
+     "out_of_memory", "further_out_of_memory", "stands_for_others"});
+
+template <>
+inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
+                                                                                     "cumulative_current", "peak_segment",
+                                                                                     "peak_time_ns", "peak_space",
+                                                                                     "peak_operation", "spaces", "live_at_peak"});
+
+template <>
+inline constexpr auto nullable_fields<memory_profile> = std::to_array<std::string_view>({"peak_space", "peak_operation"});
+
+template <>
+inline constexpr auto signed_fields<memory_profile> = std::to_array<std::string_view>({"peak_segment"});
 
 template <>
 inline constexpr auto field_names<operation_invocation> = std::to_array<std::string_view>({"thread", "begin_ns", "end_ns",
@@ -286,6 +310,17 @@ template <>
 inline constexpr auto signed_fields<operation_profile> = std::to_array<std::string_view>({"parent"});
 
 template <>
+inline constexpr auto field_names<checkpoint_usage> = std::to_array<std::string_view>({"space", "live_bytes", "live_blocks",
+                                                                                       "largest_blocks"});
+
+template <>
+inline constexpr auto field_names<checkpoint> = std::to_array<std::string_view>({"name", "number", "time_ns", "live_bytes",
+                                                                                 "live_blocks", "spaces"});
+
+template <>
+inline constexpr auto nullable_fields<checkpoint> = std::to_array<std::string_view>({"name"});
+
+template <>
 inline constexpr auto field_names<process_info> = std::to_array<std::string_view>({"id", "host", "command_line", "rank",
                                                                                    "world_size", "local_rank"});
 
@@ -312,12 +347,14 @@ inline constexpr auto field_names<provenance> = std::to_array<std::string_view>(
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(
-    {"library_version", "mode", "device", "exact", "complete", "begin_unix_ns", "process", "duration_ns", "segments",
-     "segments_by_name", "segment_count", "step_count", "spaces", "operations", "facts", "anomalies", "cost", "provenance"});
+    {"library_version", "mode",        "device",           "exact",         "complete",   "begin_unix_ns", "process",
+     "duration_ns",     "segments",    "segments_by_name", "segment_count", "step_count", "spaces",        "memories",
+     "operations",      "checkpoints", "checkpoint_count", "facts",         "anomalies",  "cost",          "provenance"});
 
 template <>
 inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"device", "process", "segments_by_name",
-                                                                               "segment_count", "step_count", "facts",
+                                                                               "segment_count", "step_count", "memories",
+                                                                               "checkpoints", "checkpoint_count", "facts",
                                                                                "provenance"});
 
 template <>
@@ -337,8 +374,9 @@ using profile_structs =
     type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
               named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
               space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
-              reserved_profile, stream_usage, out_of_memory_failure, space_profile, operation_invocation, operation_usage,
-              operation_profile, profiler_cost, event_anomalies, provenance, profile>;
+              reserved_profile, active_usage, named_active_usage, active_profile, stream_usage, out_of_memory_failure,
+              space_profile, memory_profile, operation_invocation, operation_usage, operation_profile, checkpoint_usage,
+              checkpoint, profiler_cost, event_anomalies, provenance, profile>;
 
 namespace detail {
 

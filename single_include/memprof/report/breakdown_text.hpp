@@ -16,7 +16,7 @@
 #include <vector>
 
 /// @file
-/// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, and what it does not tell.
+/// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, and what that leaves out.
 
 namespace memprof {
 
@@ -258,15 +258,15 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 [[nodiscard]] inline std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {
   std::string text = "Found " + std::to_string(analyzed.size()) + " memory usage summary/summaries\n";
   if (!options.model_size) {
-    std::optional<std::int64_t> told;
+    std::optional<std::int64_t> shown;
     for (const analyzed_space& one : analyzed) {
       const memory_breakdown& breakdown = one.breakdown;
-      if (!breakdown.parameters || breakdown.parameters == told) continue;
-      told = breakdown.parameters;
+      if (!breakdown.parameters || breakdown.parameters == shown) continue;
+      shown = breakdown.parameters;
       text += "Model size not provided, calculated from logs: " + detail::megabytes(*breakdown.model.expected) + " (" +
-              detail::with_thousands(std::to_string(*told)) + " parameters, assuming bf16)\n";
+              detail::with_thousands(std::to_string(*shown)) + " parameters, assuming bf16)\n";
     }
-    if (!told) text += "Model size not provided and not in the logs: give --model-size to compare with what is expected\n";
+    if (!shown) text += "Model size not provided and not in the logs: give --model-size to compare with what is expected\n";
   }
   const std::vector<std::string> titles = titles_of(analyzed);
   for (std::size_t index = 0; index < analyzed.size(); ++index) text += to_text(analyzed[index], titles[index]);

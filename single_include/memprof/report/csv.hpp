@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/csv_text.hpp>
 
 #include <array>
 #include <charconv>
@@ -15,24 +16,11 @@
 
 /// @file
 /// Tables of a profile as CSV (RFC 4180): a header, then records with as many fields, lines ended by CR LF, bytes as integers.
-/// Names are written as they are; those with commas, quotes or line ends stand in quotes.
+/// Names are written as they are, but for an apostrophe before those that a spreadsheet would run (csv_text.hpp).
 
 namespace memprof {
 
 namespace detail {
-
-inline void append_field(std::string& text, std::string_view value) {
-  if (value.find_first_of(",\"\r\n") == std::string_view::npos) {
-    text += value;
-    return;
-  }
-  text += '"';
-  for (const char character : value) {
-    text += character;
-    if (character == '"') text += '"';
-  }
-  text += '"';
-}
 
 /// Shortest digits that read back as the same number.
 [[nodiscard]] inline std::string shortest(double value) {
@@ -50,19 +38,29 @@ class csv_record {
   csv_record& operator=(const csv_record&) = delete;
 
   csv_record& add(std::string_view value) {
-    if (!is_first_) text_ += ',';
-    is_first_ = false;
-    append_field(text_, value);
+    append_csv_text(next_cell(), value);
     return *this;
   }
-  csv_record& add(std::int64_t value) { return add(std::string_view{std::to_string(value)}); }
-  csv_record& add(double value) { return add(std::string_view{shortest(value)}); }
+  csv_record& add(std::int64_t value) {
+    next_cell() += std::to_string(value);
+    return *this;
+  }
+  csv_record& add(double value) {
+    next_cell() += shortest(value);
+    return *this;
+  }
   csv_record& add(const value_summary& values, std::int64_t count) {
     for (const std::int64_t value : {values.first, values.last, values.least, values.greatest}) add(value);
     return add(count == 0 ? 0.0 : static_cast<double>(values.sum) / static_cast<double>(count));
   }
 
  private:
+  [[nodiscard]] std::string& next_cell() {
+    if (!is_first_) text_ += ',';
+    is_first_ = false;
+    return text_;
+  }
+
   std::string& text_;
   bool is_first_ = true;
 };

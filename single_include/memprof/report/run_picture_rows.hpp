@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,7 +59,7 @@ struct time_unit {
   return {"\xc2\xb5s", 1e3};
 }
 
-/// The text, or its end after "..." if it has more characters than that: of a path the end tells more.
+/// The text, or its end after "..." if it has more characters than that: of a path the end says more.
 [[nodiscard]] inline std::string without_begin(std::string_view text, std::size_t most) {
   const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
   std::size_t characters = 0;
@@ -69,6 +70,28 @@ struct time_unit {
     while (!text.empty() && continues(text.front())) text.remove_prefix(1);
   }
   return "..." + std::string{text};
+}
+
+/// The names with at most so many characters. Those that would then be the same, as stacks that end in the allocator are, lose
+/// the end of their paths that they have in common.
+[[nodiscard]] inline std::vector<std::string> without_begins(std::vector<std::string> names, std::size_t most) {
+  std::map<std::string, std::vector<std::size_t>> same;
+  for (std::size_t index = 0; index < names.size(); ++index) same[without_begin(names[index], most)].push_back(index);
+  for (const auto& [shown, indices] : same) {
+    if (indices.size() == 1) continue;
+    const std::string& first = names[indices.front()];
+    std::size_t common = first.size();
+    for (const std::size_t index : indices) {
+      const auto differ = std::mismatch(first.rbegin(), first.rend(), names[index].rbegin(), names[index].rend());
+      common = std::min(common, static_cast<std::size_t>(differ.first - first.rbegin()));
+    }
+    const std::size_t slash = first.find('/', first.size() - common);  // whole names of the path only
+    if (slash == std::string::npos) continue;
+    const std::size_t cut = first.size() - slash;
+    for (const std::size_t index : indices) names[index] = names[index].substr(0, names[index].size() - cut) + "/...";
+  }
+  for (std::string& name : names) name = without_begin(name, most);
+  return names;
 }
 
 struct composition_row {
@@ -88,6 +111,7 @@ struct composition_rows {
   constexpr std::size_t most = 8;
   constexpr std::size_t longest_name = 36;
   std::vector<composition_row> rows;
+  std::vector<std::string> names;
   std::int64_t rest = 0;
   std::size_t rest_count = 0;
   for (const owned_bytes& owner : owners) {
@@ -97,10 +121,12 @@ struct composition_rows {
       ++rest_count;
       continue;
     }
-    const std::string name = owner.owner.empty() ? "(no operation)" : without_begin(on_one_line(owner.owner), longest_name);
+    names.push_back(owner.owner.empty() ? "(no operation)" : on_one_line(owner.owner));
     const auto known = category_from_string(owner.owner).value_or(category::other);
-    rows.push_back({name, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
+    rows.push_back({{}, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
   }
+  names = without_begins(std::move(names), longest_name);
+  for (std::size_t index = 0; index < rows.size(); ++index) rows[index].name = std::move(names[index]);
   if (rest_count > 0) {
     rows.push_back({counted(static_cast<std::int64_t>(rest_count), "other", "others"), rest, rest_colour});
   }
@@ -128,7 +154,7 @@ struct composition_rows {
     constexpr std::array<category, peak_parts> categories{category::other, category::parameter, category::gradient,
                                                           category::optimizer_state, category::activation};
     for (std::size_t part = peak_parts; part-- > 0;) {
-      // Less than the digits of a log can tell is no part.
+      // What is less than the digits of a log is left out.
       if (breakdown.parts[part] == 0 || (of.provenance.rounding > 1 && breakdown.parts[part] <= 2 * of.provenance.rounding))
         continue;
       result.rows.push_back({std::string{peak_part_titles[part]}, breakdown.parts[part],

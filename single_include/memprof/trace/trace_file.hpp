@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 #include <unistd.h>
@@ -36,6 +37,7 @@ struct trace_file_status {
   bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
   bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
   std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
+  std::uint64_t dropped = 0;      ///< events before the first that is kept (`capture_options::trace_limit`): profiles count them
 };
 
 namespace detail {
@@ -59,28 +61,51 @@ class trace_file_reader {
     if (as_text(first).substr(0, trace_magic.size()) != trace_magic) refuse("it is not a trace");
     if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
     take_header(first);
-    if (header_.state == trace_file_state::complete) {
-      std::size_t skipped = header_.first_chunk - trace_file_header::size;
+    const bool is_complete = header_.state == trace_file_state::complete;
+    if (is_complete && header_.more_chunks == 0) {
+      std::uint64_t skipped = header_.first_chunk - trace_file_header::size;
       for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
     } else {
-      if (begin < 0) refuse("its capture has not ended, and such a trace cannot be read through a pipe; copy it to a file");
-      look_at_live_file(static_cast<std::uint64_t>(begin));
+      if (begin < 0) {
+        refuse(is_complete ? "its chunks are not in order, and such a trace cannot be read through a pipe; copy it to a file"
+                           : "its capture has not ended, and such a trace cannot be read through a pipe; copy it to a file");
+      }
+      begin_ = static_cast<std::uint64_t>(begin);
+      seeks_ = true;
     }
-    status_.bytes = header_.first_chunk;
+    if (!is_complete) look_at_live_file();
+    begin_to_read();
   }
 
   /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
   [[nodiscard]] std::optional<std::string_view> next() {
-    if (!status_.damage.empty() || is_behind_last_chunk()) return std::nullopt;
-    if (const live_snapshot::chunk* const found = live_ ? live_->find(status_.chunks) : nullptr) {
-      return take(found->payload.data(), found->payload.size(), found->payload.size());
+    constexpr int attempts = 100;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (!status_.damage.empty()) return std::nullopt;
+      if (is_at_beginning_) {
+        const char* const fault = read_chunk();
+        if (fault == nullptr && begins_generation_) return take_beginning();
+        if (fault != nullptr && !has_beginning_) {
+          if (has_changed_meanwhile()) continue;
+          return stop(fault);
+        }
+        is_at_beginning_ = false;
+        has_chunk_ = fault == nullptr;  // the first of events
+      }
+      if (is_behind_last_chunk()) return std::nullopt;
+      if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
+        // It may be in the file too.
+        if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
+        return take(found->payload);
+      }
+      const char* const fault = read_events();
+      if (fault == nullptr) return take(payload_);
+      if (has_changed_meanwhile()) continue;
+      // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
+      if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
+      return stop(fault);
     }
-    const char* const fault = read_chunk();
-    if (fault == nullptr || (live_ && has_ended_meanwhile() && read_chunk() == nullptr))
-      return take(payload_.data(), payload_.size(), stored_bytes_);
-    // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
-    if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
-    return stop(fault);
+    return stop("overwritten by its capture faster than it is read,");
   }
 
   /// The last payload holds what is no record.
@@ -123,43 +148,98 @@ class trace_file_reader {
     }
   }
 
-  /// Looks at the live area, and once more at the header: the capture may end meanwhile.
-  void look_at_live_file(std::uint64_t begin) {
-    begin_ = begin;
+  /// Looks at the live area, and once more at the header: the capture may end meanwhile, or begin a generation.
+  void look_at_live_file() {
     live_.emplace(::fileno(file_), begin_, header_.live_area, header_.state == trace_file_state::live);
-    if (header_.state == trace_file_state::live) (void)has_ended_meanwhile();
+    trace_file_header now;
+    if (header_.state == trace_file_state::live && read_header(now)) take_changed(now);
   }
 
-  /// Whether the file has become complete since it was opened. Its chunks are what they were, but may lie elsewhere.
-  [[nodiscard]] bool has_ended_meanwhile() {
+  [[nodiscard]] bool read_header(trace_file_header& now) const {
     std::array<unsigned char, trace_file_header::size> bytes{};
-    if (!read_at(::fileno(file_), begin_, bytes.data(), bytes.size())) return false;
-    trace_file_header now;
-    if (!now.decode(bytes) || now.state != trace_file_state::complete) return false;
+    return read_at(::fileno(file_), begin_, bytes.data(), bytes.size()) && now.decode(bytes) &&
+           now.first_chunk >= trace_file_header::size;
+  }
+  void take_changed(const trace_file_header& now) noexcept {
     header_ = now;
-    is_complete_meanwhile_ = true;
+    is_complete_meanwhile_ = is_complete_meanwhile_ || now.state == trace_file_state::complete;
+  }
+
+  /// Begins at the first chunk that the file has.
+  void begin_to_read() noexcept {
+    number_ = header_.first_number;
+    is_at_beginning_ = header_.first_number != 0;
+    has_beginning_ = has_chunk_ = false;
+    offset_ = header_.first_chunk;
+    status_.bytes = offset_;
+  }
+
+  /// Whether the header has changed since it was read: then what was read of the file may be none of it. The chunk that comes
+  /// next is looked for anew; if it is gone, the reading goes on where the file begins now.
+  [[nodiscard]] bool has_changed_meanwhile() {
+    trace_file_header now;
+    if (!live_ || !read_header(now) || now == header_) return false;
+    take_changed(now);
+    if (now.first_number > number_) {
+      if (!is_complete_meanwhile_) look_at_live_file();
+      begin_to_read();
+    } else if (const std::uint64_t found = find_chunk(); found != 0) {
+      offset_ = found;
+    }
     return true;
   }
 
   /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
   [[nodiscard]] bool is_behind_last_chunk() const noexcept {
     const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
-    return counts_live ? status_.chunks >= *live_->chunks_so_far() : status_.chunks == header_.chunks;
+    if (counts_live) return number_ >= *live_->chunks_so_far();
+    return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
+  }
+
+  /// The offset of the next chunk, or of what stands before it; 0 if the file does not have it.
+  [[nodiscard]] std::uint64_t find_chunk() {
+    for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
+      std::array<unsigned char, chunk_header::size> bytes{};
+      chunk_header chunk;
+      for (; at != 0 && read_on(bytes.data(), bytes.size(), at) == bytes.size() && chunk.decode(bytes);) {
+        if (chunk.number == number_) return at;
+        if (chunk.number > number_) break;
+        at += bytes.size() + chunk.bytes;
+      }
+    }
+    return 0;
+  }
+
+  /// Reads the next chunk of events, and skips what stands before it for others: whoever comes from the chunk before knows it.
+  [[nodiscard]] const char* read_events() {
+    if (std::exchange(has_chunk_, false)) return nullptr;
+    const char* fault = read_chunk();
+    if (fault != nullptr && seeks_) {
+      const std::uint64_t elsewhere = find_chunk();
+      if (elsewhere == 0 || elsewhere == offset_) return fault;
+      offset_ = elsewhere;
+      fault = read_chunk();
+    }
+    while (fault == nullptr && begins_generation_) fault = read_chunk();
+    return fault;
   }
 
   /// Reads the chunk that comes next in the file; null, or what is wrong with it.
   [[nodiscard]] const char* read_chunk() {
     std::array<unsigned char, chunk_header::size> bytes{};
-    const std::size_t got = read_on(bytes.data(), bytes.size(), 0);
+    const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
     chunk_header chunk;
     if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
-    if (!chunk.decode(bytes) || chunk.number != status_.chunks || chunk.bytes > chunk_header::max_bytes) return "damaged";
-    check_packing(chunk.packing);
+    if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
+    begins_generation_ = chunk.packing == begins_generation;
+    if (!begins_generation_) check_packing(chunk.packing);
     payload_.resize(chunk.bytes);
-    if (read_on(payload_.data(), payload_.size(), bytes.size()) < payload_.size()) return "cut off within a chunk";
+    if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
     if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
-    stored_bytes_ = chunk.bytes;
-    if (chunk.packing != not_packed && !unpack()) return "damaged, although its checksum is right: it was packed wrong,";
+    offset_ += bytes.size() + chunk.bytes;
+    if (chunk.packing == packed_with_zstd && !unpack()) {
+      return "damaged, although its checksum is right: it was packed wrong,";
+    }
     return nullptr;
   }
 
@@ -184,13 +264,12 @@ class trace_file_reader {
     return true;
   }
 
-  /// Reads behind the last chunk, `skipped` bytes further.
-  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::size_t skipped) {
-    if (!live_) return read(out, size);
+  /// Reads at that offset of the trace, which is where the file stands unless it is one in which we seek.
+  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
+    if (!seeks_) return read(out, size);
     std::size_t got = 0;
     while (got < size) {
-      const std::uint64_t offset = begin_ + header_.first_chunk + chunk_bytes_ + skipped + got;
-      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(offset));
+      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(begin_ + offset + got));
       if (more < 0 && errno == EINTR) continue;
       if (more < 0) raise_about_file("read", path_, reason_in_errno());
       if (more == 0) break;
@@ -199,11 +278,16 @@ class trace_file_reader {
     return got;
   }
 
-  std::string_view take(const unsigned char* payload, std::size_t size, std::size_t stored) {
+  std::string_view take(const std::vector<unsigned char>& payload) {
     ++status_.chunks;
-    chunk_bytes_ += chunk_header::size + stored;
-    status_.bytes = header_.first_chunk + chunk_bytes_;
-    return {reinterpret_cast<const char*>(payload), size};
+    ++number_;
+    status_.bytes = offset_;
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  }
+  std::string_view take_beginning() {
+    has_beginning_ = true;
+    status_.bytes = offset_;
+    return {reinterpret_cast<const char*>(payload_.data()), payload_.size()};
   }
 
   [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
@@ -221,8 +305,14 @@ class trace_file_reader {
   trace_file_status status_;
   std::vector<unsigned char> payload_;
   std::vector<unsigned char> unpacked_;
-  std::size_t stored_bytes_ = 0;   ///< of the last chunk's payload in the file
-  std::uint64_t chunk_bytes_ = 0;  ///< of the chunks that were read, with their headers
+
+  std::uint64_t number_ = 0;        ///< of the next chunk
+  std::uint64_t offset_ = 0;        ///< of what comes next in the file
+  bool seeks_ = false;              ///< else it is read from its begin to its end
+  bool is_at_beginning_ = false;    ///< of a generation whose predecessor is gone
+  bool has_beginning_ = false;      ///< a part of it was read
+  bool begins_generation_ = false;  ///< what was read last is such a beginning
+  bool has_chunk_ = false;          ///< the next chunk was read already
 
   std::optional<live_snapshot> live_;
   std::uint64_t begin_ = 0;  ///< of the trace in the file
@@ -274,7 +364,10 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool has_ended = false;
     bool is_damaged = false;
     detail::ring_positions* positions = nullptr;  ///< where the file has rings
+    std::uint64_t dropped = 0;
+    bool is_at_beginning = true;
     void events(const event* first, const event* last, std::uint32_t ring) {
+      if (std::exchange(is_at_beginning, false) && first->kind == event_kind::gap) dropped = first->bytes;
       has_ended = has_ended || (ring == no_ring_id && (last - 1)->kind == event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
@@ -305,6 +398,7 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   file.finish_live();
   trace_file_status status = file.status();
   status.has_ended = adapted.has_ended;
+  status.dropped = adapted.dropped;
   if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {

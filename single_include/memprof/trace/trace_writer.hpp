@@ -35,7 +35,7 @@ class trace_writer {
   explicit trace_writer(trace& target, capture_info info = {}) : target_(target) {
     info.begin_stamp = 1;
     target_.info(info);
-    (void)space("cpu");  // whose id every trace knows
+    (void)space("cpu", 0, false, host_memory_name);  // whose id every trace knows
     put_own({stamp(), 0, 0, 0, event_kind::clock_reading, any_space, 0});
   }
   trace_writer(const trace_writer&) = delete;
@@ -55,9 +55,11 @@ class trace_writer {
     put({stamp(), number, system_id, name.empty() ? 0 : label_of(name), event_kind::thread_begin, any_space, 0});
   }
 
-  /// The space of that name, a new one if there is none. `capacity` in bytes, of each core if `is_per_core`; it counts where the
-  /// space is new.
-  [[nodiscard]] space_id space(std::string_view name, std::int64_t capacity = 0, bool is_per_core = false) {
+  /// The space of that name, a new one if there is none. `capacity` in bytes, of each core if `is_per_core`; `memory` names what
+  /// it shares with other spaces, as `host_memory_name`, and if it is empty the space has a memory to itself. They count where
+  /// the space is new.
+  [[nodiscard]] space_id space(std::string_view name, std::int64_t capacity = 0, bool is_per_core = false,
+                               std::string_view memory = {}) {
     const label wanted = label_of(name);
     for (std::size_t id = 0; id < space_count_; ++id) {
       if (spaces_[id] == wanted) return {static_cast<std::uint8_t>(id)};
@@ -66,7 +68,8 @@ class trace_writer {
       detail::raise("trace_writer: a trace has at most 255 memory spaces; '" + std::string{name} + "' is one more");
     const auto id = static_cast<std::uint8_t>(space_count_);
     spaces_[space_count_++] = wanted;
-    target_.space({id, wanted, capacity, is_per_core});
+    const label shared = memory.empty() || memory == name ? 0 : memory == host_memory_name ? host_memory : label_of(memory);
+    target_.space({id, wanted, capacity, is_per_core, shared});
     return {id};
   }
 

@@ -1,4 +1,4 @@
-// A program whose heap is full for a while: the sizes of blocks that are told meanwhile are unknown, and nothing else happens.
+// A program whose heap is full for a while: the sizes of blocks recorded meanwhile are unknown, and nothing else happens.
 
 #include <memprof/backend/torch/capture/block_sizes.hpp>
 #include <memprof/memprof.hpp>
@@ -44,6 +44,6 @@ int main() {
   }
   is_heap_full = false;
   check(sizes.take(&unknown) == 0, "a size that could not be kept is unknown");
-  check(sizes.take(&known) == 300, "a size that is known already can be told anew");
+  check(sizes.take(&known) == 300, "a size that is known already can be given anew");
   return faults == 0 ? 0 : 1;
 }

@@ -57,7 +57,7 @@ TEST_CASE("allocation sequence: blocks have numbers, and that of a freed block i
   CHECK(sequence.events() == 5);
 }
 
-TEST_CASE("allocation sequence: blocks that were told with a stream are blocks") {
+TEST_CASE("allocation sequence: blocks that were recorded with a stream are blocks") {
   allocation_sequence sequence{space};
   apply(sequence, {{0, 0x100, 10, 7, event_kind::allocate_on_stream, space, 0},
                    {0, 0x200, 20, 8, event_kind::allocate_on_stream, space, 0},

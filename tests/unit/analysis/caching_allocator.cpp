@@ -408,11 +408,11 @@ TEST_CASE("caching allocator: a released pool gives back what it has cached") {
   CHECK(allocator.stats().reserved_bytes.current == 0);
 }
 
-TEST_CASE("caching allocator: every segment is told when it is reserved and when it is given back") {
-  std::vector<std::pair<segment_action, std::int64_t>> told;
+TEST_CASE("caching allocator: every segment is reported when it is reserved and when it is given back") {
+  std::vector<std::pair<segment_action, std::int64_t>> reported;
   std::vector<std::uint64_t> addresses;
   caching_allocator allocator{{}, [&](segment_action action, std::uint64_t address, std::int64_t bytes) {
-                                told.emplace_back(action, bytes);
+                                reported.emplace_back(action, bytes);
                                 addresses.push_back(address);
                               }};
   const cached_block* const block = allocator.allocate(megabytes(30));
@@ -421,20 +421,20 @@ TEST_CASE("caching allocator: every segment is told when it is reserved and when
   const std::uint64_t address = block->address;
   allocator.deallocate(block);
   allocator.empty_cache();
-  CHECK(told == std::vector<std::pair<segment_action, std::int64_t>>{{segment_action::reserve, 30 * mib},
-                                                                     {segment_action::reserve, 2 * mib},
-                                                                     {segment_action::release, 30 * mib}});
+  CHECK(reported == std::vector<std::pair<segment_action, std::int64_t>>{{segment_action::reserve, 30 * mib},
+                                                                         {segment_action::reserve, 2 * mib},
+                                                                         {segment_action::release, 30 * mib}});
   CHECK(addresses.front() == address);
   CHECK(addresses.back() == address);
 }
 
-TEST_CASE("caching allocator: told as events, its segments are what the ledger finds reserved") {
+TEST_CASE("caching allocator: as events, its segments are what the ledger finds reserved") {
   for (const bool is_expandable : {false, true}) {
     memprof::ledger ledger;
     const auto tell = [&](segment_action action, std::uint64_t address, std::int64_t bytes) {
       const auto kind = action == segment_action::reserve ? memprof::event_kind::reserve : memprof::event_kind::release;
-      const memprof::event told{0, address, static_cast<std::uint64_t>(bytes), 0, kind, 0, 0};
-      ledger.apply(&told, &told + 1, 0);
+      const memprof::event recorded{0, address, static_cast<std::uint64_t>(bytes), 0, kind, 0, 0};
+      ledger.apply(&recorded, &recorded + 1, 0);
     };
     caching_allocator allocator{{.capacity = 200 * mib, .expandable_segments = is_expandable}, tell};
     std::vector<const cached_block*> blocks;

@@ -75,7 +75,7 @@ TEST_CASE("decoder config: Hugging Face's files describe the model, and leave ba
   CHECK(*mixtral.model == memprof::find_decoder("mixtral-8x7b").model);
 }
 
-TEST_CASE("decoder config: what cannot be is told with file and key") {
+TEST_CASE("decoder config: what cannot be is named with file and key") {
   CHECK_THAT(error_of(""), ContainsSubstring(start + "it is empty"));
   CHECK_THAT(error_of("[]"), Equals(start + "the document must be an object"));
   CHECK_THAT(error_of("{\"model\": 1}"), Equals(start + "/model must be an object"));

@@ -73,8 +73,8 @@ TEST_CASE(
 }
 
 TEST_CASE("expandable segments: a full device takes whole pages out of free blocks, and they are filled again first") {
-  std::vector<std::pair<segment_action, std::int64_t>> told;
-  const auto record = [&](segment_action action, std::uint64_t, std::int64_t bytes) { told.emplace_back(action, bytes); };
+  std::vector<std::pair<segment_action, std::int64_t>> reported;
+  const auto record = [&](segment_action action, std::uint64_t, std::int64_t bytes) { reported.emplace_back(action, bytes); };
   caching_allocator allocator{{.capacity = 80 * mib, .expandable_segments = true}, record};
   const cached_block* const first = allocator.allocate(megabytes(30));  // [0, 30) of 40
   (void)allocator.allocate(megabytes(25));                              // [30, 55) of 60
@@ -93,12 +93,12 @@ TEST_CASE("expandable segments: a full device takes whole pages out of free bloc
   const cached_block* const fourth = allocator.allocate(megabytes(15));
   CHECK(offset(fourth) == 0);
   CHECK(allocator.stats().reserved_bytes.current == 60 * mib);
-  CHECK(told == std::vector<std::pair<segment_action, std::int64_t>>{{segment_action::reserve, 40 * mib},
-                                                                     {segment_action::reserve, 20 * mib},
-                                                                     {segment_action::release, 20 * mib},
-                                                                     {segment_action::reserve, 40 * mib},
-                                                                     {segment_action::release, 40 * mib},
-                                                                     {segment_action::reserve, 20 * mib}});
+  CHECK(reported == std::vector<std::pair<segment_action, std::int64_t>>{{segment_action::reserve, 40 * mib},
+                                                                         {segment_action::reserve, 20 * mib},
+                                                                         {segment_action::release, 20 * mib},
+                                                                         {segment_action::reserve, 40 * mib},
+                                                                         {segment_action::release, 40 * mib},
+                                                                         {segment_action::reserve, 20 * mib}});
 }
 
 TEST_CASE("expandable segments: pages that were mapped for a request that fails stay") {

@@ -217,7 +217,7 @@ TEST_CASE("breakdown: missing phases leave out what they would tell, and are nam
   CHECK(break_down(training{}.profile()).peak == 0);
 }
 
-TEST_CASE("breakdown: parts above the peak are told as an excess, and other is not negative") {
+TEST_CASE("breakdown: parts above the peak are reported as an excess, and other is not negative") {
   memprof::breakdown_options options;
   options.model_size = 200;
   const memory_breakdown result = break_down(one_step().profile(), options);
@@ -233,7 +233,7 @@ TEST_CASE("breakdown: a forward pass that frees more than it allocates has negat
   CHECK(result.part(peak_part::other) == 30);
 }
 
-TEST_CASE("breakdown: a peak outside the backward pass is told, as its division mixes two moments") {
+TEST_CASE("breakdown: a peak outside the backward pass is reported, as its division mixes two moments") {
   const memory_breakdown result = break_down(
       training{}.phase("MODEL_CREATION", 100, 100).phase("FORWARD_PASS", 90, 50).phase("BACKWARD_PASS", 20, 0).profile());
   CHECK(remarks(result, "the peak is in FORWARD_PASS, not in a backward pass"));

@@ -44,8 +44,8 @@ class program {
   [[nodiscard]] const allocation_sequence& sequence() const { return sequence_; }
 
  private:
-  program& add(const event& told) {
-    sequence_.events(&told, &told + 1, 1);
+  program& add(const event& next) {
+    sequence_.events(&next, &next + 1, 1);
     return *this;
   }
 
@@ -67,7 +67,7 @@ TEST_CASE("memory fit: without a limit the peaks are those of the model") {
   CHECK(fit.unlimited_stats == fit.stats);
 }
 
-TEST_CASE("memory fit: the first request that fails is told with what was there and the operation that asked") {
+TEST_CASE("memory fit: the first request that fails is reported with what was there and the operation that asked") {
   program steps;
   steps.allocate(1, 4 * mib).allocate(2, 30 * mib).deallocate(2);
   steps.begin("forward").begin("scores").allocate(3, 60 * mib).end();

@@ -72,7 +72,7 @@ TEST_CASE("whole_file: a write that fails in the middle leaves the old file and 
   CHECK(entries_of(directory) == 1);
 }
 
-TEST_CASE("whole_file: a full device is told, and a device stays a device") {
+TEST_CASE("whole_file: a full device is an error, and a device stays a device") {
   if (!fs::is_character_file("/dev/full")) SKIP("this system has no /dev/full");
   CHECK_THROWS_MATCHES(replace_whole_file("/dev/full", "text"), memprof::error,
                        Catch::Matchers::Message("cannot write '/dev/full': No space left on device"));

@@ -289,7 +289,7 @@ TEST_CASE("tracker log: a summary without its header is read, and said to lack i
   CHECK(remarks(summaries.front(), "\"=== Memory Usage Summary ===\" is missing"));
 }
 
-TEST_CASE("tracker log: segments that do not continue each other are told") {
+TEST_CASE("tracker log: segments that do not continue each other are reported") {
   const auto summaries = parse_tracker_log(header_text + segment_text("A", "10.00", "+10.00", "10.00", "10.00") +
                                            segment_text("C", "5.00", "+5.00", "25.00", "25.00") + totals_text("25.00", "25.00"));
   CHECK(remarks(summaries.front(), "cumulative values of segment C (2 of 2) do not continue"));
@@ -300,7 +300,7 @@ TEST_CASE("tracker log: rounding alone is no contradiction") {
   CHECK(parse_tracker_log(memory_efficient_text()).front().provenance.remarks.empty());
 }
 
-TEST_CASE("tracker log: totals that contradict the segments are told") {
+TEST_CASE("tracker log: totals that contradict the segments are reported") {
   const std::string segments = header_text + segment_text("A", "10.00", "+10.00", "10.00", "10.00");
   CHECK(remarks(parse_tracker_log(segments + totals_text("12.00", "10.00")).front(), "above the peaks of all segments"));
   CHECK(remarks(parse_tracker_log(segments + totals_text("9.00", "10.00")).front(), "below the peak of a segment"));
@@ -309,7 +309,7 @@ TEST_CASE("tracker log: totals that contradict the segments are told") {
   CHECK(remarks(only_totals, "totals, but no segment"));
 }
 
-TEST_CASE("tracker log: numbers that no run has are told") {
+TEST_CASE("tracker log: numbers that no run has are reported") {
   const auto first_remark = [](const std::string& segments, const std::string& totals) {
     const memprof::profile summary = parse_tracker_log(header_text + segments + totals).front();
     return summary.provenance.remarks.empty() ? std::string{} : summary.provenance.remarks.front();

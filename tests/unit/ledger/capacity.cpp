@@ -1,5 +1,5 @@
+#include <unit/ledger/ledger_driver.hpp>
 #include <unit/ledger/memory_left.hpp>
-#include <unit/ledger/told_ledger.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -15,51 +15,51 @@ using memprof::category;
 using memprof::live_block;
 using memprof::owned_bytes;
 using memprof::profile;
-using memprof::test::told_ledger;
+using memprof::test::ledger_driver;
 
 namespace {
 
 constexpr std::uint8_t cpu = 0;
 
 /// Allocates within an operation.
-void allocate_in(told_ledger& told, std::string_view operation, std::uint64_t address, std::uint64_t bytes) {
-  told.begin(operation);
-  told.allocate(address, bytes);
-  told.end(operation);
+void allocate_in(ledger_driver& driver, std::string_view operation, std::uint64_t address, std::uint64_t bytes) {
+  driver.begin(operation);
+  driver.allocate(address, bytes);
+  driver.end(operation);
 }
 
 /// What a space of 1000 bytes lacks for `requested` bytes when the operations hold those, "a" first.
 capacity_shortfall shortfall_beside(const std::vector<std::pair<std::string, std::uint64_t>>& held, std::uint64_t requested) {
-  told_ledger told;
-  CHECK(told.events.limit(cpu, 1000));
+  ledger_driver driver;
+  CHECK(driver.events.limit(cpu, 1000));
   std::uint64_t address = 0;
-  for (const auto& [operation, bytes] : held) allocate_in(told, operation, address += 0x100, bytes);
-  allocate_in(told, "asking", 0xF000, requested);
-  return told.open_profile().space("cpu").first_shortfall;
+  for (const auto& [operation, bytes] : held) allocate_in(driver, operation, address += 0x100, bytes);
+  allocate_in(driver, "asking", 0xF000, requested);
+  return driver.open_profile().space("cpu").first_shortfall;
 }
 
 }  // namespace
 
 TEST_CASE("capacity: the first allocation beyond it is kept with what was free and who held the rest, and the run goes on") {
-  told_ledger told{{.largest_blocks = 2}};
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.begin("model", 1, {.tag = told_ledger::tag_of(category::parameter)});
-  told.allocate(0x100, 300);
-  told.allocate(0x200, 200);
-  told.end("model");
-  told.snapshot("MODEL_CREATION");
-  told.begin("forward");
-  told.begin("attention", 2);
-  told.allocate(0x300, 400);
-  told.allocate(0x400, 250, {.tag = told_ledger::tag_of(category::activation)});  // 900 are live: 150 too many
-  const std::int64_t then = static_cast<std::int64_t>(told.next_stamp()) - 100;
-  told.end("attention", 2);
-  told.allocate(0x500, 5000);
-  told.end("forward");
-  told.free(0x300);
-  told.snapshot("FORWARD_PASS");
+  ledger_driver driver{{.largest_blocks = 2}};
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.begin("model", 1, {.tag = ledger_driver::tag_of(category::parameter)});
+  driver.allocate(0x100, 300);
+  driver.allocate(0x200, 200);
+  driver.end("model");
+  driver.snapshot("MODEL_CREATION");
+  driver.begin("forward");
+  driver.begin("attention", 2);
+  driver.allocate(0x300, 400);
+  driver.allocate(0x400, 250, {.tag = ledger_driver::tag_of(category::activation)});  // 900 are live: 150 too many
+  const std::int64_t then = static_cast<std::int64_t>(driver.next_stamp()) - 100;
+  driver.end("attention", 2);
+  driver.allocate(0x500, 5000);
+  driver.end("forward");
+  driver.free(0x300);
+  driver.snapshot("FORWARD_PASS");
 
-  const profile made = told.finished_profile();
+  const profile made = driver.finished_profile();
   const memprof::space_profile& space = made.space("cpu");
   CHECK(space.capacity == 1000);
   CHECK(space.cumulative_peak == 6150);
@@ -83,15 +83,15 @@ TEST_CASE("capacity: the first allocation beyond it is kept with what was free a
 }
 
 TEST_CASE("capacity: live bytes that just reach it are no shortfall") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.allocate(0x100, 600);
-  told.allocate(0x200, 400);
-  told.allocate(0x300, 0);
-  CHECK(told.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
-  told.allocate(0x400, 1);
-  CHECK(told.open_profile().space("cpu").first_shortfall.requested == 1);
-  CHECK(told.open_profile().space("cpu").first_shortfall.free == 0);
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.allocate(0x100, 600);
+  driver.allocate(0x200, 400);
+  driver.allocate(0x300, 0);
+  CHECK(driver.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
+  driver.allocate(0x400, 1);
+  CHECK(driver.open_profile().space("cpu").first_shortfall.requested == 1);
+  CHECK(driver.open_profile().space("cpu").first_shortfall.free == 0);
 }
 
 TEST_CASE("capacity: the remedy is the smallest owner that alone held what was missing, of equal ones the first called") {
@@ -124,26 +124,26 @@ TEST_CASE("capacity: the asking operation's other blocks are an owner like any o
 }
 
 TEST_CASE("capacity: a block that the asked one replaces held nothing") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.allocate(0x100, 500);
-  told.allocate(0x200, 400);
-  told.allocate(0x100, 700);
-  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.allocate(0x100, 500);
+  driver.allocate(0x200, 400);
+  driver.allocate(0x100, 700);
+  const capacity_shortfall full = driver.open_profile().space("cpu").first_shortfall;
   CHECK(full.free == 600);
   CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 400, 1}});
 }
 
 TEST_CASE("capacity: categories and names count as they were known at that moment") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.allocate(0x100, 500);
-  told.annotate(0x100, "before", category::parameter);
-  told.allocate(0x200, 400);
-  told.allocate(0x300, 200);
-  told.annotate(0x200, "after", category::gradient);
-  told.annotate(0x300, "asked", category::activation);
-  const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.allocate(0x100, 500);
+  driver.annotate(0x100, "before", category::parameter);
+  driver.allocate(0x200, 400);
+  driver.allocate(0x300, 200);
+  driver.annotate(0x200, "after", category::gradient);
+  driver.annotate(0x300, "asked", category::activation);
+  const capacity_shortfall full = driver.open_profile().space("cpu").first_shortfall;
   CHECK(full.category == category::other);
   CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
   CHECK(full.held.largest_blocks[0].name == "before");
@@ -151,12 +151,12 @@ TEST_CASE("capacity: categories and names count as they were known at that momen
 }
 
 TEST_CASE("capacity: it is of one memory space, and one that never sees an event is not in the profile") {
-  told_ledger told;
-  REQUIRE(told.events.limit(1, 100));
-  REQUIRE(told.events.limit(2, 100));
-  told.allocate(0x100, 5000);
-  told.allocate(0x100, 101, {.space = 2});
-  const profile made = told.open_profile();
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(1, 100));
+  REQUIRE(driver.events.limit(2, 100));
+  driver.allocate(0x100, 5000);
+  driver.allocate(0x100, 101, {.space = 2});
+  const profile made = driver.open_profile();
   CHECK(made.spaces.size() == 2);
   CHECK(made.space("cpu").capacity == 0);
   CHECK(made.space("cpu").first_shortfall == capacity_shortfall{});
@@ -165,40 +165,40 @@ TEST_CASE("capacity: it is of one memory space, and one that never sees an event
 }
 
 TEST_CASE("capacity: 0 is none, and a space that had events already cannot get one") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 100));
-  REQUIRE(told.events.limit(cpu, 0));
-  told.allocate(0x100, 5000);
-  CHECK(!told.events.limit(cpu, 10));
-  told.allocate(0x200, 5000);
-  CHECK(told.open_profile().space("cpu").capacity == 0);
-  CHECK(told.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 100));
+  REQUIRE(driver.events.limit(cpu, 0));
+  driver.allocate(0x100, 5000);
+  CHECK(!driver.events.limit(cpu, 10));
+  driver.allocate(0x200, 5000);
+  CHECK(driver.open_profile().space("cpu").capacity == 0);
+  CHECK(driver.open_profile().space("cpu").first_shortfall == capacity_shortfall{});
 }
 
-TEST_CASE("capacity: an overrun behind the last segment of a finished profile is in no segment") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.allocate(0x100, 10);
-  told.snapshot("ALL");
-  told.allocate(0x200, 1000);
-  CHECK(told.finished_profile().space("cpu").first_shortfall.segment == -1);
-  CHECK(told.open_profile().space("cpu").first_shortfall.segment == 1);
+TEST_CASE("capacity: an shortfall behind the last segment of a finished profile is in no segment") {
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.allocate(0x100, 10);
+  driver.snapshot("ALL");
+  driver.allocate(0x200, 1000);
+  CHECK(driver.finished_profile().space("cpu").first_shortfall.segment == -1);
+  CHECK(driver.open_profile().space("cpu").first_shortfall.segment == 1);
 }
 
-TEST_CASE("capacity: what is kept of an overrun is counted in the ledger's bytes, and does not grow with events") {
-  told_ledger told;
-  REQUIRE(told.events.limit(cpu, 1000));
-  told.allocate(0x100, 900);
-  const std::size_t before = told.events.bytes();
-  told.allocate(0x200, 200);
-  const std::size_t kept = told.events.bytes();
+TEST_CASE("capacity: what is kept of an shortfall is counted in the ledger's bytes, and does not grow with events") {
+  ledger_driver driver;
+  REQUIRE(driver.events.limit(cpu, 1000));
+  driver.allocate(0x100, 900);
+  const std::size_t before = driver.events.bytes();
+  driver.allocate(0x200, 200);
+  const std::size_t kept = driver.events.bytes();
   CHECK(kept >= before + 2 * 4096);  // a page for the owners and one for the largest blocks
-  told.free(0x200);
+  driver.free(0x200);
   for (int turn = 0; turn < 1000; ++turn) {
-    told.allocate(0x200, 200);
-    told.free(0x200);
+    driver.allocate(0x200, 200);
+    driver.free(0x200);
   }
-  CHECK(told.events.bytes() <= kept + 64 * 1024);  // the timeline has grown
+  CHECK(driver.events.bytes() <= kept + 64 * 1024);  // the timeline has grown
 }
 
 #if defined(__linux__)
@@ -206,9 +206,9 @@ TEST_CASE("capacity: what is kept of an overrun is counted in the ledger's bytes
 namespace {
 
 /// Tells an allocation while the system gives the process at most so many bytes more.
-void allocate_with_memory_left(told_ledger& told, std::uint64_t bytes, rlim_t left) {
+void allocate_with_memory_left(ledger_driver& driver, std::uint64_t bytes, rlim_t left) {
   memprof::test::with_memory_left(left,
-                                  [&] { told.allocate(0xF000, bytes, {.tag = told_ledger::tag_of(category::activation)}); });
+                                  [&] { driver.allocate(0xF000, bytes, {.tag = ledger_driver::tag_of(category::activation)}); });
 }
 
 }  // namespace
@@ -216,13 +216,13 @@ void allocate_with_memory_left(told_ledger& told, std::uint64_t bytes, rlim_t le
 TEST_CASE("capacity: without memory for who held the rest the profile says so, and has all sums") {
   // 64 KiB are enough for the owners, not for 4096 blocks of 32 bytes.
   for (const rlim_t left : {rlim_t{0}, rlim_t{64 * 1024}}) {
-    told_ledger told{{.largest_blocks = 4096}};
-    REQUIRE(told.events.limit(cpu, 1000));
-    allocate_in(told, "a", 0x100, 900);
-    told.begin("b");
-    allocate_with_memory_left(told, 300, left);
+    ledger_driver driver{{.largest_blocks = 4096}};
+    REQUIRE(driver.events.limit(cpu, 1000));
+    allocate_in(driver, "a", 0x100, 900);
+    driver.begin("b");
+    allocate_with_memory_left(driver, 300, left);
 
-    const capacity_shortfall full = told.open_profile().space("cpu").first_shortfall;
+    const capacity_shortfall full = driver.open_profile().space("cpu").first_shortfall;
     CHECK(!full.holders_known);
     CHECK(full.requested == 300);
     CHECK(full.operation == "b");
@@ -237,11 +237,11 @@ TEST_CASE("capacity: without memory for who held the rest the profile says so, a
 }
 
 TEST_CASE("capacity: with just the memory for who held the rest it is known") {
-  told_ledger told{{.largest_blocks = 4096}};
-  REQUIRE(told.events.limit(cpu, 1000));
-  allocate_in(told, "a", 0x100, 900);
-  allocate_with_memory_left(told, 300, rlim_t{256} * 1024);
-  CHECK(told.open_profile().space("cpu").first_shortfall.holders_known);
+  ledger_driver driver{{.largest_blocks = 4096}};
+  REQUIRE(driver.events.limit(cpu, 1000));
+  allocate_in(driver, "a", 0x100, 900);
+  allocate_with_memory_left(driver, 300, rlim_t{256} * 1024);
+  CHECK(driver.open_profile().space("cpu").first_shortfall.holders_known);
 }
 
 #endif

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint32_t ring = 1;
 
-void tell(ledger& events, const event& told) { events.apply(&told, &told + 1, ring); }
+void record(ledger& events, const event& driver) { events.apply(&driver, &driver + 1, ring); }
 
 /// What is live, and what was at each checkpoint, by brute force.
 struct live_model {
@@ -64,9 +64,9 @@ TEST_CASE("checkpoints: of a long run those that are kept are spread evenly, wit
       return which == course::growing ? 10'000 + number : 30'000 - number;
     };
     for (std::uint64_t number = 0; number < count; ++number) {
-      tell(events, {number + 1, 0x1000, bytes_at(number), 0, event_kind::allocate, 0, 0});
-      tell(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
-      tell(events, {0, 0x1000, 0, 0, event_kind::deallocate, 0, 0});
+      record(events, {number + 1, 0x1000, bytes_at(number), 0, event_kind::allocate, 0, 0});
+      record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+      record(events, {0, 0x1000, 0, 0, event_kind::deallocate, 0, 0});
       REQUIRE(events.checkpoints().marks().size() <= checkpoint_history::most_kept);
       REQUIRE(events.checkpoints().marks()[events.checkpoints().marks().size() - 1].number == number);
     }
@@ -93,8 +93,8 @@ TEST_CASE("checkpoints: of a long run those that are kept are spread evenly, wit
 TEST_CASE("checkpoints: the first of each name stays, of as many names as there is room for") {
   ledger events;
   for (label name = 1; name <= 1000; ++name) {
-    for (int periodic = 0; periodic < 3; ++periodic) tell(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
-    tell(events, {0, 0, 0, name, event_kind::checkpoint, any_space, 0});
+    for (int periodic = 0; periodic < 3; ++periodic) record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+    record(events, {0, 0, 0, name, event_kind::checkpoint, any_space, 0});
   }
   const checkpoint_history& kept = events.checkpoints();
   CHECK(kept.count() == 4000);
@@ -115,14 +115,14 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
     auto& live = model.live[space];
     if (live.count(address) != 0) {
       live.erase(address);
-      tell(events, {0, address, 0, 0, event_kind::deallocate, space, 0});
+      record(events, {0, address, 0, 0, event_kind::deallocate, space, 0});
     } else {
       const std::uint64_t bytes = 1 + random() % 1000;
       live[address] = bytes;
-      tell(events, {0, address, bytes, 0, event_kind::allocate, space, 0});
+      record(events, {0, address, bytes, 0, event_kind::allocate, space, 0});
     }
     if (random() % 50 != 0) continue;
-    tell(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+    record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
     model.remember();
   }
 
@@ -151,7 +151,7 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
 
   // And both go on alike.
   for (ledger* each : {&events, &copy}) {
-    for (int more = 0; more < 300; ++more) tell(*each, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+    for (int more = 0; more < 300; ++more) record(*each, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
   }
   REQUIRE(events.checkpoints().marks().size() == copy.checkpoints().marks().size());
   for (std::size_t index = 0; index < copy.checkpoints().marks().size(); ++index) {
@@ -163,8 +163,8 @@ TEST_CASE("checkpoints: bytes, blocks and the largest blocks are those of that m
 TEST_CASE("checkpoints: a damaged key frame is refused") {
   ledger events;
   for (std::uint64_t number = 0; number < 40; ++number) {
-    tell(events, {0, 0x1000 + 64 * number, 64, 0, event_kind::allocate, static_cast<std::uint8_t>(number % 3), 0});
-    tell(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+    record(events, {0, 0x1000 + 64 * number, 64, 0, event_kind::allocate, static_cast<std::uint8_t>(number % 3), 0});
+    record(events, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
   }
   detail::page_array<unsigned char> frame;
   REQUIRE(write_key_frame(events, frame));
@@ -177,7 +177,7 @@ TEST_CASE("checkpoints: a damaged key frame is refused") {
     ledger copy;
     (void)read_key_frame(copy, damaged.data(), damaged.size());
     // Whatever was read can be made a profile of, and goes on.
-    tell(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
+    record(copy, {0, 0, 0, 0, event_kind::checkpoint, any_space, 0});
     REQUIRE(copy.checkpoints().marks().size() <= checkpoint_history::most_kept);
     const label_table labels;
     const label spaces[any_space + 1] = {};

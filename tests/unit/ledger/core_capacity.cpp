@@ -1,5 +1,5 @@
+#include <unit/ledger/ledger_driver.hpp>
 #include <unit/ledger/memory_left.hpp>
-#include <unit/ledger/told_ledger.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -18,7 +18,7 @@ using memprof::live_block;
 using memprof::owned_bytes;
 using memprof::profile;
 using memprof::space_profile;
-using memprof::test::told_ledger;
+using memprof::test::ledger_driver;
 using memprof::test::where;
 
 namespace {
@@ -27,9 +27,9 @@ constexpr std::uint8_t l1 = 3;
 constexpr core_range sixteen_cores{0, 0, 3, 3};
 
 /// A ledger of cores with 1000 bytes each.
-class told_cores : public told_ledger {
+class cores_driver : public ledger_driver {
  public:
-  explicit told_cores(const memprof::ledger_options& options = {}) : told_ledger{options} {
+  explicit cores_driver(const memprof::ledger_options& options = {}) : ledger_driver{options} {
     REQUIRE(events.limit(l1, 1000, true));
   }
 
@@ -51,24 +51,24 @@ class told_cores : public told_ledger {
 }  // namespace
 
 TEST_CASE("core capacity: the first block with which a core holds more is kept in numbers of the fullest of its cores") {
-  told_cores told{{.largest_blocks = 2}};
-  told.begin("model", 1, {.tag = told_ledger::tag_of(category::parameter)});
-  told.buffer(0x1000, 300);
-  told.end("model");
-  told.snapshot("MODEL_CREATION");
-  told.begin("forward");
-  told.circular_buffer(0x2000, 200, {1, 1, 2, 2});
-  told.begin("attention", 2);
-  told.buffer(0x3000, 150, {2, 1, 2, 1});  // now core 2-1 has 650, those around it 500, the others 300
-  told.buffer(0x3000, 500, {3, 3, 3, 3});  // but 3-3, which has 800
-  const auto tag = static_cast<std::uint16_t>(told_ledger::tag_of(category::temporary));
-  told.circular_buffer(0x4000, 400, {0, 0, 2, 2}, {.space = l1, .tag = tag});
-  const auto then = static_cast<std::int64_t>(told.next_stamp()) - 100;
-  told.end("attention", 2);
-  told.buffer(0x5000, 5000);
-  told.end("forward");
+  cores_driver driver{{.largest_blocks = 2}};
+  driver.begin("model", 1, {.tag = ledger_driver::tag_of(category::parameter)});
+  driver.buffer(0x1000, 300);
+  driver.end("model");
+  driver.snapshot("MODEL_CREATION");
+  driver.begin("forward");
+  driver.circular_buffer(0x2000, 200, {1, 1, 2, 2});
+  driver.begin("attention", 2);
+  driver.buffer(0x3000, 150, {2, 1, 2, 1});  // now core 2-1 has 650, those around it 500, the others 300
+  driver.buffer(0x3000, 500, {3, 3, 3, 3});  // but 3-3, which has 800
+  const auto tag = static_cast<std::uint16_t>(ledger_driver::tag_of(category::temporary));
+  driver.circular_buffer(0x4000, 400, {0, 0, 2, 2}, {.space = l1, .tag = tag});
+  const auto then = static_cast<std::int64_t>(driver.next_stamp()) - 100;
+  driver.end("attention", 2);
+  driver.buffer(0x5000, 5000);
+  driver.end("forward");
 
-  const space_profile space = told.open_profile().space("l1");
+  const space_profile space = driver.open_profile().space("l1");
   CHECK(space.capacity == 1000);
   CHECK(space.capacity_is_per_core);
   CHECK(space.cores.peaks.total == 5000 + 1050);
@@ -98,58 +98,58 @@ TEST_CASE("core capacity: the first block with which a core holds more is kept i
 }
 
 TEST_CASE("core capacity: the bytes of all cores together, or on disjoint cores, are not compared with it") {
-  told_cores told;
-  told.buffer(0x1000, 900);
-  told.circular_buffer(0x2000, 100, {0, 0, 0, 0});
-  told.circular_buffer(0x2000, 100, {1, 0, 3, 0});
-  told.circular_buffer(0x3000, 0, sixteen_cores);
-  CHECK(told.shortfall() == capacity_shortfall{});
-  told.buffer(0x4000, 1, {1, 0, 1, 0});
-  CHECK(told.shortfall().requested == 1);
-  CHECK(told.shortfall().core == "1-0");
-  CHECK(told.shortfall().free == 0);
+  cores_driver driver;
+  driver.buffer(0x1000, 900);
+  driver.circular_buffer(0x2000, 100, {0, 0, 0, 0});
+  driver.circular_buffer(0x2000, 100, {1, 0, 3, 0});
+  driver.circular_buffer(0x3000, 0, sixteen_cores);
+  CHECK(driver.shortfall() == capacity_shortfall{});
+  driver.buffer(0x4000, 1, {1, 0, 1, 0});
+  CHECK(driver.shortfall().requested == 1);
+  CHECK(driver.shortfall().core == "1-0");
+  CHECK(driver.shortfall().free == 0);
 }
 
-TEST_CASE("core capacity: of equally full cores of the block the first is told, row after row, whatever lies on others") {
-  told_cores told;
-  told.buffer(0x1000, 1000, {0, 0, 3, 0});
-  told.buffer(0x2000, 600, {1, 2, 1, 2});
-  told.buffer(0x3000, 600, {3, 1, 3, 1});
-  told.buffer(0x4000, 500, {0, 1, 3, 3});
-  CHECK(told.shortfall().core == "3-1");
+TEST_CASE("core capacity: of equally full cores of the block the first is driver, row after row, whatever lies on others") {
+  cores_driver driver;
+  driver.buffer(0x1000, 1000, {0, 0, 3, 0});
+  driver.buffer(0x2000, 600, {1, 2, 1, 2});
+  driver.buffer(0x3000, 600, {3, 1, 3, 1});
+  driver.buffer(0x4000, 500, {0, 1, 3, 3});
+  CHECK(driver.shortfall().core == "3-1");
 }
 
 TEST_CASE("core capacity: what was freed, replaced or ended by the next program holds nothing") {
-  told_cores told;
-  told.buffer(0x1000, 800);
-  told.free_on_cores(0x1000, sixteen_cores, 0, {.space = l1});
-  told.circular_buffer(0x2000, 800, sixteen_cores);
-  told.free_circular_buffers({0, 0, 0, 0}, {.space = l1});
-  told.buffer(0x3000, 800);
-  told.buffer(0x3000, 700);  // replaces it
-  told.buffer(0x4000, 400);
-  const capacity_shortfall full = told.shortfall();
+  cores_driver driver;
+  driver.buffer(0x1000, 800);
+  driver.free_on_cores(0x1000, sixteen_cores, 0, {.space = l1});
+  driver.circular_buffer(0x2000, 800, sixteen_cores);
+  driver.free_circular_buffers({0, 0, 0, 0}, {.space = l1});
+  driver.buffer(0x3000, 800);
+  driver.buffer(0x3000, 700);  // replaces it
+  driver.buffer(0x4000, 400);
+  const capacity_shortfall full = driver.shortfall();
   CHECK(full.requested == 400);
   CHECK(full.free == 300);
   CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 700, 1}});
 }
 
 TEST_CASE("core capacity: owners are summed up and sorted as those of a whole space, and so is the remedy") {
-  told_cores told;
-  told.buffer_of("a", 0x1000, 100);
-  told.buffer_of("b", 0x2000, 300);
-  told.buffer_of("c", 0x3000, 100);
-  told.buffer_of("a", 0x4000, 200);
-  told.buffer_of("d", 0x5000, 600);  // 300 missing: as much as a holds and as b holds, of which a was called first
-  const capacity_shortfall full = told.shortfall();
+  cores_driver driver;
+  driver.buffer_of("a", 0x1000, 100);
+  driver.buffer_of("b", 0x2000, 300);
+  driver.buffer_of("c", 0x3000, 100);
+  driver.buffer_of("a", 0x4000, 200);
+  driver.buffer_of("d", 0x5000, 600);  // 300 missing: as much as a holds and as b holds, of which a was called first
+  const capacity_shortfall full = driver.shortfall();
   CHECK(full.held.by_operation == std::vector<owned_bytes>{{"a", 300, 2}, {"b", 300, 1}, {"c", 100, 1}});
   CHECK(full.remedy == std::vector<owned_bytes>{{"a", 300, 2}});
 }
 
 TEST_CASE("core capacity: nothing is a remedy for a block that alone is larger than a core") {
-  told_cores told;
-  told.buffer(0x1000, 1001, {5, 6, 5, 6});
-  const capacity_shortfall full = told.shortfall();
+  cores_driver driver;
+  driver.buffer(0x1000, 1001, {5, 6, 5, 6});
+  const capacity_shortfall full = driver.shortfall();
   CHECK(full.core == "5-6");
   CHECK(full.free == 1000);
   CHECK(full.held == memprof::live_set{});
@@ -157,14 +157,14 @@ TEST_CASE("core capacity: nothing is a remedy for a block that alone is larger t
 }
 
 TEST_CASE("core capacity: categories and names count as they were known at that moment") {
-  told_cores told;
-  told.buffer(0x1000, 500);
-  told.annotate(address_on_cores(0x1000, sixteen_cores), "before", category::parameter, {.space = l1});
-  told.buffer(0x2000, 400);
-  told.buffer(0x3000, 200);
-  told.annotate(address_on_cores(0x2000, sixteen_cores), "after", category::gradient, {.space = l1});
-  told.annotate(address_on_cores(0x3000, sixteen_cores), "asked", category::activation, {.space = l1});
-  const capacity_shortfall full = told.shortfall();
+  cores_driver driver;
+  driver.buffer(0x1000, 500);
+  driver.annotate(address_on_cores(0x1000, sixteen_cores), "before", category::parameter, {.space = l1});
+  driver.buffer(0x2000, 400);
+  driver.buffer(0x3000, 200);
+  driver.annotate(address_on_cores(0x2000, sixteen_cores), "after", category::gradient, {.space = l1});
+  driver.annotate(address_on_cores(0x3000, sixteen_cores), "asked", category::activation, {.space = l1});
+  const capacity_shortfall full = driver.shortfall();
   CHECK(full.category == category::other);
   CHECK(full.held.by_category == std::vector<owned_bytes>{{"parameter", 500, 1}, {"other", 400, 1}});
   CHECK(full.held.largest_blocks[0].name == "before");
@@ -172,12 +172,12 @@ TEST_CASE("core capacity: categories and names count as they were known at that 
 }
 
 TEST_CASE("core capacity: blocks without cores do not count, and a capacity of the whole space counts all cores") {
-  told_cores told;
-  told.allocate(0x100, 5000, {.space = l1});
-  told.buffer(0x1000, 1000);
-  CHECK(told.shortfall() == capacity_shortfall{});
+  cores_driver driver;
+  driver.allocate(0x100, 5000, {.space = l1});
+  driver.buffer(0x1000, 1000);
+  CHECK(driver.shortfall() == capacity_shortfall{});
 
-  told_ledger whole;
+  ledger_driver whole;
   REQUIRE(whole.events.limit(l1, 1000));
   whole.allocate_on_cores(0x1000, 100, {0, 0, 9, 0}, buffer_kind::buffer, {.space = l1});
   whole.allocate_on_cores(0x2000, 1, {0, 0, 1, 0}, buffer_kind::buffer, {.space = l1});
@@ -190,39 +190,39 @@ TEST_CASE("core capacity: blocks without cores do not count, and a capacity of t
 
 // No `event_sink` sends that: the keys of blocks on cores are no addresses.
 TEST_CASE("core capacity: what an ordinary event took out of the space still lies on the core, but nobody owns it") {
-  told_cores told;
-  told.buffer_of("a", 0x1000, 300);
-  told.buffer_of("b", 0x2000, 200);
-  told.buffer_of("c", 0x3000, 100);
-  told.free(address_on_cores(0x1000, sixteen_cores), 0, {.space = l1});
-  told.allocate(address_on_cores(0x2000, sixteen_cores), 7, {.space = l1, .tag = told_ledger::tag_of(category::gradient)});
-  told.buffer_of("d", 0x4000, 500);
-  const capacity_shortfall full = told.shortfall();
+  cores_driver driver;
+  driver.buffer_of("a", 0x1000, 300);
+  driver.buffer_of("b", 0x2000, 200);
+  driver.buffer_of("c", 0x3000, 100);
+  driver.free(address_on_cores(0x1000, sixteen_cores), 0, {.space = l1});
+  driver.allocate(address_on_cores(0x2000, sixteen_cores), 7, {.space = l1, .tag = ledger_driver::tag_of(category::gradient)});
+  driver.buffer_of("d", 0x4000, 500);
+  const capacity_shortfall full = driver.shortfall();
   CHECK(full.free == 400);
   CHECK(full.held.by_operation == std::vector<owned_bytes>{{"", 500, 2}, {"c", 100, 1}});
   CHECK(full.held.by_category == std::vector<owned_bytes>{{"other", 600, 3}});
 }
 
-TEST_CASE("core capacity: an overrun behind the last segment of a finished profile is in no segment") {
-  told_cores told;
-  told.buffer(0x1000, 10);
-  told.snapshot("ALL");
-  told.buffer(0x2000, 1000);
-  CHECK(told.finished_profile().space("l1").first_shortfall.segment == -1);
-  CHECK(told.shortfall().segment == 1);
+TEST_CASE("core capacity: an shortfall behind the last segment of a finished profile is in no segment") {
+  cores_driver driver;
+  driver.buffer(0x1000, 10);
+  driver.snapshot("ALL");
+  driver.buffer(0x2000, 1000);
+  CHECK(driver.finished_profile().space("l1").first_shortfall.segment == -1);
+  CHECK(driver.shortfall().segment == 1);
 }
 
-TEST_CASE("core capacity: what is kept of an overrun is counted in the ledger's bytes, and later ones keep nothing") {
-  told_cores told;
-  told.buffer(0x1000, 900);
-  told.circular_buffer(0x2000, 100, sixteen_cores);
-  const std::size_t before = told.events.bytes();
-  told.circular_buffer(0x3000, 200, sixteen_cores);
-  const std::size_t kept = told.events.bytes();
+TEST_CASE("core capacity: what is kept of an shortfall is counted in the ledger's bytes, and later ones keep nothing") {
+  cores_driver driver;
+  driver.buffer(0x1000, 900);
+  driver.circular_buffer(0x2000, 100, sixteen_cores);
+  const std::size_t before = driver.events.bytes();
+  driver.circular_buffer(0x3000, 200, sixteen_cores);
+  const std::size_t kept = driver.events.bytes();
   CHECK(kept >= before + 2 * 4096);  // a page for the owners and one for the largest blocks
-  told.circular_buffer(0x4000, 300, sixteen_cores);
-  CHECK(told.events.bytes() == kept);
-  CHECK(told.shortfall().requested == 200);
+  driver.circular_buffer(0x4000, 300, sixteen_cores);
+  CHECK(driver.events.bytes() == kept);
+  CHECK(driver.shortfall().requested == 200);
 }
 
 #if defined(__linux__)
@@ -233,13 +233,13 @@ TEST_CASE("core capacity: without memory for who held the rest the profile says 
     rlim_t left;
   };
   for (const room& few : {room{4096, 0}, room{4096, 64 * 1024}, room{1, 4096}}) {  // the last lacks memory for the owners
-    told_cores told{{.largest_blocks = few.largest_blocks}};
-    told.buffer_of("a", 0x1000, 500);
-    told.buffer_of("a", 0x2000, 400);
-    told.begin("b");
-    memprof::test::with_memory_left(few.left, [&] { told.buffer(0x3000, 300); });
+    cores_driver driver{{.largest_blocks = few.largest_blocks}};
+    driver.buffer_of("a", 0x1000, 500);
+    driver.buffer_of("a", 0x2000, 400);
+    driver.begin("b");
+    memprof::test::with_memory_left(few.left, [&] { driver.buffer(0x3000, 300); });
 
-    const capacity_shortfall full = told.shortfall();
+    const capacity_shortfall full = driver.shortfall();
     CHECK(!full.holders_known);
     CHECK(full.requested == 300);
     CHECK(full.operation == "b");
@@ -255,12 +255,12 @@ TEST_CASE("core capacity: without memory for who held the rest the profile says 
   }
 }
 
-TEST_CASE("core capacity: if memory ends while holders are collected, none of them is told") {
-  told_cores told{{.timeline_points = 2, .largest_blocks = 1}};
-  for (std::uint64_t number = 1; number <= 300; ++number) told.buffer_of(std::to_string(number), 0x1000 * number, 1);
+TEST_CASE("core capacity: if memory ends while holders are collected, none of them is driver") {
+  cores_driver driver{{.timeline_points = 2, .largest_blocks = 1}};
+  for (std::uint64_t number = 1; number <= 300; ++number) driver.buffer_of(std::to_string(number), 0x1000 * number, 1);
   // A page for the largest block and two for the rows of the first 171 operations.
-  memprof::test::with_memory_left(3 * 4096, [&] { told.buffer(0xF000000, 800); });
-  const capacity_shortfall full = told.shortfall();
+  memprof::test::with_memory_left(3 * 4096, [&] { driver.buffer(0xF000000, 800); });
+  const capacity_shortfall full = driver.shortfall();
   CHECK(!full.holders_known);
   CHECK(full.held.bytes == 300);
   CHECK(full.held.remaining_bytes == 300);

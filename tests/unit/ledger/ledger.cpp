@@ -1,5 +1,5 @@
 #include <memprof/ledger/ledger.hpp>
-#include <unit/ledger/told_ledger.hpp>
+#include <unit/ledger/ledger_driver.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -15,21 +15,21 @@ using memprof::event_tally;
 using memprof::profile;
 using memprof::segment_usage;
 using memprof::space_profile;
-using memprof::test::told_ledger;
+using memprof::test::ledger_driver;
 
 TEST_CASE("ledger: segments add up as the design defines them, also when one only frees and names repeat") {
-  told_ledger told;
-  told.allocate(0x100, 1000);
-  told.allocate(0x200, 500);
-  told.free(0x200);
-  told.snapshot("FORWARD");  // peak 1500, change +1000
-  told.free(0x100);
-  told.allocate(0x300, 700);
-  told.snapshot("BACKWARD");  // starts at 1000, sinks to 0, ends at 700: peak 0, change -300
-  told.allocate(0x400, 2000);
-  told.snapshot("FORWARD");  // starts at 700, reaches 2700
+  ledger_driver driver;
+  driver.allocate(0x100, 1000);
+  driver.allocate(0x200, 500);
+  driver.free(0x200);
+  driver.snapshot("FORWARD");  // peak 1500, change +1000
+  driver.free(0x100);
+  driver.allocate(0x300, 700);
+  driver.snapshot("BACKWARD");  // starts at 1000, sinks to 0, ends at 700: peak 0, change -300
+  driver.allocate(0x400, 2000);
+  driver.snapshot("FORWARD");  // starts at 700, reaches 2700
 
-  const profile made = told.finished_profile();
+  const profile made = driver.finished_profile();
   REQUIRE(made.segments.size() == 3);
   const space_profile& cpu = made.space("cpu");
   REQUIRE(cpu.segments.size() == 3);
@@ -55,16 +55,16 @@ TEST_CASE("ledger: segments add up as the design defines them, also when one onl
 }
 
 TEST_CASE("ledger: a peak is the first moment at which it was reached") {
-  told_ledger told;
-  told.begin("first");
-  told.allocate(0x100, 800);
-  told.free(0x100);
-  told.end("first");
-  told.begin("second");
-  told.allocate(0x200, 800);
-  told.end("second");
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.begin("first");
+  driver.allocate(0x100, 800);
+  driver.free(0x100);
+  driver.end("first");
+  driver.begin("second");
+  driver.allocate(0x200, 800);
+  driver.end("second");
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(cpu.peak_operation == "first");
   CHECK(cpu.peak_time_ns == 200);
@@ -73,12 +73,12 @@ TEST_CASE("ledger: a peak is the first moment at which it was reached") {
 }
 
 TEST_CASE("ledger: a free of an unknown address is counted, not fatal") {
-  told_ledger told;
-  told.allocate(0x100, 64);
-  told.free(0xDEAD, 4096);
-  told.free(0xBEEF);
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 64);
+  driver.free(0xDEAD, 4096);
+  driver.free(0xBEEF);
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(cpu.anomalies.unmatched_frees == event_tally{2, 4096});
   CHECK(cpu.deallocations == 0);
@@ -88,11 +88,11 @@ TEST_CASE("ledger: a free of an unknown address is counted, not fatal") {
 }
 
 TEST_CASE("ledger: a second allocation at a live address replaces the older block") {
-  told_ledger told;
-  told.allocate(0x100, 64);
-  told.allocate(0x100, 16);
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 64);
+  driver.allocate(0x100, 16);
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(cpu.anomalies.replaced_allocations == event_tally{1, 64});
   CHECK(cpu.cumulative_current == 16);
@@ -103,26 +103,26 @@ TEST_CASE("ledger: a second allocation at a live address replaces the older bloc
 }
 
 TEST_CASE("ledger: a free that tells another size takes away what was allocated") {
-  told_ledger told;
-  told.allocate(0x100, 64);
-  told.allocate(0x200, 64);
-  told.free(0x100, 100);
-  told.free(0x200, 4);
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 64);
+  driver.allocate(0x200, 64);
+  driver.free(0x100, 100);
+  driver.free(0x200, 4);
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(cpu.anomalies.mismatched_sizes == event_tally{2, 36 + 60});
   CHECK(cpu.cumulative_current == 0);
 }
 
 TEST_CASE("ledger: a free by another thread is counted and charged to the operation that freed") {
-  told_ledger told;
-  told.allocate(0x100, 64, {.thread = 1});
-  told.begin("consumer", 1, {.thread = 2});
-  told.free(0x100, 64, {.thread = 2});
-  told.end("consumer", 1, {.thread = 2});
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 64, {.thread = 1});
+  driver.begin("consumer", 1, {.thread = 2});
+  driver.free(0x100, 64, {.thread = 2});
+  driver.end("consumer", 1, {.thread = 2});
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   CHECK(made.space("cpu").anomalies.cross_thread_frees == event_tally{1, 64});
   REQUIRE(made.operations.size() == 1);
   REQUIRE(made.operations[0].usage.size() == 1);
@@ -134,17 +134,17 @@ TEST_CASE("ledger: a free by another thread is counted and charged to the operat
 
 TEST_CASE("ledger: sizes that no total can hold are rejected, and the totals never wrap") {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
-  told_ledger told;
-  told.allocate(0x100, std::uint64_t{1} << 62);
-  told.allocate(0x200, ~std::uint64_t{0});
-  told.allocate(0x300, std::uint64_t{1} << 63);
-  told.allocate(0x400, std::uint64_t{1} << 62);        // one byte more than there is room for
-  told.allocate(0x500, (std::uint64_t{1} << 62) - 1);  // exactly the rest
-  told.allocate(0x600, 0);
-  told.free(0x100);
-  told.allocate(0x700, 1);  // what was freed does not come back: the sum of all allocations is a total as well
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, std::uint64_t{1} << 62);
+  driver.allocate(0x200, ~std::uint64_t{0});
+  driver.allocate(0x300, std::uint64_t{1} << 63);
+  driver.allocate(0x400, std::uint64_t{1} << 62);        // one byte more than there is room for
+  driver.allocate(0x500, (std::uint64_t{1} << 62) - 1);  // exactly the rest
+  driver.allocate(0x600, 0);
+  driver.free(0x100);
+  driver.allocate(0x700, 1);  // what was freed does not come back: the sum of all allocations is a total as well
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(made.anomalies.rejected_events == 4);
   CHECK_FALSE(made.exact);
@@ -154,37 +154,37 @@ TEST_CASE("ledger: sizes that no total can hold are rejected, and the totals nev
   CHECK(cpu.live_at_peak.blocks == 2);
 }
 
-TEST_CASE("ledger: told sizes of unmatched frees saturate") {
-  told_ledger told;
-  told.free(0x100, ~std::uint64_t{0});
-  told.free(0x200, 1);
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+TEST_CASE("ledger: driver sizes of unmatched frees saturate") {
+  ledger_driver driver;
+  driver.free(0x100, ~std::uint64_t{0});
+  driver.free(0x200, 1);
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   CHECK(made.space("cpu").anomalies.unmatched_frees == event_tally{2, std::numeric_limits<std::int64_t>::max()});
 }
 
 TEST_CASE("ledger: events with an unknown kind, with the id of no space or from an impossible thread are rejected") {
-  told_ledger told;
-  told.tell({1, 0x100, 8, 0, static_cast<event_kind>(0), 0, 0});
-  told.tell({1, 0x100, 8, 0, static_cast<event_kind>(200), 0, 0});
-  told.tell({1, 0x100, 8, 0, event_kind::allocate, memprof::any_space, 0});
-  told.tell({1, 0x100, 8, 0, event_kind::deallocate, memprof::any_space, 0});
-  told.allocate(0x100, 8, {.thread = memprof::block::max_thread + 1});
-  CHECK(told.events.rejected_events() == 5);
-  CHECK(told.finished_profile().spaces.empty());
-  told.allocate(0x100, 8, {.thread = memprof::block::max_thread});
-  CHECK(told.events.rejected_events() == 5);
-  CHECK(told.finished_profile().space("cpu").cumulative_current == 8);
+  ledger_driver driver;
+  driver.record({1, 0x100, 8, 0, static_cast<event_kind>(0), 0, 0});
+  driver.record({1, 0x100, 8, 0, static_cast<event_kind>(200), 0, 0});
+  driver.record({1, 0x100, 8, 0, event_kind::allocate, memprof::any_space, 0});
+  driver.record({1, 0x100, 8, 0, event_kind::deallocate, memprof::any_space, 0});
+  driver.allocate(0x100, 8, {.thread = memprof::block::max_thread + 1});
+  CHECK(driver.events.rejected_events() == 5);
+  CHECK(driver.finished_profile().spaces.empty());
+  driver.allocate(0x100, 8, {.thread = memprof::block::max_thread});
+  CHECK(driver.events.rejected_events() == 5);
+  CHECK(driver.finished_profile().space("cpu").cumulative_current == 8);
 }
 
 TEST_CASE("ledger: a space that shows up late has empty segments before, and peaks from its own begin") {
-  told_ledger told;
-  told.allocate(0x100, 10);  // at 100
-  told.snapshot("FIRST");
-  told.allocate(0x100, 20);  // at 200, replaces
-  told.free(0x900, 1, {.space = 1});
-  told.snapshot("SECOND");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 10);  // at 100
+  driver.snapshot("FIRST");
+  driver.allocate(0x100, 20);  // at 200, replaces
+  driver.free(0x900, 1, {.space = 1});
+  driver.snapshot("SECOND");
+  const profile made = driver.finished_profile();
   const space_profile& cuda = made.space("cuda:0");
   REQUIRE(cuda.segments.size() == 2);
   segment_usage nothing;
@@ -196,14 +196,14 @@ TEST_CASE("ledger: a space that shows up late has empty segments before, and pea
 }
 
 TEST_CASE("ledger: annotating the block that made the peak changes the categories at the peak") {
-  told_ledger told;
-  told.allocate(0x100, 1000);
-  told.annotate(0x100,
-                "wte\x1f[65, 128]\x1f"
-                "float32",
-                category::parameter);
-  told.snapshot("MODEL_CREATION");
-  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  ledger_driver driver;
+  driver.allocate(0x100, 1000);
+  driver.annotate(0x100,
+                  "wte\x1f[65, 128]\x1f"
+                  "float32",
+                  category::parameter);
+  driver.snapshot("MODEL_CREATION");
+  const memprof::live_set set = driver.finished_profile().space("cpu").live_at_peak;
   REQUIRE(set.by_category.size() == 1);
   CHECK(set.by_category[0] == memprof::owned_bytes{"parameter", 1000, 1});
   REQUIRE(set.largest_blocks.size() == 1);
@@ -215,18 +215,18 @@ TEST_CASE("ledger: annotating the block that made the peak changes the categorie
 }
 
 TEST_CASE("ledger: an annotation may tell whether a gradient is computed") {
-  told_ledger told;
-  told.allocate(0x100, 1000);
-  told.allocate(0x200, 900);
-  told.allocate(0x300, 800);
-  told.annotate(0x100, "wte\x1f[]\x1fint8\x1ftrue", category::parameter);
-  told.annotate(0x200,
-                "frozen\x1f[]\x1fint8\x1f"
-                "false",
-                category::parameter);
-  told.annotate(0x300, "odd\x1f[]\x1fint8\x1fTrue", category::parameter);
-  told.snapshot("MODEL_CREATION");
-  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  ledger_driver driver;
+  driver.allocate(0x100, 1000);
+  driver.allocate(0x200, 900);
+  driver.allocate(0x300, 800);
+  driver.annotate(0x100, "wte\x1f[]\x1fint8\x1ftrue", category::parameter);
+  driver.annotate(0x200,
+                  "frozen\x1f[]\x1fint8\x1f"
+                  "false",
+                  category::parameter);
+  driver.annotate(0x300, "odd\x1f[]\x1fint8\x1fTrue", category::parameter);
+  driver.snapshot("MODEL_CREATION");
+  const memprof::live_set set = driver.finished_profile().space("cpu").live_at_peak;
   REQUIRE(set.largest_blocks.size() == 3);
   CHECK(set.largest_blocks[0].requires_grad == memprof::requires_grad::yes);
   CHECK(set.largest_blocks[0].dtype == "int8");
@@ -235,34 +235,34 @@ TEST_CASE("ledger: an annotation may tell whether a gradient is computed") {
 }
 
 TEST_CASE("ledger: annotating a block that came after the peak leaves the categories at the peak alone") {
-  told_ledger told;
-  told.allocate(0x100, 1000);
-  told.free(0x100);
-  told.allocate(0x200, 10);
-  told.annotate(0x200, "late", category::gradient);
-  told.snapshot("ALL");
-  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  ledger_driver driver;
+  driver.allocate(0x100, 1000);
+  driver.free(0x100);
+  driver.allocate(0x200, 10);
+  driver.annotate(0x200, "late", category::gradient);
+  driver.snapshot("ALL");
+  const memprof::live_set set = driver.finished_profile().space("cpu").live_at_peak;
   REQUIRE(set.by_category.size() == 1);
   CHECK(set.by_category[0] == memprof::owned_bytes{"other", 1000, 1});
 }
 
 TEST_CASE("ledger: an annotation without a space finds the block wherever it lives") {
-  told_ledger told;
-  told.allocate(0x100, 10, {.space = 0});
-  told.allocate(0x200, 20, {.space = 1});
-  told.annotate(0x200, "there", category::input, {.space = memprof::any_space});
-  told.annotate(0x300, "nowhere", category::input, {.space = memprof::any_space});
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 10, {.space = 0});
+  driver.allocate(0x200, 20, {.space = 1});
+  driver.annotate(0x200, "there", category::input, {.space = memprof::any_space});
+  driver.annotate(0x300, "nowhere", category::input, {.space = memprof::any_space});
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   CHECK(made.space("cuda:0").live_at_peak.largest_blocks.at(0).name == "there");
   CHECK(made.space("cpu").anomalies.unknown_annotations == event_tally{1, 0});
   CHECK(made.space("cuda:0").anomalies.unknown_annotations == event_tally{0, 0});
 }
 
 TEST_CASE("ledger: an annotation before the first event of any space is unknown to cpu, and nothing was lost") {
-  told_ledger told;
-  told.annotate(0x100, "early", category::parameter, {.space = memprof::any_space});
-  const profile made = told.open_profile();
+  ledger_driver driver;
+  driver.annotate(0x100, "early", category::parameter, {.space = memprof::any_space});
+  const profile made = driver.open_profile();
   CHECK(made.exact);
   CHECK(made.anomalies.rejected_events == 0);
   REQUIRE(made.spaces.size() == 1);
@@ -271,16 +271,16 @@ TEST_CASE("ledger: an annotation before the first event of any space is unknown 
 }
 
 TEST_CASE("ledger: a category comes from the allocation, else from the innermost operation that has one") {
-  told_ledger told;
-  const auto gradient = told_ledger::tag_of(category::gradient);
-  const auto input = told_ledger::tag_of(category::input);
-  told.begin("backward", 1, {.tag = gradient});
-  told.begin("inner", 2);
-  told.allocate(0x100, 1);
-  told.allocate(0x200, 2, {.tag = input});
-  told.allocate(0x300, 4, {.tag = 9});  // no category has this tag
-  told.snapshot("ALL");
-  const memprof::live_set set = told.finished_profile().space("cpu").live_at_peak;
+  ledger_driver driver;
+  const auto gradient = ledger_driver::tag_of(category::gradient);
+  const auto input = ledger_driver::tag_of(category::input);
+  driver.begin("backward", 1, {.tag = gradient});
+  driver.begin("inner", 2);
+  driver.allocate(0x100, 1);
+  driver.allocate(0x200, 2, {.tag = input});
+  driver.allocate(0x300, 4, {.tag = 9});  // no category has this tag
+  driver.snapshot("ALL");
+  const memprof::live_set set = driver.finished_profile().space("cpu").live_at_peak;
   REQUIRE(set.by_category.size() == 2);
   CHECK(set.by_category[0] == memprof::owned_bytes{"gradient", 5, 2});
   CHECK(set.by_category[1] == memprof::owned_bytes{"input", 2, 1});
@@ -316,12 +316,12 @@ TEST_CASE("ledger: its memory does not grow with the number of events") {
 }
 
 TEST_CASE("ledger: an allocation at a null address has failed, and a free of one does nothing") {
-  told_ledger told;
-  told.allocate(0, 100);
-  told.allocate_on_stream(0, 50, "default\x1f");
-  told.free(0);
-  told.allocate(0x100, 10);
-  const profile made = told.open_profile();
+  ledger_driver driver;
+  driver.allocate(0, 100);
+  driver.allocate_on_stream(0, 50, "default\x1f");
+  driver.free(0);
+  driver.allocate(0x100, 10);
+  const profile made = driver.open_profile();
   const space_profile& cpu = made.space("cpu");
   CHECK(cpu.anomalies.null_allocations == event_tally{2, 150});
   CHECK(cpu.anomalies.unmatched_frees.count == 0);
@@ -331,15 +331,15 @@ TEST_CASE("ledger: an allocation at a null address has failed, and a free of one
 }
 
 TEST_CASE("ledger: live blocks that begin within another one are counted, with the bytes that they share") {
-  told_ledger told;
-  told.allocate(0x1000, 0x100);  // a slab
-  told.allocate(0x1010, 0x10);   // within it
-  told.allocate(0x10F0, 0x20);   // over its end
-  told.allocate(0x1100, 0x08);   // within that one
-  told.allocate(0x2000, 0x10);
-  told.allocate(0x2010, 0x10);  // touches
-  told.allocate(0x2008, 0);     // nothing
-  told.allocate(0x1020, 0x10);
-  told.free(0x1020);
-  CHECK(told.open_profile().space("cpu").anomalies.overlapping_blocks == event_tally{3, 0x10 + 0x10 + 0x08});
+  ledger_driver driver;
+  driver.allocate(0x1000, 0x100);  // a slab
+  driver.allocate(0x1010, 0x10);   // within it
+  driver.allocate(0x10F0, 0x20);   // over its end
+  driver.allocate(0x1100, 0x08);   // within that one
+  driver.allocate(0x2000, 0x10);
+  driver.allocate(0x2010, 0x10);  // touches
+  driver.allocate(0x2008, 0);     // nothing
+  driver.allocate(0x1020, 0x10);
+  driver.free(0x1020);
+  CHECK(driver.open_profile().space("cpu").anomalies.overlapping_blocks == event_tally{3, 0x10 + 0x10 + 0x08});
 }

@@ -1,4 +1,4 @@
-#include <unit/ledger/told_ledger.hpp>
+#include <unit/ledger/ledger_driver.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 
@@ -9,7 +9,7 @@ using memprof::live_block;
 using memprof::live_set;
 using memprof::owned_bytes;
 using memprof::profile;
-using memprof::test::told_ledger;
+using memprof::test::ledger_driver;
 
 namespace {
 
@@ -22,18 +22,18 @@ std::vector<std::uint64_t> addresses_of(const live_set& set) {
 }  // namespace
 
 TEST_CASE("live sets: the largest blocks of a peak are listed whether they are freed later or not") {
-  told_ledger told{{.largest_blocks = 3}};
-  told.allocate(0x100, 10);
-  told.allocate(0x200, 40);
-  told.allocate(0x300, 30);
-  told.allocate(0x400, 20);  // the peak
-  told.free(0x300);
-  told.allocate(0x500, 1);
-  told.free(0x500);
-  told.snapshot("A");
-  told.free(0x200);
-  told.snapshot("B");
-  const profile made = told.finished_profile();
+  ledger_driver driver{{.largest_blocks = 3}};
+  driver.allocate(0x100, 10);
+  driver.allocate(0x200, 40);
+  driver.allocate(0x300, 30);
+  driver.allocate(0x400, 20);  // the peak
+  driver.free(0x300);
+  driver.allocate(0x500, 1);
+  driver.free(0x500);
+  driver.snapshot("A");
+  driver.free(0x200);
+  driver.snapshot("B");
+  const profile made = driver.finished_profile();
   CHECK(addresses_of(made.space("cpu").segments[0].live_at_peak) == std::vector<std::uint64_t>{0x200, 0x300, 0x400});
   // B never rose above its start, so its peak is its start: what was live then.
   CHECK(addresses_of(made.space("cpu").segments[1].live_at_peak) == std::vector<std::uint64_t>{0x200, 0x400, 0x100});
@@ -41,69 +41,69 @@ TEST_CASE("live sets: the largest blocks of a peak are listed whether they are f
 }
 
 TEST_CASE("live sets: equally large blocks stand in the order of their allocation") {
-  told_ledger told{{.largest_blocks = 3}};
-  for (const std::uint64_t address : {0x500U, 0x100U, 0x400U, 0x200U, 0x300U}) told.allocate(address, 8);
-  told.free(0x100);
-  told.snapshot("A");
-  CHECK(addresses_of(told.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x500, 0x100, 0x400});
+  ledger_driver driver{{.largest_blocks = 3}};
+  for (const std::uint64_t address : {0x500U, 0x100U, 0x400U, 0x200U, 0x300U}) driver.allocate(address, 8);
+  driver.free(0x100);
+  driver.snapshot("A");
+  CHECK(addresses_of(driver.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x500, 0x100, 0x400});
 }
 
 TEST_CASE("live sets: a block of no bytes that comes after the peak is not part of it") {
-  told_ledger told;
-  told.allocate(0x100, 8);
-  told.allocate(0x200, 0);
-  told.snapshot("A");
-  const live_set set = told.finished_profile().space("cpu").live_at_peak;
+  ledger_driver driver;
+  driver.allocate(0x100, 8);
+  driver.allocate(0x200, 0);
+  driver.snapshot("A");
+  const live_set set = driver.finished_profile().space("cpu").live_at_peak;
   CHECK(set.blocks == 1);
   CHECK(addresses_of(set) == std::vector<std::uint64_t>{0x100});
 }
 
 TEST_CASE("live sets: a block that comes right after the peak and goes again is not part of it") {
-  told_ledger told;
-  told.allocate(0x100, 100);
-  told.allocate(0x200, 50);  // the peak
-  told.free(0x100);
-  told.allocate(0x300, 40);
-  told.free(0x300);
-  told.snapshot("A");
-  CHECK(addresses_of(told.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x100, 0x200});
+  ledger_driver driver;
+  driver.allocate(0x100, 100);
+  driver.allocate(0x200, 50);  // the peak
+  driver.free(0x100);
+  driver.allocate(0x300, 40);
+  driver.free(0x300);
+  driver.snapshot("A");
+  CHECK(addresses_of(driver.finished_profile().space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x100, 0x200});
 }
 
 TEST_CASE("live sets: of equal peaks the first segment's is that of the capture") {
-  told_ledger told;
-  told.allocate(0x100, 100);
-  told.snapshot("A");
-  told.free(0x100);
-  told.allocate(0x200, 100);
-  told.snapshot("B");
-  const profile made = told.finished_profile();
+  ledger_driver driver;
+  driver.allocate(0x100, 100);
+  driver.snapshot("A");
+  driver.free(0x100);
+  driver.allocate(0x200, 100);
+  driver.snapshot("B");
+  const profile made = driver.finished_profile();
   CHECK(made.space("cpu").peak_segment == 0);
   CHECK(addresses_of(made.space("cpu").live_at_peak) == std::vector<std::uint64_t>{0x100});
 }
 
 TEST_CASE("live sets: what is freed leaves its category") {
-  told_ledger told;
-  told.allocate(0x100, 100, {.tag = told.tag_of(memprof::category::parameter)});
-  told.snapshot("A");
-  told.free(0x100);
-  told.allocate(0x200, 150, {.tag = told.tag_of(memprof::category::activation)});
-  told.snapshot("B");
-  const live_set set = told.finished_profile().space("cpu").segments[1].live_at_peak;
+  ledger_driver driver;
+  driver.allocate(0x100, 100, {.tag = driver.tag_of(memprof::category::parameter)});
+  driver.snapshot("A");
+  driver.free(0x100);
+  driver.allocate(0x200, 150, {.tag = driver.tag_of(memprof::category::activation)});
+  driver.snapshot("B");
+  const live_set set = driver.finished_profile().space("cpu").segments[1].live_at_peak;
   REQUIRE(set.by_category.size() == 1);
   CHECK(set.by_category[0] == owned_bytes{"activation", 150, 1});
 }
 
 TEST_CASE("live sets: owners beyond the limit are summed up, but the overall peak lists all of them") {
-  told_ledger told{{.owners_per_segment = 2}};
+  ledger_driver driver{{.owners_per_segment = 2}};
   std::uint64_t bytes = 1;
   for (const char* const name : {"a", "b", "c", "d"}) {
-    told.begin(name);
-    told.allocate(bytes * 4096, bytes);
-    told.end(name);
+    driver.begin(name);
+    driver.allocate(bytes * 4096, bytes);
+    driver.end(name);
     bytes *= 2;
   }
-  told.snapshot("ALL");
-  const profile made = told.finished_profile();
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
   const live_set& kept = made.space("cpu").segments[0].live_at_peak;
   CHECK(kept.by_operation == std::vector<owned_bytes>{{"d", 8, 1}, {"c", 4, 1}});
   CHECK(kept.remaining_bytes == 3);
@@ -114,11 +114,11 @@ TEST_CASE("live sets: owners beyond the limit are summed up, but the overall pea
 }
 
 TEST_CASE("live sets: nothing is kept where no blocks and no owners were asked for, and the totals are the same") {
-  told_ledger told{{.largest_blocks = 0, .owners_per_segment = 0}};
-  told.allocate(0x100, 8);
-  told.free(0x100);
-  told.snapshot("ALL");
-  const live_set set = told.finished_profile().space("cpu").segments[0].live_at_peak;
+  ledger_driver driver{{.largest_blocks = 0, .owners_per_segment = 0}};
+  driver.allocate(0x100, 8);
+  driver.free(0x100);
+  driver.snapshot("ALL");
+  const live_set set = driver.finished_profile().space("cpu").segments[0].live_at_peak;
   CHECK(set.bytes == 8);
   CHECK(set.blocks == 1);
   CHECK(set.by_operation.empty());

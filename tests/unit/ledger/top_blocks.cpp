@@ -13,7 +13,7 @@ using memprof::top_blocks_view;
 
 namespace {
 
-/// A block that is told apart by its address: equal sizes are frequent, and earlier births have smaller addresses.
+/// A block identified by its address: equal sizes are frequent, and earlier births have smaller addresses.
 block made_block(std::uint64_t ordinal, std::uint64_t bytes) {
   block made{};
   made.address = ordinal;

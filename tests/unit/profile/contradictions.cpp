@@ -81,7 +81,7 @@ TEST_CASE("contradictions: each is a sentence with the place and both numbers") 
         sentences{"the name of segment C (2 of 2) is not that in the list of segments, B"});
 }
 
-TEST_CASE("contradictions: of each rule only the first place that breaks it is told") {
+TEST_CASE("contradictions: of each rule only the first place that breaks it is named") {
   const sentences found = after([](space_profile& space) {
     space.segments.clear();
     for (int count = 0; count < 1000; ++count) space.segments.emplace_back().segment_change = 1;

@@ -61,7 +61,7 @@ const std::string start = "cannot read a profile from 'run.json': ";
 
 }  // namespace
 
-TEST_CASE("json errors: text that is no JSON is told with file and byte offset") {
+TEST_CASE("json errors: invalid JSON is named with file and byte offset") {
   CHECK_THAT(error_in_text(R"({"a": tru})"), StartsWith(start + "invalid JSON at byte 9 ("));
   CHECK_THAT(error_in_text("{} x"), StartsWith(start + "invalid JSON at byte 3 ("));
   CHECK_THAT(error_in_text("{\"a\xff\": 1}"), StartsWith(start + "invalid JSON at byte 3 ("));
@@ -69,7 +69,7 @@ TEST_CASE("json errors: text that is no JSON is told with file and byte offset")
   CHECK_THAT(error_in_text(""), StartsWith(start + "it is empty ("));
 }
 
-TEST_CASE("json errors: a file cut off anywhere is told so") {
+TEST_CASE("json errors: a file cut off anywhere is reported as cut off") {
   const std::string whole = memprof::to_json(memprof_tests::small_profile()).dump();
   for (std::size_t size = 1; size < whole.size(); ++size) {
     const std::string found = error_in_text(whole.substr(0, size));
@@ -118,7 +118,7 @@ TEST_CASE("json errors: another format or version is refused with what to do") {
              Equals(start + "/version is 0, and this memprof reads versions 1 to 2: there never was that version"));
 }
 
-TEST_CASE("json errors: every key is required but those of later versions, and its lack is told with its path") {
+TEST_CASE("json errors: every key is required but those of later versions, and a missing one is named with its path") {
   const ordered_json whole = memprof::to_json(memprof_tests::filled_profile());
   std::vector<std::string> later;
   memprof::profile_structs{}.each([&]<class T>() {
@@ -139,7 +139,7 @@ TEST_CASE("json errors: every key is required but those of later versions, and i
   CHECK(checked > 100);
 }
 
-TEST_CASE("json errors: a value of a wrong type is told with its path and what is expected") {
+TEST_CASE("json errors: a value of a wrong type is named with its path and what is expected") {
   const ordered_json whole = memprof::to_json(memprof_tests::filled_profile());
   for (const std::string& pointer : all_pointers(whole)) {
     ordered_json damaged = whole;
@@ -165,7 +165,7 @@ TEST_CASE("json errors: a value of a wrong type is told with its path and what i
   CHECK_THAT(with("/mode", std::string(1000, 'x')), ContainsSubstring("not a long string"));
 }
 
-TEST_CASE("json errors: an integer out of range is told with its path") {
+TEST_CASE("json errors: an integer out of range is named with its path") {
   const std::string whole = memprof::to_json(memprof_tests::small_profile()).dump();
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string text = whole;
@@ -221,7 +221,7 @@ TEST_CASE("json errors: an index that leads nowhere is refused") {
              Equals(start + "/spaces/1/cores/segments has 0 elements, but must have one for each of the 2 in /segments"));
 }
 
-TEST_CASE("json errors: files that cannot be read or written are told with the reason") {
+TEST_CASE("json errors: files that cannot be read or written are reported with the reason") {
   CHECK_THAT(error_of([] { (void)memprof::read_json("/nowhere/run.json"); }),
              Equals("cannot read '/nowhere/run.json': No such file or directory"));
   CHECK_THAT(error_of([] { memprof::write_json({}, "/nowhere/run.json"); }),

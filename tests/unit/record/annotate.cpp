@@ -5,11 +5,11 @@
 namespace {
 
 /// What a profile says of a block after `annotate` with that description.
-memprof::live_block annotated(const memprof::annotation& told) {
+memprof::live_block annotated(const memprof::annotation& text) {
   auto capture = memprof::begin_capture();
   memprof::memory_resource memory{"cpu"};
   void* const block = memory.allocate(100);
-  memprof::annotate(block, told);
+  memprof::annotate(block, text);
   memprof::live_block shown = capture.profile().space("cpu").live_at_peak.largest_blocks.at(0);
   memory.deallocate(block, 100);
   return shown;

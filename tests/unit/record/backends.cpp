@@ -28,7 +28,7 @@ struct telling_backend {
   void detach(memprof::event_sink& writer) noexcept { writer.deallocate(space, this, 100); }
   void report_facts(memprof::event_sink&) {}
 
-  memprof::memory_space space{"told"};
+  memprof::memory_space space{"written"};
 };
 
 struct refusing_backend {
@@ -60,10 +60,10 @@ TEST_CASE("backends: what one tells while it is attached and detached is part of
   auto capture = memprof::begin_capture<telling_backend>();
   capture.snapshot("RUNNING");
   capture.end();
-  const memprof::space_profile& told = capture.profile().space("told");
-  CHECK(told.segments.at(0).segment_change == 100);
-  CHECK(told.cumulative_current == 0);
-  CHECK(told.anomalies == memprof::space_anomalies{});
+  const memprof::space_profile& written = capture.profile().space("written");
+  CHECK(written.segments.at(0).segment_change == 100);
+  CHECK(written.cumulative_current == 0);
+  CHECK(written.anomalies == memprof::space_anomalies{});
 }
 
 TEST_CASE("backends: clear detaches those of the active capture") {
@@ -118,7 +118,7 @@ TEST_CASE("backends: those of the last capture are destroyed when the next begin
   CHECK(known_to(next.profile()).empty());
 }
 
-TEST_CASE("backends: what an allocator reserves and gives back is told beside what is allocated") {
+TEST_CASE("backends: what an allocator reserves and gives back stands beside what is allocated") {
   auto capture = memprof::begin_capture();
   const memprof::event_sink sink;
   const memprof::memory_space space{"cached"};

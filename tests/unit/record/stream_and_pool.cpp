@@ -9,7 +9,7 @@
 #include <vector>
 
 using memprof::memory_space;
-using memprof::stream_pool;
+using memprof::stream_and_pool;
 using memprof::stream_usage;
 
 namespace {
@@ -19,22 +19,22 @@ namespace {
 }  // namespace
 
 TEST_CASE("stream pool: equal names are one, and by default it is none") {
-  CHECK(stream_pool{} == stream_pool{});
-  CHECK(stream_pool{}.name() == 0);
-  CHECK(stream_pool{"s"} == stream_pool{"s", ""});
-  CHECK(stream_pool{"s", "p"} == stream_pool{"s", "p"});
-  CHECK(!(stream_pool{"s", "p"} == stream_pool{"s"}));
-  CHECK(!(stream_pool{"s", "p"} == stream_pool{"p", "s"}));
-  CHECK(stream_pool{"", ""}.name() != 0);
+  CHECK(stream_and_pool{} == stream_and_pool{});
+  CHECK(stream_and_pool{}.name() == 0);
+  CHECK(stream_and_pool{"s"} == stream_and_pool{"s", ""});
+  CHECK(stream_and_pool{"s", "p"} == stream_and_pool{"s", "p"});
+  CHECK(!(stream_and_pool{"s", "p"} == stream_and_pool{"s"}));
+  CHECK(!(stream_and_pool{"s", "p"} == stream_and_pool{"p", "s"}));
+  CHECK(stream_and_pool{"", ""}.name() != 0);
 }
 
 TEST_CASE("stream pool: what a source tells with one is in a row of the profile, under its names") {
-  const memory_space space{"stream_pool test"};
+  const memory_space space{"stream_and_pool test"};
   const std::string long_name(100, 'x');
   memprof::event_sink sink;
   auto capture = memprof::begin_capture();
-  const stream_pool first{"first", "private"};
-  const stream_pool second{long_name, long_name};
+  const stream_and_pool first{"first", "private"};
+  const stream_and_pool second{long_name, long_name};
   sink.reserve(space, at(0x100000), 4096, first);
   sink.allocate_on_stream(space, at(0x100000), 100, first);
   sink.allocate_on_stream(space, at(0x100100), 20, first, memprof::category::parameter);
@@ -47,7 +47,7 @@ TEST_CASE("stream pool: what a source tells with one is in a row of the profile,
   sink.release(space, at(0x100000), 4096, first);
   sink.out_of_memory(space, 1000, 10);
   capture.end();
-  const memprof::space_profile& found = capture.profile().space("stream_pool test");
+  const memprof::space_profile& found = capture.profile().space("stream_and_pool test");
   const std::string kept(62, 'x');
   CHECK(found.streams == std::vector<stream_usage>{{"first", "private", 120, 20, 2, 5120, 1024}, {kept, kept, 7, 7, 2, 0, 0}});
   CHECK(found.active.peak == 125);  // and 20 + 5 + 7 after the first free

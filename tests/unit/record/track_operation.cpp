@@ -92,7 +92,7 @@ TEST_CASE("track_operation: a scope that outlives its capture closes nothing of 
   CHECK(second.profile().anomalies.unbalanced_scopes == 0);
 }
 
-TEST_CASE("track_operation: the innermost category that was told holds for what is allocated within") {
+TEST_CASE("track_operation: the innermost category holds for what is allocated within") {
   memprof::memory_resource memory;
   auto capture = memprof::begin_capture();
   void* blocks[3] = {};

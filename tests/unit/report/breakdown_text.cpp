@@ -190,7 +190,7 @@ TEST_CASE("breakdown text: each number of parameters gets its line") {
   CHECK(contains(text, "calculated from logs: 4.00 MB (2,097,152 parameters, assuming bf16)\n"));
 }
 
-TEST_CASE("breakdown text: parts that exceed the peak are told") {
+TEST_CASE("breakdown text: parts that exceed the peak are reported") {
   memprof::breakdown_options options;
   options.model_size = 2048LL << 20;
   // 2048 + 4096 + 192.95 + 2513.69 = 8850.64, less 8278.65 is 571.99

@@ -23,7 +23,7 @@ memory_fit needing(std::int64_t reserved, std::int64_t allocated, std::int64_t r
 
 }  // namespace
 
-TEST_CASE("memory fit text: what fits is told with what it needs") {
+TEST_CASE("memory fit text: what fits is shown with what it needs") {
   memory_fit fit = needing(110 * mib, 100 * mib, 99 * mib);
   CHECK(to_text(fit) == "It needs 110.00 MB, of which 100.00 MB are allocated at once for the 99.00 MB that are asked for.\n");
   fit.capacity = 200 * mib;
@@ -32,7 +32,7 @@ TEST_CASE("memory fit text: what fits is told with what it needs") {
         "99.00 MB that are asked for.\n");
 }
 
-TEST_CASE("memory fit text: what does not fit is told with the operation, the room there was and what was fragmented") {
+TEST_CASE("memory fit text: what does not fit is shown with the operation, the room there was and what was fragmented") {
   memory_fit fit = needing(110 * mib, 89 * mib, 88 * mib);
   fit.capacity = 100 * mib;
   fit.first_failure = {.event = 7,

@@ -67,7 +67,7 @@ TEST_CASE("label: a text longer than the table's pages is kept whole, and one be
   CHECK(labels.intern(huge + "more") == second);
 }
 
-TEST_CASE("label: texts with equal hashes are told apart") {
+TEST_CASE("label: texts with equal hashes are distinct") {
   // Two words of equal 32-bit FNV-1a hash, as the list at isthe.com/chongo/tech/comp/fnv names them.
   STATIC_CHECK(label_table::hash_of("costarring") == label_table::hash_of("liquid"));
   label_table labels;

@@ -26,7 +26,7 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=") # sanitizers need more address spa
 endif()
 analyze_add_check("--help lists every option" help)
 if(EXISTS /dev/full)
-  analyze_add_check("tables that cannot be written are told" full_disk)
+  analyze_add_check("tables that cannot be written are an error" full_disk)
 endif()
 if(TARGET nano_gpt_program)
   analyze_add_check("a profile is read to the byte" profile EXAMPLE=$<TARGET_FILE:nano_gpt_program>)

@@ -44,7 +44,7 @@ function numbers(model: Model, store: Store): HTMLElement {
     const held = found?.timeline.reserved?.[found.row];
     if (found && held) add('idle at the selected moment', `${bytes(held - found.timeline.total[found.row])}, ${percent(held - found.timeline.total[found.row], held)}`, exactBytes(held - found.timeline.total[found.row]), 'Reserved and not allocated');
   } else {
-    list.append(h('div', { class: 'wide' }, h('dt', {}, 'reserved'), h('dd', {}, 'not told: its allocator keeps nothing back, or does not say')));
+    list.append(h('div', { class: 'wide' }, h('dt', {}, 'reserved'), h('dd', {}, 'unknown: its allocator keeps nothing back, or does not say')));
   }
   if (profile.active && profile.active.peak > 0) {
     add('active at most', bytes(profile.active.peak), exactBytes(profile.active.peak), 'Live blocks, and freed ones that streams still use');

@@ -75,9 +75,9 @@ class step_attention {
     return result;
   }
   /// A float32 for each row of the scores: the logarithm of its sum, or what its gradient is reduced by.
-  [[nodiscard]] step_tensor row_numbers(const step_plan& plan, std::string_view name, optional_category told = {}) const {
+  [[nodiscard]] step_tensor row_numbers(const step_plan& plan, std::string_view name, optional_category kind = {}) const {
     const auto scope = plan.operation(name);
-    return plan.tensor_of(dtype::float32, {plan.setup.batch_size, heads_, plan.setup.seq_len}, told);
+    return plan.tensor_of(dtype::float32, {plan.setup.batch_size, heads_, plan.setup.seq_len}, kind);
   }
   [[nodiscard]] step_tensor context_of(const step_plan& plan) const {
     const auto scope = plan.operation("context");

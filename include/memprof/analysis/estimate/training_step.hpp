@@ -85,7 +85,7 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 /// examples/nano_gpt allocates, in its order, where that program can be set up so.
 ///
 /// Costs some hundred events a layer and micro-batch. `sequence`, if given, gets all allocations and frees, for `fit_memory`; of
-/// a pipeline those of `pipeline_stage`, which must be told then. Throws `memprof::error` for what cannot be, and for bytes
+/// a pipeline those of `pipeline_stage`, which must be given then. Throws `memprof::error` for what cannot be, and for bytes
 /// beyond 2^63-1.
 [[nodiscard]] inline training_estimate estimate_training_step(const decoder_model& model, const training_setup& setup,
                                                               allocation_sequence* sequence = nullptr) {

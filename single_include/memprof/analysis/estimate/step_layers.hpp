@@ -42,11 +42,11 @@ struct step_plan {
     for (const std::int64_t size : shape) sizes.at(rank++) = static_cast<std::size_t>(size);
     return tensor_bytes(device, type, std::span<const std::size_t>{sizes}.first(rank));
   }
-  [[nodiscard]] step_tensor tensor(std::initializer_list<std::int64_t> shape, optional_category told = {}) const {
-    return {recorder, bytes(shape, setup.type), told};
+  [[nodiscard]] step_tensor tensor(std::initializer_list<std::int64_t> shape, optional_category kind = {}) const {
+    return {recorder, bytes(shape, setup.type), kind};
   }
-  [[nodiscard]] step_tensor tensor_of(dtype type, std::initializer_list<std::int64_t> shape, optional_category told = {}) const {
-    return {recorder, bytes(shape, type), told};
+  [[nodiscard]] step_tensor tensor_of(dtype type, std::initializer_list<std::int64_t> shape, optional_category kind = {}) const {
+    return {recorder, bytes(shape, type), kind};
   }
   /// [batch, time, channels]
   [[nodiscard]] step_tensor activation(std::int64_t channels) const {
@@ -54,8 +54,8 @@ struct step_plan {
   }
   /// One number for each position of each sequence.
   [[nodiscard]] step_tensor statistic() const { return tensor({setup.batch_size * setup.seq_len}); }
-  [[nodiscard]] step_operation operation(std::string_view name, optional_category told = {}) const {
-    return {recorder, name, told};
+  [[nodiscard]] step_operation operation(std::string_view name, optional_category kind = {}) const {
+    return {recorder, name, kind};
   }
 
   [[nodiscard]] std::int64_t per_tensor_rank(std::int64_t whole) const noexcept {

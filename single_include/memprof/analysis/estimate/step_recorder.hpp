@@ -32,7 +32,7 @@ class step_recorder {
   step_recorder& operator=(const step_recorder&) = delete;
 
   /// The address of a new block. Raises an error if all live bytes together do not fit 63 bits.
-  [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, optional_category told) {
+  [[nodiscard]] std::uint64_t allocate(std::int64_t bytes, optional_category kind) {
     std::int64_t live = 0;
     if (__builtin_add_overflow(live_, bytes, &live)) raise("the estimate does not fit 63 bits: a size is too large");
     live_ = live;
@@ -40,7 +40,7 @@ class step_recorder {
     const std::uint64_t address = next_address_;
     // An address is never used twice, as long as 2^64 bytes reach.
     next_address_ += (static_cast<std::uint64_t>(bytes) / alignment + 1) * alignment;
-    record({0, address, static_cast<std::uint64_t>(bytes), 0, event_kind::allocate, cpu_space, told.tag()});
+    record({0, address, static_cast<std::uint64_t>(bytes), 0, event_kind::allocate, cpu_space, kind.tag()});
     return address;
   }
   void deallocate(std::uint64_t address, std::int64_t bytes) {
@@ -49,10 +49,10 @@ class step_recorder {
     record({0, address, static_cast<std::uint64_t>(bytes), 0, event_kind::deallocate, cpu_space, 0});
   }
 
-  void begin_operation(std::string_view name, optional_category told) {
+  void begin_operation(std::string_view name, optional_category kind) {
     const std::uint32_t outer = open_.empty() ? 0 : open_.back();
     open_.push_back(++last_operation_);
-    record({0, scope_address(last_operation_, outer), 0, intern(name), event_kind::scope_begin, any_space, told.tag()});
+    record({0, scope_address(last_operation_, outer), 0, intern(name), event_kind::scope_begin, any_space, kind.tag()});
   }
   void end_operation(std::string_view name) {
     record({0, scope_address(open_.back(), 0), 0, intern(name), event_kind::scope_end, any_space, 0});
@@ -80,9 +80,9 @@ class step_recorder {
 
   void put_clock_reading() { record({0, stamp_, 0, 0, event_kind::clock_reading, any_space, 0}); }
 
-  void record(event told) {
-    told.stamp = ++stamp_;
-    buffer_[filled_++] = told;
+  void record(event recorded) {
+    recorded.stamp = ++stamp_;
+    buffer_[filled_++] = recorded;
     if (filled_ == buffer_.size()) flush();
   }
 
@@ -109,8 +109,8 @@ class step_recorder {
 class step_tensor {
  public:
   step_tensor() noexcept = default;
-  step_tensor(step_recorder& recorder, std::int64_t bytes, optional_category told = {})
-      : recorder_{&recorder}, address_{recorder.allocate(bytes, told)}, bytes_{bytes} {}
+  step_tensor(step_recorder& recorder, std::int64_t bytes, optional_category kind = {})
+      : recorder_{&recorder}, address_{recorder.allocate(bytes, kind)}, bytes_{bytes} {}
   step_tensor(step_tensor&& other) noexcept { swap(other); }
   step_tensor& operator=(step_tensor&& other) noexcept {
     step_tensor{std::move(other)}.swap(*this);
@@ -140,8 +140,8 @@ class step_tensor {
 class [[nodiscard]] step_operation {
  public:
   /// `name` must outlive the operation.
-  step_operation(step_recorder& recorder, std::string_view name, optional_category told = {}) : recorder_{recorder}, name_{name} {
-    recorder_.begin_operation(name, told);
+  step_operation(step_recorder& recorder, std::string_view name, optional_category kind = {}) : recorder_{recorder}, name_{name} {
+    recorder_.begin_operation(name, kind);
   }
   step_operation(const step_operation&) = delete;
   step_operation& operator=(const step_operation&) = delete;

@@ -32,6 +32,11 @@ struct followed_block {
   [[nodiscard]] std::size_t owner_key() const noexcept { return std::size_t{operation} * category_names.size() + category; }
 };
 
+/// Whether an event changes no block, but what an allocator holds or streams use.
+[[nodiscard]] constexpr bool changes_allocator(event_kind kind) noexcept {
+  return kind == event_kind::reserve || kind == event_kind::release || kind == event_kind::complete_deallocation;
+}
+
 /// Hands events to a ledger one by one and says what each did to blocks. The rules stay the ledger's: this looks at what became
 /// of the address, or where an event is about many, at what is no longer there.
 class block_follower {
@@ -39,39 +44,40 @@ class block_follower {
   /// Applies an event, which happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and
   /// `relabelled(space, before, after)`, where `space` is an id; blocks may be marked.
   template <class Listener>
-  void apply(ledger& events, const memprof::event& told, std::uint32_t ring, const moment& now, Listener& listener) {
-    switch (told.kind) {
+  void apply(ledger& events, const memprof::event& happened, std::uint32_t ring, const moment& now, Listener& listener) {
+    switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_cores:
       case event_kind::allocate_on_stream: {
-        const std::uint64_t count = allocations_in(events, told.space);
-        events.apply(&told, &told + 1, ring);
-        if (allocations_in(events, told.space) == count) return;
-        end(told.space, told.address, listener);  // a block that was there has made room
-        begin(*events.space(told.space), told, now, listener);
+        const std::uint64_t count = allocations_in(events, happened.space);
+        events.apply(&happened, &happened + 1, ring);
+        if (allocations_in(events, happened.space) == count) return;
+        end(happened.space, happened.address, listener);  // a block that was there has made room
+        begin(*events.space(happened.space), happened, now, listener);
         break;
       }
       case event_kind::deallocate:
       case event_kind::deallocate_on_cores:
       case event_kind::deallocate_on_stream: {
-        events.apply(&told, &told + 1, ring);
-        const space_ledger* const space = events.space(told.space);
-        if (space != nullptr && space->blocks().size() != live_in(told.space)) end(told.space, told.address, listener);
+        events.apply(&happened, &happened + 1, ring);
+        const space_ledger* const space = events.space(happened.space);
+        if (space != nullptr && space->blocks().size() != live_in(happened.space))
+          end(happened.space, happened.address, listener);
         break;
       }
       case event_kind::annotate:
-        events.apply(&told, &told + 1, ring);
+        events.apply(&happened, &happened + 1, ring);
         for (const std::size_t id : used_) {
-          if (told.space == any_space || told.space == id) relabel(events, id, told.address, listener);
+          if (happened.space == any_space || happened.space == id) relabel(events, id, happened.address, listener);
         }
         return;
       default:
-        events.apply(&told, &told + 1, ring);
-        if (!may_end_several(told.kind)) return;
+        events.apply(&happened, &happened + 1, ring);
+        if (!may_end_several(happened.kind)) return;
         break;
     }
     for (const std::size_t id : used_) {
-      if (told.space == any_space || told.space == id) compare(events, id, listener);
+      if (happened.space == any_space || happened.space == id) compare(events, id, listener);
     }
   }
 
@@ -103,15 +109,15 @@ class block_follower {
   }
 
   template <class Listener>
-  void begin(const space_ledger& space, const memprof::event& told, const moment& now, Listener& listener) {
-    const block* const found = space.blocks().at(told.address);
+  void begin(const space_ledger& space, const memprof::event& happened, const moment& now, Listener& listener) {
+    const block* const found = space.blocks().at(happened.address);
     if (found == nullptr) return;
-    if (spaces_[told.space] == nullptr) {
-      spaces_[told.space] = std::make_unique<followed_space>();
-      used_.push_back(told.space);
+    if (spaces_[happened.space] == nullptr) {
+      spaces_[happened.space] = std::make_unique<followed_space>();
+      used_.push_back(happened.space);
     }
-    followed_space& own = *spaces_[told.space];
-    block* const entry = own.slots.insert(told.address).entry;
+    followed_space& own = *spaces_[happened.space];
+    block* const entry = own.slots.insert(happened.address).entry;
     if (entry == nullptr) throw std::bad_alloc{};
     if (own.free.empty()) {
       own.free.push_back(own.blocks.size());
@@ -120,14 +126,14 @@ class block_follower {
     entry->bytes = own.free.back();
     own.free.pop_back();
     followed_block& born = own.blocks[entry->bytes];
-    born = {told.address,
+    born = {happened.address,
             static_cast<std::int64_t>(found->bytes),
             now,
             found->operation(),
             found->category(),
             found->annotation(),
             0};
-    listener.began(told.space, born);
+    listener.began(happened.space, born);
   }
 
   template <class Listener>

@@ -12,7 +12,8 @@
 namespace memprof::detail {
 
 /// Live bytes of one space over a stretch of a trace, in a bounded number of buckets. Each keeps one real moment: the first with
-/// its greatest total, and what each owner had then, to the byte.
+/// its greatest total, and what each owner had then, to the byte. The last bucket is the last event alone, so that the end of the
+/// stretch is such a moment too.
 ///
 /// An event costs the same whatever the number of owners: a new maximum only raises an epoch, as it does in the ledger
 /// (`owner_stats`), and owners are looked at when a bucket ends.
@@ -25,6 +26,12 @@ class frame_timeline {
     std::int64_t blocks = 0;
     std::int64_t low = 0;       ///< least total, that before its first event included
     std::int64_t reserved = 0;  ///< greatest
+    std::int64_t active = 0;    ///< greatest
+  };
+  /// What an allocator said of itself.
+  struct of_allocator {
+    std::int64_t reserved = 0;
+    std::int64_t active = 0;
   };
   /// From a bucket on, an owner has so much.
   struct part {
@@ -36,7 +43,7 @@ class frame_timeline {
 
   /// For a stretch of so many events of the space and so much time, in at most `max_buckets` (4 or more).
   frame_timeline(std::size_t slots, std::uint64_t events, std::uint64_t stamps, std::size_t max_buckets)
-      : stats_(slots), told_(slots), max_buckets_(max_buckets) {
+      : stats_(slots), kept_(slots), max_buckets_(max_buckets) {
     // A bucket ends by its events at most half as often as there may be buckets, and by its time no more often.
     const std::uint64_t half = max_buckets / 2 - 1;
     is_exact_ = events + 1 <= max_buckets;
@@ -46,24 +53,25 @@ class frame_timeline {
 
   /// What an owner had before the stretch.
   void start_with(std::size_t slot, const owner_stats& before) { stats_[slot].change(0, before.live, before.blocks); }
-  void start_with_total(std::int64_t live, std::int64_t reserved) {
+  void start_with_total(std::int64_t live, const of_allocator& held) {
     last_total_ = live;
-    last_reserved_ = reserved;
+    last_held_ = held;
   }
 
   /// An owner gained or lost a block. `end_event` follows.
   void change(std::size_t slot, std::int64_t bytes, std::int64_t blocks) { stats_[slot].change(epoch_, bytes, blocks); }
 
-  /// Tells what an event has led to.
-  void end_event(const moment& now, std::int64_t total, std::int64_t blocks, std::int64_t reserved) {
+  /// What an event has led to.
+  void end_event(const moment& now, std::int64_t total, std::int64_t blocks, const of_allocator& held) {
     const bool is_new = buckets_.empty() || is_full(now);
     if (is_new) {
       close();
-      buckets_.push_back({now, now, total, blocks, std::min(last_total_, total), std::max(last_reserved_, reserved)});
+      buckets_.push_back({now, now, total, blocks, std::min(last_total_, total), last_held_.reserved, last_held_.active});
       events_in_bucket_ = 0;
     }
     bucket& open = buckets_.back();
     ++events_in_bucket_;
+    before_last_ = {open.low, {open.reserved, open.active}, last_total_, last_held_};
     if (is_new || total > open.total) {
       open.at = now;
       open.total = total;
@@ -71,9 +79,12 @@ class frame_timeline {
       ++epoch_;
     }
     open.low = std::min(open.low, total);
-    open.reserved = std::max(open.reserved, reserved);
+    open.reserved = std::max(open.reserved, held.reserved);
+    open.active = std::max(open.active, held.active);
+    last_ = now;
     last_total_ = total;
-    last_reserved_ = reserved;
+    last_blocks_ = blocks;
+    last_held_ = held;
   }
 
   /// A block that began with event `born` turns out to be another owner's: so it was since.
@@ -88,7 +99,7 @@ class frame_timeline {
     const auto index = static_cast<std::size_t>(first - buckets_.begin());
     if (index == closed) return;
     const auto add = [&](std::size_t slot, std::int64_t sign) {
-      for (owned* const values : {&gains_[index * stats_.size() + slot], &told_[slot]}) {
+      for (owned* const values : {&gains_[index * stats_.size() + slot], &kept_[slot]}) {
         values->bytes += sign * bytes;
         values->blocks += sign;
       }
@@ -98,7 +109,19 @@ class frame_timeline {
   }
 
   /// After the last event.
-  void finish() { close(); }
+  void finish() {
+    if (!buckets_.empty() && buckets_.back().at.event != last_.event) {
+      buckets_.back().low = before_last_.low;
+      buckets_.back().reserved = before_last_.greatest.reserved;
+      buckets_.back().active = before_last_.greatest.active;
+      close();
+      ++epoch_;
+      buckets_.push_back({last_, last_, last_total_, last_blocks_, std::min(before_last_.total, last_total_),
+                          std::max(before_last_.held.reserved, last_held_.reserved),
+                          std::max(before_last_.held.active, last_held_.active)});
+    }
+    close();
+  }
 
   [[nodiscard]] const owner_stats& stats(std::size_t slot) const noexcept { return stats_[slot]; }
   [[nodiscard]] const std::vector<bucket>& buckets() const noexcept { return buckets_; }
@@ -119,6 +142,13 @@ class frame_timeline {
   }
 
  private:
+  /// What the open bucket had, and what was live and held, before the last event.
+  struct before_last {
+    std::int64_t low = 0;
+    of_allocator greatest;
+    std::int64_t total = 0;
+    of_allocator held;
+  };
   struct owned {
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
@@ -126,7 +156,7 @@ class frame_timeline {
 
   [[nodiscard]] bool is_full(const moment& now) const noexcept {
     if (is_exact_) return true;
-    if (buckets_.size() == max_buckets_) return false;
+    if (buckets_.size() + 1 >= max_buckets_) return false;  // one is for the end
     return events_in_bucket_ >= events_per_bucket_ || now.stamp - buckets_.back().begin.stamp >= stamps_per_bucket_;
   }
 
@@ -135,13 +165,13 @@ class frame_timeline {
     if (buckets_.empty()) return;
     for (std::size_t slot = 0; slot < stats_.size(); ++slot) {
       const owned at_moment{stats_[slot].live_at_peak(epoch_), stats_[slot].blocks_at_peak(epoch_)};
-      gains_.push_back({at_moment.bytes - told_[slot].bytes, at_moment.blocks - told_[slot].blocks});
-      told_[slot] = at_moment;
+      gains_.push_back({at_moment.bytes - kept_[slot].bytes, at_moment.blocks - kept_[slot].blocks});
+      kept_[slot] = at_moment;
     }
   }
 
   std::vector<owner_stats> stats_;  ///< by slot
-  std::vector<owned> told_;         ///< by slot: at the moment of the last bucket that is closed
+  std::vector<owned> kept_;         ///< by slot: at the moment of the last bucket that is closed
   std::vector<owned> gains_;        ///< by closed bucket, then slot: what its moment has more than that of the one before
   std::vector<bucket> buckets_;
   std::size_t max_buckets_;
@@ -150,8 +180,11 @@ class frame_timeline {
   std::uint64_t stamps_per_bucket_ = 1;
   std::uint64_t events_in_bucket_ = 0;
   std::uint64_t epoch_ = 1;
+  moment last_;
   std::int64_t last_total_ = 0;
-  std::int64_t last_reserved_ = 0;
+  std::int64_t last_blocks_ = 0;
+  of_allocator last_held_;
+  before_last before_last_;
 };
 
 }  // namespace memprof::detail

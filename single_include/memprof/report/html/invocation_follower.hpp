@@ -45,14 +45,15 @@ class invocation_follower {
   /// Looks at what the ledger has made of an event, which happened at `now`. Calls `ended(invocation)` for each invocation that
   /// it ended.
   template <class Ended>
-  void follow(const ledger& events, const event& told, std::uint32_t ring, const moment& now, Ended&& ended) {
-    if (told.kind != event_kind::scope_begin && told.kind != event_kind::scope_end && told.kind != event_kind::thread_begin)
+  void follow(const ledger& events, const event& happened, std::uint32_t ring, const moment& now, Ended&& ended) {
+    if (happened.kind != event_kind::scope_begin && happened.kind != event_kind::scope_end &&
+        happened.kind != event_kind::thread_begin)
       return;
     if (ring_thread* const on = thread_of_ring(ring)) {
       compare(*on, events.thread(ring), now, ended);
-      if (told.kind == event_kind::thread_begin) on->index = index_of(told.address, {told.label, told.bytes});
+      if (happened.kind == event_kind::thread_begin) on->index = index_of(happened.address, {happened.label, happened.bytes});
     }
-    const bool may_be_of_another = told.kind == event_kind::scope_end && told.address >> 32U != 0;
+    const bool may_be_of_another = happened.kind == event_kind::scope_end && happened.address >> 32U != 0;
     for (std::size_t other = 0; may_be_of_another && other < rings_.size(); ++other) {
       if (rings_[other] != nullptr) compare(*rings_[other], events.thread(other), now, ended);
     }

@@ -199,6 +199,9 @@ class page_detail_writer {
     columns.delta("low", [&](std::size_t row) { return rows[row].low; });
     const bool has_reserved = std::any_of(rows.begin(), rows.end(), [](const auto& each) { return each.reserved != 0; });
     if (has_reserved) columns.delta("reserved", [&](std::size_t row) { return rows[row].reserved; });
+    // Where all that is active is live, the totals say it.
+    const bool has_active = std::any_of(rows.begin(), rows.end(), [](const auto& each) { return each.active > each.total; });
+    if (has_active) columns.delta("active", [&](std::size_t row) { return rows[row].active; });
 
     const std::vector<frame_timeline::part> parts = line.parts();
     const std::vector<std::uint32_t>& owners = source_.owners.of_space(source_.spaces[space]);

@@ -21,7 +21,7 @@ struct page_owner {
   std::uint32_t category = 0;
 };
 
-/// The owners of a page. In each space those with the greatest bytes are told apart, and the others are one for each category.
+/// The owners of a page. In each space those with the greatest bytes have a row each, and the others share one for each category.
 class page_owners {
  public:
   /// `spaces`: the ids of those that are shown; of each `count` owners at most, 246 or fewer.

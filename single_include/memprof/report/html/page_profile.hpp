@@ -45,6 +45,9 @@ inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, for eac
   for (const space_profile& space : of.spaces) {
     if (space.peak_segment >= 0) keep(static_cast<std::size_t>(space.peak_segment));
   }
+  for (const memory_profile& memory : of.memories) {
+    if (memory.peak_segment >= 0) keep(static_cast<std::size_t>(memory.peak_segment));
+  }
   for (const space_profile& space : of.spaces) {
     struct greatest {
       std::size_t by_peak;
@@ -81,6 +84,7 @@ inline void keep_segments(profile& of, const std::vector<std::size_t>& kept) {
     cut(space.segments);
     cut(space.cores.segments);
     cut(space.reserved.segments);
+    cut(space.active.segments);
   }
 }
 

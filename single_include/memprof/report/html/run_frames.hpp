@@ -94,17 +94,17 @@ class run_frames {
     if (step_ != nullptr) visit(*step_);
   }
 
-  void apply(const event& told, std::uint32_t ring) {
-    now_ = std::max(now_, told.stamp);
+  void apply(const event& happened, std::uint32_t ring) {
+    now_ = std::max(now_, happened.stamp);
     if (next_step_ < steps_.size() && steps_[next_step_]->begin.event == event_) open_step(*steps_[next_step_++]);
     ring_ = ring;
-    if (told.kind == event_kind::segment_end) {
+    if (happened.kind == event_kind::segment_end) {
       end_segment(event_ + 1);
     } else {
-      follower_.apply(fold_.events(), told, ring, {event_, now_}, *this);
-      if (told.kind == event_kind::reserve || told.kind == event_kind::release) touch(index_of_[told.space]);
+      follower_.apply(fold_.events(), happened, ring, {event_, now_}, *this);
+      if (changes_allocator(happened.kind)) touch(index_of_[happened.space]);
     }
-    operations_.follow(fold_.events(), told, ring, {event_, now_}, [&](const invocation& ended) {
+    operations_.follow(fold_.events(), happened, ring, {event_, now_}, [&](const invocation& ended) {
       for_each_frame([&](page_frame& frame) { add_invocation(frame, ended, {event_, now_}); });
     });
     tell_timelines();
@@ -131,23 +131,28 @@ class run_frames {
   }
 
   void tell_timelines() {
-    const auto tell = [&](page_frame& frame, std::size_t index) {
+    const auto add = [&](page_frame& frame, std::size_t index) {
       const space_ledger* const space = fold_.events().space(spaces_[index]);
       page_frame::in_space& own = frame.spaces[index];
       const std::int64_t live = space == nullptr ? 0 : space->live();
       own.timeline.end_event({event_, now_}, live, space == nullptr ? 0 : static_cast<std::int64_t>(space->blocks().size()),
-                             space == nullptr ? 0 : space->reserved().current());
+                             of_allocator(space));
       if (live == own.peak && !own.has_peaked) mark_peak(own, spaces_[index]);
     };
     for_each_frame([&](page_frame& frame) {
       if (frame.begin.event == event_) {
-        for (std::size_t index = 0; index < spaces_.size(); ++index) tell(frame, index);
+        for (std::size_t index = 0; index < spaces_.size(); ++index) add(frame, index);
       } else {
-        for (const std::size_t index : touched_) tell(frame, index);
+        for (const std::size_t index : touched_) add(frame, index);
       }
     });
     for (const std::size_t index : touched_) is_touched_[index] = false;
     touched_.clear();
+  }
+
+  [[nodiscard]] static frame_timeline::of_allocator of_allocator(const space_ledger* space) noexcept {
+    if (space == nullptr) return {};
+    return {space->reserved().current(), space->active().level().current()};
   }
 
   void mark_peak(page_frame::in_space& own, std::size_t id) {
@@ -167,7 +172,7 @@ class run_frames {
       }
       const space_ledger* const space = fold_.events().space(spaces_[index]);
       if (space == nullptr) continue;
-      own.timeline.start_with_total(space->live(), space->reserved().current());
+      own.timeline.start_with_total(space->live(), of_allocator(space));
       follower_.for_each(spaces_[index], [&](followed_block& block) {
         block.marks &= ~step.mark;
         own.blocks.count_block();

@@ -32,7 +32,10 @@ class run_survey {
     if (events_ == 0) segment_begin_.stamp = now_ = info.begin_stamp;
     fold_.info(info);
   }
-  void name(label id, std::string_view text) { fold_.name(id, text); }
+  void name(label id, std::string_view text) {
+    if (text == end_segment_name) end_name_ = id;
+    fold_.name(id, text);
+  }
   void space(const space_definition& space) { fold_.space(space); }
   void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
   void events(const event* first, const event* last, std::uint32_t ring) {
@@ -41,8 +44,7 @@ class run_survey {
       if (first->kind == event_kind::segment_end) end_segment(first->label, events_ + 1);
       if (first->kind == event_kind::clock_reading) clock_.add(first->stamp, static_cast<std::int64_t>(first->address));
       follower_.apply(fold_.events(), *first, ring, {events_, now_}, *this);
-      const bool is_reservation = first->kind == event_kind::reserve || first->kind == event_kind::release;
-      if (is_reservation && fold_.events().space(first->space) != nullptr) count_activity(first->space);
+      if (changes_allocator(first->kind) && fold_.events().space(first->space) != nullptr) count_activity(first->space);
     }
   }
 
@@ -66,7 +68,7 @@ class run_survey {
   /// These by id of the space.
   [[nodiscard]] const std::vector<owner_total>& owners(std::size_t space) const noexcept { return owners_[space]; }
   [[nodiscard]] const address_regions& regions(std::size_t space) const noexcept { return regions_[space]; }
-  /// Events that changed what was live or reserved.
+  /// Events that changed what was live, active or reserved.
   [[nodiscard]] std::uint64_t activity(std::size_t space) const noexcept {
     return space < activity_.size() ? activity_[space] : 0;
   }
@@ -119,7 +121,11 @@ class run_survey {
                        record.allocated - change, change, record.live_at_peak, record.live_at_end});
     }
     const moment end{behind, now_};
-    steps_.end_segment(name, segment_begin_, end, used_, activity_);
+    if (name != 0 && name == end_name_) {
+      steps_.end_of_capture(activity_);
+    } else {
+      steps_.end_segment(name, segment_begin_, end, used_, activity_);
+    }
     segment_begin_ = end;
   }
 
@@ -129,6 +135,7 @@ class run_survey {
   std::uint64_t now_ = 0;
   clock_readings clock_;
   step_survey steps_;
+  label end_name_ = 0;  ///< of the segment that ends with the capture
   moment segment_begin_;
   std::vector<page_segment_usage> used_;
   std::vector<std::uint64_t> activity_;     ///< by id of the space; these as long as there are any

@@ -47,9 +47,10 @@ struct single_step {
   std::vector<std::uint64_t> activity;  ///< events that concern it, by id of the space
 };
 
-/// Finds the steps in the segments of a trace: rounds of repeating names. A step ends where a name comes that it has had already.
+/// Finds the steps in the segments of a trace: rounds of repeating names. A step ends where a name comes that it has had already,
+/// and the last one before the segment that ends with the capture.
 ///
-/// Memory is bounded: neighbouring steps share a row when there are too many, and only so many patterns are told apart.
+/// Memory is bounded: neighbouring steps share a row when there are too many, and only so many patterns are kept.
 class step_survey {
  public:
   static constexpr std::uint32_t no_pattern = 0;
@@ -85,6 +86,13 @@ class step_survey {
       live_at_end_[each.space] = each.live_at_end;
     }
     segments_.push_back({name, begin, end, used});
+    ++segment_count_;
+  }
+
+  /// The segment has ended that ends with the capture: it comes after the last step, and is in none.
+  void end_of_capture(const std::vector<std::uint64_t>& activity) {
+    close_step();
+    activity_ = activity;
     ++segment_count_;
   }
 

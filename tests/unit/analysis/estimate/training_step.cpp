@@ -141,7 +141,7 @@ TEST_CASE("training step: the same holds for other dtypes, devices, micro-batche
   }
 }
 
-TEST_CASE("training step: what does not fit a device is told as in a capture") {
+TEST_CASE("training step: what does not fit a device is kind as in a capture") {
   training_setup setup{.seq_len = 4096, .type = memprof::dtype::bfloat16, .device = memprof::device_preset("gpu-80gb")};
   const training_estimate estimate = estimate_training_step(memprof::find_decoder("llama-7b").model, setup);
   const memprof::space_profile& space = estimate.space();
@@ -277,7 +277,7 @@ TEST_CASE("training step: a stage of a pipeline has as many micro-batches under 
   CHECK(live_activations(1, 8) == 3 * 2 * layer);
   CHECK(live_activations(2, 8) == 2 * 2 * layer);
 
-  // The stage that is told when none is asked for is the one with the greatest peak.
+  // The stage shown when none is asked for is the one with the greatest peak.
   setup.pipeline_stage = -1;
   const training_estimate greatest = estimate_training_step(model, setup);
   for (setup.pipeline_stage = 0; setup.pipeline_stage < 4; ++setup.pipeline_stage) {

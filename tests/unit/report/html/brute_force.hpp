@@ -103,9 +103,9 @@ class page_check {
   void parts(std::size_t frame, std::int64_t index, const slow_run::in_space& space) {
     const page_table& line = page_.table("timeline", frame, index);
     const page_table& parts = page_.table("parts", frame, index);
-    std::set<slow_run::owner> told;
-    for (const std::int64_t owner_index : parts.at("owner")) told.insert(owner(owner_index));
-    for (const std::int64_t owner_index : page_.table("blocks", frame, index).at("owner")) told.insert(owner(owner_index));
+    std::set<slow_run::owner> recorded;
+    for (const std::int64_t owner_index : parts.at("owner")) recorded.insert(owner(owner_index));
+    for (const std::int64_t owner_index : page_.table("blocks", frame, index).at("owner")) recorded.insert(owner(owner_index));
     std::map<slow_run::owner, std::pair<std::int64_t, std::int64_t>> now;
     std::size_t row = 0;
     for (std::size_t bucket = 0; bucket < line.at("total").size(); ++bucket) {
@@ -123,7 +123,7 @@ class page_check {
       if (line.at("total").size() > 500 && bucket % 16 != 0) continue;
       std::map<slow_run::owner, std::pair<std::int64_t, std::int64_t>> expected;
       for (const auto& [who, has] : space.owners_after(static_cast<std::size_t>(line.at("event")[bucket]))) {
-        auto& sum = expected[told.contains(who) ? who : slow_run::owner{-2, who.second}];
+        auto& sum = expected[recorded.contains(who) ? who : slow_run::owner{-2, who.second}];
         sum.first += has.first;
         sum.second += has.second;
       }
@@ -138,7 +138,7 @@ class page_check {
   void blocks(std::size_t frame, std::int64_t index, const slow_run::in_space& space) {
     const page_table& rows = page_.table("blocks", frame, index);
     const auto [first, last] = range_of(frame);
-    // With what the row says of them: an owner that is not told apart is -2.
+    // With what the row says of them: an owner without rows of its own is -2.
     using life = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::uint64_t>;
     std::multiset<life> lives;
     for (const slow_run::block_life& each : space.blocks) {

@@ -409,7 +409,7 @@ TEST_CASE("write_html: of too many blocks those at the peak are kept, and the la
   CHECK(page.run["detail"]["frames"][0]["blocks"][0] == 30100);
 }
 
-TEST_CASE("write_html: of too many owners the greatest are told apart, and all others are one for each category", "[html]") {
+TEST_CASE("write_html: of too many owners the greatest are recorded apart, and all others are one for each category", "[html]") {
   trace source;
   trace_writer writer{source};
   const memprof::space_id space = writer.space("gpu");

@@ -33,10 +33,10 @@ constexpr std::array<std::string_view, property::label_count> texts{
   }
   for (const property::step& step : made.steps) {
     if (step.is_segment_end) {
-      const event end{step.told.stamp, 0, 0, step.told.label, event_kind::segment_end, memprof::any_space, 0};
+      const event end{step.recorded.stamp, 0, 0, step.recorded.label, event_kind::segment_end, memprof::any_space, 0};
       result.events(&end, &end + 1, memprof::no_ring_id);
     } else {
-      result.events(&step.told, &step.told + 1, step.thread + 1);
+      result.events(&step.recorded, &step.recorded + 1, step.thread + 1);
     }
   }
   if (made.is_complete) {

@@ -15,13 +15,13 @@ namespace memprof::detail {
 /// but not in time for the operator that frees.
 class block_sizes {
  public:
-  /// A size told later replaces one told before. Without memory for it the size stays unknown, here and below.
+  /// A later size replaces an earlier one. Without memory for it the size stays unknown, here and below.
   void insert(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, true); }
   void insert_if_new(const void* address, std::size_t bytes) noexcept { insert_into(shard_of(address), address, bytes, false); }
 
   /// Forgets the block and returns its size; 0 if it is unknown.
   [[nodiscard]] std::size_t take(const void* address) noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     shard& home = shard_of(address);
     const lock_guard lock{home.lock};
     const auto found = home.sizes.find(address);
@@ -32,7 +32,7 @@ class block_sizes {
   }
 
   void clear() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     for (shard& each : shards_) {
       const lock_guard lock{each.lock};
       each.sizes.clear();
@@ -46,7 +46,7 @@ class block_sizes {
   };
 
   static void insert_into(shard& home, const void* address, std::size_t bytes, bool replaces) noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{home.lock};
     const auto known = home.sizes.find(address);
     if (known != home.sizes.end()) {

@@ -17,7 +17,7 @@ namespace memprof::detail {
 struct cuda_pool {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
-  bool is_told = false;
+  bool is_known = false;
 
   bool operator==(const cuda_pool&) const = default;
 };
@@ -43,7 +43,7 @@ template <class Entry, class Segment>
 }
 
 /// The name of a stream and a pool. Takes the registry's lock.
-[[nodiscard]] inline stream_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
+[[nodiscard]] inline stream_and_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
   constexpr std::size_t longest_number = 20;
   constexpr std::size_t longest = 2 * longest_number + 8;  // and what stands before and between
   constexpr int hexadecimal = 16;
@@ -56,17 +56,17 @@ template <class Entry, class Segment>
   const std::string_view private_pool{pool_text.data(), static_cast<std::size_t>(pool_end - pool_text.data())};
   const std::string_view address{stream_text.data(), static_cast<std::size_t>(stream_end - stream_text.data())};
   const bool is_own = pool.first == 0 && pool.second == 0;
-  return stream_pool{stream == 0 ? "default" : address, !pool.is_told ? "unknown" : is_own ? "" : private_pool};
+  return stream_and_pool{stream == 0 ? "default" : address, !pool.is_known ? "unknown" : is_own ? "" : private_pool};
 }
 
 /// The names that the trace of one device asked for lately. Used under the lock of that device's allocator.
 class cuda_stream_names {
  public:
-  [[nodiscard]] stream_pool find(std::uintptr_t stream, const cuda_pool& pool) noexcept {
+  [[nodiscard]] stream_and_pool find(std::uintptr_t stream, const cuda_pool& pool) noexcept {
     // Streams are addresses of objects that are not small.
     constexpr unsigned object_bits = 6;
     named& place = named_[(stream >> object_bits ^ pool.first ^ pool.second) % named_.size()];
-    if (place.name == stream_pool{} || place.stream != stream || place.pool != pool) {
+    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool) {
       place = {stream, pool, name_cuda_stream(stream, pool)};
     }
     return place.name;
@@ -76,7 +76,7 @@ class cuda_stream_names {
   struct named {
     std::uintptr_t stream = 0;
     cuda_pool pool;
-    stream_pool name;
+    stream_and_pool name;
   };
 
   std::array<named, 16> named_{};

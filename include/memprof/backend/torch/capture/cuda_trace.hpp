@@ -41,7 +41,7 @@ class cuda_trace {
     for (const auto& segment : segments) {
       const named_device* const device = device_of(segment.device);
       if (device == nullptr) continue;
-      const stream_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
+      const stream_and_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
       event_sink{}.reserve(device->space, address_of(segment.address), static_cast<std::size_t>(segment.total_size), where);
     }
   }
@@ -95,11 +95,11 @@ class cuda_trace {
   }
 
   template <class Entry>
-  [[nodiscard]] static stream_pool where_of(named_device& device, const Entry& entry) noexcept {
+  [[nodiscard]] static stream_and_pool where_of(named_device& device, const Entry& entry) noexcept {
     return device.streams.find(number_of(entry.stream_), pool_of_entry(entry));
   }
 
-  static void record_block(const named_device& device, const void* address, std::size_t bytes, stream_pool where) noexcept {
+  static void record_block(const named_device& device, const void* address, std::size_t bytes, stream_and_pool where) noexcept {
     torch_thread* const self = this_torch_thread();
     const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
     event_sink{}.allocate_on_stream(device.space, address, bytes, where, category);
@@ -107,7 +107,7 @@ class cuda_trace {
   }
 
   static void record_end_of_block(const named_device& device, const void* address, std::size_t bytes,
-                                  stream_pool where) noexcept {
+                                  stream_and_pool where) noexcept {
     torch_thread* const self = this_torch_thread();
     if (self != nullptr) forget_undecided(*self, address);
     event_sink{}.request_deallocation(device.space, address, where, bytes);

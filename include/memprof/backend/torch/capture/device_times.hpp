@@ -30,7 +30,7 @@ class device_times {
 
   /// Forgets the calls of earlier captures, which nobody asked for.
   void begin_capture() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     std::vector<call> forgotten;
     const lock_guard lock{lock_};
     forgotten.swap(waiting_);
@@ -39,7 +39,7 @@ class device_times {
 
   void begin() noexcept { is_on_.store(torch::profiler::impl::cudaStubs()->enabled(), std::memory_order_relaxed); }
 
-  /// An event after what the stream has been told so far; none if there is no device.
+  /// An event after all work queued on the stream so far; none if there is no device.
   [[nodiscard]] device_event mark() noexcept {
     if (!is_on_.load(std::memory_order_relaxed)) return {};
     try {
@@ -57,7 +57,7 @@ class device_times {
     if (before == nullptr) return;
     device_event after = mark();
     if (after == nullptr) return;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (waiting_.size() == max_waiting) {
       ++left_out_;
@@ -68,7 +68,7 @@ class device_times {
 
   /// Adds the times of all calls so far to the table. Waits for the device.
   void tell(operator_table& table) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     std::vector<call> ended;
     std::int64_t left_out = 0;
     {
@@ -104,7 +104,7 @@ class device_times {
 
 /// Never destroyed: operators may end until the process does.
 [[nodiscard]] inline device_times& process_device_times() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const times = new device_times;
   return *times;
 }

@@ -25,7 +25,7 @@ template <class Observer>
 class forwarding_allocator final : public c10::Allocator {
  public:
   [[nodiscard]] static forwarding_allocator& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const allocator = new forwarding_allocator;
     return *allocator;
   }
@@ -120,7 +120,7 @@ class forwarding_allocator final : public c10::Allocator {
   }
 
   [[nodiscard]] static c10::DataPtr allocate_upstream(std::size_t bytes) {
-    const nested_allocation nested;  // it may take its memory from a tracked heap
+    const recording_suppressor nested;  // it may take its memory from a tracked heap
     return upstream()->allocate(bytes);
   }
 
@@ -132,7 +132,7 @@ class forwarding_allocator final : public c10::Allocator {
   }
 
   [[nodiscard]] static bool add_context(c10::DataPtr& block) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     void* const address = block.get();
     const c10::DeleterFnPtr deleter = block.get_deleter();
     const c10::Device device = block.device();
@@ -145,14 +145,14 @@ class forwarding_allocator final : public c10::Allocator {
   static void delete_block(void* address) {
     // oneDNN frees its empty scratchpads too.
     if (address != nullptr && is_reporting.load(std::memory_order_relaxed)) Observer::freeing(address);
-    const nested_allocation nested;
+    const recording_suppressor nested;
     upstream_deleter.load(std::memory_order_relaxed)(address);
   }
 
   static void delete_block_with_context(void* kept) {
     auto* const block = static_cast<block_with_context*>(kept);
     if (is_reporting.load(std::memory_order_relaxed)) Observer::freeing(block->address);
-    const nested_allocation nested;
+    const recording_suppressor nested;
     block->deleter(block->context);
     delete block;
   }

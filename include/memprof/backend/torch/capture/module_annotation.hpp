@@ -45,7 +45,7 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
 
   void annotate(const at::Tensor& parameter) const {
     if (event_sink{}.capture() == 0) return;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     annotate_tensor(parameter.grad(), this->parameter() + ".grad", category::gradient);
   }
 
@@ -83,7 +83,7 @@ inline namespace enabled {
 /// blocks that they did not see allocated it says so (`unknown_annotations`). Costs a lock and a text for each tensor, and as
 /// much for each gradient of a backward pass.
 inline void annotate_module(const torch::nn::Module& module, std::string_view path = {}) {
-  const detail::nested_allocation hidden;
+  const detail::recording_suppressor hidden;
   const auto path_of = [&](const std::string& name) { return path.empty() ? name : std::string{path} + '.' + name; };
   for (const auto& entry : module.named_parameters()) {
     const std::string name = path_of(entry.key());

@@ -29,7 +29,7 @@ namespace memprof::detail {
   torch_thread::known_gradients& known = self.gradients[scope % torch_thread::cached_gradients];
   if (known.scope == scope) [[likely]]
     return known.gradients;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   std::string text{"gradients of "};
   text += event_sink{}.text_of(scope);
   known = {scope, event_sink{}.label_of(text)};

@@ -55,7 +55,7 @@ inline void close_innermost(torch_thread& self) noexcept {
 inline void close_ended_elsewhere(torch_thread& self) noexcept {
   while (self.open_count != 0) {
     const open_operator& innermost = self.open[self.open_count - 1];
-    if (innermost.end == nullptr || !innermost.end->is_told()) return;
+    if (innermost.end == nullptr || !innermost.end->has_ended()) return;
     close_innermost(self);
   }
 }
@@ -70,10 +70,10 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
 
   /// For the thread on which it began, which leaves it too.
   [[nodiscard]] shared_end& end() const noexcept { return *end_; }
-  /// False, and nothing is told, on that thread.
+  /// False, and nothing is recorded, on that thread.
   [[nodiscard]] bool tell_from_elsewhere() const noexcept {
     if (thread_ == this_torch_thread()) return false;
-    end_->tell();
+    end_->mark_ended();
     return true;
   }
 

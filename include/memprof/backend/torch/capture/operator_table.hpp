@@ -90,7 +90,7 @@ class operator_table {
 
   /// Used by the capture of that number only.
   void begin(std::uint32_t capture) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     rows_.clear();
     further_ = {};
@@ -100,7 +100,7 @@ class operator_table {
 
   /// One call that has ended. It is of no use to a capture that has begun since.
   void add(std::uint32_t capture, const operator_key& key, std::int64_t cpu_time_ns, const operator_memory& self) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (capture != capture_) return;
     const auto known = rows_.find(key);
@@ -167,7 +167,7 @@ class operator_table {
 
 /// Never destroyed: operators may end until the process does.
 [[nodiscard]] inline operator_table& process_operator_table() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const table = new operator_table;
   return *table;
 }

@@ -10,12 +10,12 @@ namespace memprof::detail {
 /// of it share this.
 class shared_end final : public shared_by_two_threads<shared_end> {
  public:
-  /// Release pairs with the acquire of `is_told`: what the other thread did before belongs to the scope.
-  void tell() noexcept { is_told_.store(true, std::memory_order_release); }
-  [[nodiscard]] bool is_told() const noexcept { return is_told_.load(std::memory_order_acquire); }
+  /// Release pairs with the acquire of `has_ended`: what the other thread did before belongs to the scope.
+  void mark_ended() noexcept { has_ended_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool has_ended() const noexcept { return has_ended_.load(std::memory_order_acquire); }
 
  private:
-  std::atomic<bool> is_told_{false};
+  std::atomic<bool> has_ended_{false};
 };
 
 }  // namespace memprof::detail

@@ -87,19 +87,19 @@ struct sparse_parts {
 }
 
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
-inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category told) {
+inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category kind) {
   if (!tensor.defined()) return;
   if (tensor.layout() == c10::kSparse) {
-    const nested_allocation hidden;  // to the end of the parts
+    const recording_suppressor hidden;  // to the end of the parts
     const sparse_parts parts = parts_of_sparse(tensor);
-    annotate_tensor(parts.indices, name, told);
-    annotate_tensor(parts.values, name, told);
+    annotate_tensor(parts.indices, name, kind);
+    annotate_tensor(parts.values, name, kind);
     return;
   }
   const void* const address = block_address(tensor);
   if (address == nullptr) return;
-  const nested_allocation hidden;
-  annotate_block(address, told, describe_tensor(name, tensor));
+  const recording_suppressor hidden;
+  annotate_block(address, kind, describe_tensor(name, tensor));
 }
 
 }  // namespace detail

@@ -35,8 +35,8 @@ inline void check_no_tensors_are_recorded() {
 }
 
 /// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
-inline void annotate_block(const void* address, category told, label description = 0) noexcept {
-  event_sink{}.annotate(address, told, description);
+inline void annotate_block(const void* address, category kind, label description = 0) noexcept {
+  event_sink{}.annotate(address, kind, description);
 }
 
 /// The category of a block that is being allocated, as far as it is known now.
@@ -47,7 +47,7 @@ inline void annotate_block(const void* address, category told, label description
   return {};
 }
 
-/// A block that is freed need not be told anything when its operator ends.
+/// A freed block needs no annotation when its operator ends.
 inline void forget_undecided(torch_thread& self, const void* address) noexcept {
   for (std::uint32_t index = 0; index < self.undecided_count; ++index) {
     if (self.undecided[index] != address) continue;

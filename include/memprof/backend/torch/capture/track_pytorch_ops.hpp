@@ -129,7 +129,7 @@ inline namespace without_inputs {
 class operator_counter {
  public:
   void begin() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (guards_++ != 0) return;
     // Release pairs with the acquire of `count_allocation`: the table is complete.
@@ -141,7 +141,7 @@ class operator_counter {
   }
 
   void end() noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (--guards_ != 0) return;
     at::removeCallback(handle_);
@@ -156,13 +156,13 @@ class operator_counter {
     if (capture == 0 || !event_sink{}.is_thread_recordable()) return nullptr;
     torch_thread* const self = this_torch_thread();
     if (self == nullptr) return nullptr;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     operator_key key{operator_label(*self, function.name()), shapes_of_inputs(function)};
     return std::make_unique<pytorch_operator_context>(capture, std::move(key), *self, function.isAsync());
   }
 
   static void end_call(const at::RecordFunction&, at::ObserverContext* context) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     if (context != nullptr) static_cast<pytorch_operator_context*>(context)->end();
   }
 
@@ -199,7 +199,7 @@ class [[nodiscard]] pytorch_ops_guard {
 /// the device. A profile that is asked for waits for the device; between two profiles 262,144 calls get such a time, and a row
 /// says how many did not. Ask for none while a CUDA graph is captured.
 ///
-/// Shapes are told by programs that are compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
+/// Shapes are recorded in programs compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
 /// them to anybody. Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: some 300 ns for each
 /// operator, with a look-up in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by
 /// several threads.

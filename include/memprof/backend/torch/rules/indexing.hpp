@@ -25,8 +25,8 @@ namespace memprof::detail {
   return static_cast<std::int64_t>(selected_fraction.load(std::memory_order_relaxed) * static_cast<double>(elements));
 }
 
-[[nodiscard]] inline std::size_t dimension(std::int64_t told, const at::Tensor& of) {
-  return static_cast<std::size_t>(at::maybe_wrap_dim(told, of.dim()));
+[[nodiscard]] inline std::size_t dimension(std::int64_t index, const at::Tensor& of) {
+  return static_cast<std::size_t>(at::maybe_wrap_dim(index, of.dim()));
 }
 
 /// (self, dim, index)

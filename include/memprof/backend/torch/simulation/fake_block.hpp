@@ -135,7 +135,7 @@ inline void find_memory(fake_block& block) {
   } else if (block->is_recorded) {
     record_simulated_deallocation(block->data != nullptr ? block->data : block, block->bytes, block->space);
   }
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   if (block->behind == fake_block::memory::small) std::free(block->data);
   if (block->behind == fake_block::memory::pages) process_zero_pages().give_back(block->data, block->bytes, block->is_visible);
   delete block;
@@ -148,7 +148,7 @@ inline void find_memory(fake_block& block) {
   if (bytes == 0) return {nullptr, nullptr, &c10::detail::deleteNothing, device};
   fake_block* block = nullptr;
   {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     block = new fake_block;
     block->bytes = bytes;
     block->space = space_of(counted_on);
@@ -182,7 +182,7 @@ inline void find_memory(fake_block& block) {
 inline fake_block* adopt(c10::StorageImpl& storage) {
   if (fake_block* const known = block_of(storage)) return known;
   if (storage.nbytes() == 0 || !kernel_allocator::is_own(storage.data_ptr())) return nullptr;
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   auto* const block = new fake_block;
   block->data = storage.mutable_data_ptr().get();
   block->bytes = storage.nbytes();
@@ -233,7 +233,7 @@ class fake_allocator final : public c10::Allocator {
 
 /// One for each device, for ever: storages outlive the capture.
 [[nodiscard]] inline fake_allocator& allocator_of(c10::Device device) {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static fake_allocator* const on_cpu = new fake_allocator{c10::Device{c10::kCPU}};
   if (!device.is_cuda()) return *on_cpu;
   static const std::array<fake_allocator*, 64> on_cuda = [] {

@@ -52,14 +52,14 @@ struct kernel_tape {
 class tape_recorder final : public kernel_listener {
  public:
   [[nodiscard]] static tape_recorder& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const one = new tape_recorder;
     return *one;
   }
 
   /// False if another call runs.
   [[nodiscard]] bool begin() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     if (is_on_ || running_kernels.load(std::memory_order_relaxed) != 0) return false;
     is_on_ = true;
@@ -78,14 +78,14 @@ class tape_recorder final : public kernel_listener {
   }
 
   void allocated(const void* address, std::size_t bytes) override {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     if (!is_mine()) return;
     live_[address] = tape_.blocks;
     tape_.steps.push_back({tape_.blocks++, bytes});
   }
   void freeing(const void* address) override {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     if (!is_mine()) return;
     const auto known = live_.find(address);
@@ -99,7 +99,7 @@ class tape_recorder final : public kernel_listener {
 
   /// Ends the recording of a call with these results and arguments; none if it cannot be played again.
   [[nodiscard]] std::optional<kernel_tape> end(const torch::jit::Stack& results, const std::vector<at::Tensor>& arguments) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     present_kernel_listener.store(nullptr, std::memory_order_release);
     is_on_ = false;
@@ -182,24 +182,24 @@ class kernel_tapes {
   static constexpr std::size_t most_tapes = 4096;
 
   [[nodiscard]] static kernel_tapes& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const all = new kernel_tapes;
     return *all;
   }
 
   [[nodiscard]] std::shared_ptr<const kernel_tape> find(const std::string& key) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     const auto known = tapes_.find(key);
     return known == tapes_.end() ? nullptr : known->second;
   }
   void add(const std::string& key, kernel_tape tape) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     if (tapes_.size() < most_tapes) tapes_.emplace(key, std::make_shared<const kernel_tape>(std::move(tape)));
   }
   void forget() noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     tapes_.clear();
   }

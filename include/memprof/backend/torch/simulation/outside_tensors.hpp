@@ -27,7 +27,7 @@ namespace memprof::detail {
 class outside_shadows {
  public:
   [[nodiscard]] static outside_shadows& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const all = new outside_shadows;
     return *all;
   }
@@ -36,7 +36,7 @@ class outside_shadows {
   [[nodiscard]] c10::Storage find(const c10::StorageImpl& storage) {
     // Relaxed: a write by another thread that the program has not ordered may be missed.
     if (count_.load(std::memory_order_relaxed) == 0) return {};
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     const auto known = shadows_.find(&storage);
     return known == shadows_.end() ? c10::Storage{} : known->second.shadow;
@@ -44,7 +44,7 @@ class outside_shadows {
 
   /// To be called before a write; storages of at most `most_copied` bytes keep their values.
   [[nodiscard]] c10::Storage find_or_make(const c10::Storage& storage, std::size_t most_copied) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const std::lock_guard<std::mutex> guard{lock_};
     c10::StorageImpl* const original = storage.unsafeGetStorageImpl();
     const auto known = shadows_.find(original);
@@ -56,7 +56,7 @@ class outside_shadows {
   }
 
   void forget() noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     std::unordered_map<const c10::StorageImpl*, entry> forgotten;
     const std::lock_guard<std::mutex> guard{lock_};
     forgotten.swap(shadows_);

@@ -53,7 +53,7 @@ inline void record_simulated_allocation(const void* address, std::size_t bytes, 
   simulating_thread& self = this_simulating_thread;
   self.allocated_bytes += static_cast<std::int64_t>(bytes);
   if (self.pending == nullptr) return record_tensor_allocation(address, bytes, space);
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   self.pending->push_back({address, bytes, space, false});
 }
 
@@ -61,7 +61,7 @@ inline void record_simulated_allocation(const void* address, std::size_t bytes, 
 inline void record_simulated_deallocation(const void* address, std::size_t bytes, std::uint8_t space) noexcept {
   simulating_thread& self = this_simulating_thread;
   if (self.pending != nullptr) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     try {
       self.pending->push_back({address, bytes, space, true});
       return;
@@ -79,7 +79,7 @@ class [[nodiscard]] pending_events {
   pending_events(const pending_events&) = delete;
   pending_events& operator=(const pending_events&) = delete;
   ~pending_events() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     this_simulating_thread.pending = outer_;
     blocks_ = {};
   }
@@ -92,7 +92,7 @@ class [[nodiscard]] pending_events {
       else
         record_simulated_allocation(block.address, block.bytes, block.space);
     }
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     blocks_ = {};
   }
 

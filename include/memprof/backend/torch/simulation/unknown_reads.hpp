@@ -24,13 +24,13 @@ namespace memprof::detail {
 class unknown_reads {
  public:
   [[nodiscard]] static unknown_reads& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const all = new unknown_reads;
     return *all;
   }
 
   void begin() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard guard{lock_};
     counts_.clear();
   }
@@ -38,7 +38,7 @@ class unknown_reads {
   /// The calling thread reads such a value now.
   void add() {
     const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard guard{lock_};
     ++counts_[reader];
   }

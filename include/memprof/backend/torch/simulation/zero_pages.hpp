@@ -92,7 +92,7 @@ class zero_pages {
   /// The block reads as zeros again when it is taken the next time; `was_touched`: somebody may have read or written it.
   void give_back(void* address, std::size_t bytes, bool was_touched) noexcept {
     if (was_touched) clear(address, bytes);
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard guard{lock_};
     try {
       free_[page_classes::class_of(bytes)].push_back(address);
@@ -115,7 +115,7 @@ class zero_pages {
 
 /// Those of the process.
 [[nodiscard, gnu::visibility("default")]] inline zero_pages& process_zero_pages() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const pages = new zero_pages;
   return *pages;
 }

@@ -18,9 +18,9 @@
 
 namespace memprof::detail {
 
-/// The spaces of CUDA devices: "cuda:0" has a block until its tensor dies, as `allocated_bytes` of PyTorch's statistics, and
-/// "cuda:0 active" until no stream uses it any more, as `active_bytes`. Bytes are those that were asked for, as
-/// `requested_bytes`. Streams and pools, reserved bytes and failed allocations are those of "cuda:0".
+/// The spaces of CUDA devices, "cuda:0" and so on. A block is live until its tensor dies, as in `allocated_bytes` of PyTorch's
+/// statistics, and active until no stream uses it any more, as in `active_bytes`. Bytes are those that were asked for, as in
+/// `requested_bytes`.
 class cuda_trace {
  public:
   static constexpr std::size_t max_devices = 64;
@@ -30,7 +30,7 @@ class cuda_trace {
     for (std::size_t device = 0; device < count && device < max_devices; ++device) {
       if (devices_[device].has_value()) continue;
       const std::string name = "cuda:" + std::to_string(device);
-      devices_[device].emplace(device_spaces{memory_space{name}, memory_space{name + " active"}, {}});
+      devices_[device].emplace(named_device{memory_space{name}, {}});
     }
   }
 
@@ -38,10 +38,10 @@ class cuda_trace {
   template <class Entry, class Segments>
   void record_reserved(const Segments& segments) noexcept {
     for (const auto& segment : segments) {
-      const device_spaces* const spaces = spaces_of(segment.device);
-      if (spaces == nullptr) continue;
-      const stream_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
-      event_sink{}.reserve(spaces->allocated, address_of(segment.address), static_cast<std::size_t>(segment.total_size), where);
+      const named_device* const device = device_of(segment.device);
+      if (device == nullptr) continue;
+      const stream_and_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
+      event_sink{}.reserve(device->space, address_of(segment.address), static_cast<std::size_t>(segment.total_size), where);
     }
   }
 
@@ -49,34 +49,33 @@ class cuda_trace {
   /// nothing of PyTorch that takes a lock or allocates.
   template <class Entry>
   void record(const Entry& entry) noexcept {
-    device_spaces* const spaces = spaces_of(entry.device_);
-    if (spaces == nullptr) return;
+    named_device* const device = device_of(entry.device_);
+    if (device == nullptr) return;
     const void* const address = address_of(entry.addr_);
     const auto bytes = static_cast<std::size_t>(entry.size_);
     switch (entry.action_) {
-      case Entry::ALLOC: record_block(*spaces, address, bytes, where_of(*spaces, entry)); break;
-      case Entry::FREE_REQUESTED: record_end_of_block(*spaces, address, bytes, where_of(*spaces, entry)); break;
-      case Entry::FREE_COMPLETED: record_deallocation(spaces->active.id(), address, bytes); break;
+      case Entry::ALLOC: record_block(*device, address, bytes, where_of(*device, entry)); break;
+      case Entry::FREE_REQUESTED: record_end_of_block(*device, address, bytes, where_of(*device, entry)); break;
+      case Entry::FREE_COMPLETED: event_sink{}.complete_deallocation(device->space, address, bytes); break;
       case Entry::SEGMENT_ALLOC:
-      case Entry::SEGMENT_MAP: event_sink{}.reserve(spaces->allocated, address, bytes, where_of(*spaces, entry)); break;
+      case Entry::SEGMENT_MAP: event_sink{}.reserve(device->space, address, bytes, where_of(*device, entry)); break;
       case Entry::SEGMENT_FREE:
-      case Entry::SEGMENT_UNMAP: event_sink{}.release(spaces->allocated, address, bytes, where_of(*spaces, entry)); break;
-      case Entry::OOM: event_sink{}.out_of_memory(spaces->allocated, bytes, number_of(entry.addr_)); break;
+      case Entry::SEGMENT_UNMAP: event_sink{}.release(device->space, address, bytes, where_of(*device, entry)); break;
+      case Entry::OOM: event_sink{}.out_of_memory(device->space, bytes, number_of(entry.addr_)); break;
       default: break;
     }
   }
 
  private:
-  struct device_spaces {
-    memory_space allocated;
-    memory_space active;
+  struct named_device {
+    memory_space space;
     cuda_stream_names streams;
   };
 
   /// Null for a device that has no name.
-  [[nodiscard]] device_spaces* spaces_of(std::int64_t device) noexcept {
-    if (device < 0 || device >= std::int64_t{max_devices}) return nullptr;
-    std::optional<device_spaces>& named = devices_[static_cast<std::size_t>(device)];
+  [[nodiscard]] named_device* device_of(std::int64_t number) noexcept {
+    if (number < 0 || number >= std::int64_t{max_devices}) return nullptr;
+    std::optional<named_device>& named = devices_[static_cast<std::size_t>(number)];
     return named.has_value() ? &*named : nullptr;
   }
 
@@ -95,27 +94,26 @@ class cuda_trace {
   }
 
   template <class Entry>
-  [[nodiscard]] static stream_pool where_of(device_spaces& spaces, const Entry& entry) noexcept {
-    return spaces.streams.find(number_of(entry.stream_), pool_of_entry(entry));
+  [[nodiscard]] static stream_and_pool where_of(named_device& device, const Entry& entry) noexcept {
+    return device.streams.find(number_of(entry.stream_), pool_of_entry(entry));
   }
 
-  static void record_block(const device_spaces& spaces, const void* address, std::size_t bytes, stream_pool where) noexcept {
+  static void record_block(const named_device& device, const void* address, std::size_t bytes, stream_and_pool where) noexcept {
     torch_thread* const self = this_torch_thread();
     const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
-    event_sink{}.allocate_on_stream(spaces.allocated, address, bytes, where, category);
-    record_allocation(spaces.active.id(), address, bytes);
+    event_sink{}.allocate_on_stream(device.space, address, bytes, where, category);
     if (self != nullptr) count_on_device(*self, static_cast<std::int64_t>(bytes));
   }
 
-  static void record_end_of_block(const device_spaces& spaces, const void* address, std::size_t bytes,
-                                  stream_pool where) noexcept {
+  static void record_end_of_block(const named_device& device, const void* address, std::size_t bytes,
+                                  stream_and_pool where) noexcept {
     torch_thread* const self = this_torch_thread();
     if (self != nullptr) forget_undecided(*self, address);
-    event_sink{}.deallocate_on_stream(spaces.allocated, address, where, bytes);
+    event_sink{}.request_deallocation(device.space, address, where, bytes);
     if (self != nullptr) count_on_device(*self, -static_cast<std::int64_t>(bytes));
   }
 
-  std::array<std::optional<device_spaces>, max_devices> devices_{};
+  std::array<std::optional<named_device>, max_devices> devices_{};
 };
 
 }  // namespace memprof::detail

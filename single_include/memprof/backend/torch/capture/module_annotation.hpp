@@ -41,13 +41,13 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
   }
 
   void annotate(const at::Tensor& parameter) const {
-    if (active_session() == 0) return;
-    const nested_allocation hidden;
+    if (event_sink{}.capture() == 0) return;
+    const recording_suppressor hidden;
     annotate_tensor(parameter.grad(), this->parameter() + ".grad", category::gradient);
   }
 
   /// Path of the parameter in its module.
-  [[nodiscard]] std::string parameter() const { return std::string{text_of_label(parameter_)}; }
+  [[nodiscard]] std::string parameter() const { return std::string{event_sink{}.text_of(parameter_)}; }
   void rename(label parameter) noexcept { parameter_ = parameter; }
 
  private:
@@ -63,9 +63,9 @@ class gradient_annotation final : public torch::autograd::PostAccumulateGradHook
 
 inline void watch_gradient(const at::Tensor& parameter, const std::string& name) {
   if (!parameter.requires_grad() || !parameter.is_leaf()) return;
-  if (gradient_annotation* const known = find_gradient_annotation(parameter)) return known->rename(find_label(name));
+  if (gradient_annotation* const known = find_gradient_annotation(parameter)) return known->rename(event_sink{}.label_of(name));
   std::unique_ptr<torch::autograd::PostAccumulateGradHook>& hook = torch::autograd::impl::post_acc_grad_hooks(parameter);
-  hook = std::make_unique<gradient_annotation>(find_label(name), std::move(hook));
+  hook = std::make_unique<gradient_annotation>(event_sink{}.label_of(name), std::move(hook));
 }
 
 }  // namespace detail
@@ -80,16 +80,16 @@ inline namespace enabled {
 /// blocks that they did not see allocated it says so (`unknown_annotations`). Costs a lock and a text for each tensor, and as
 /// much for each gradient of a backward pass.
 inline void annotate_module(const torch::nn::Module& module, std::string_view path = {}) {
-  const detail::nested_allocation hidden;
+  const detail::recording_suppressor hidden;
   const auto path_of = [&](const std::string& name) { return path.empty() ? name : std::string{path} + '.' + name; };
   for (const auto& entry : module.named_parameters()) {
     const std::string name = path_of(entry.key());
     detail::watch_gradient(entry.value(), name);
-    if (detail::active_session() == 0) continue;
+    if (event_sink{}.capture() == 0) continue;
     detail::annotate_tensor(entry.value(), name, category::parameter);
     if (const auto* const gradient = detail::find_gradient_annotation(entry.value())) gradient->annotate(entry.value());
   }
-  if (detail::active_session() == 0) return;
+  if (event_sink{}.capture() == 0) return;
   for (const auto& entry : module.named_buffers()) {
     detail::annotate_tensor(entry.value(), path_of(entry.key()), category::other);
   }

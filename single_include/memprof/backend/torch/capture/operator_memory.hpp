@@ -61,7 +61,7 @@ inline constinit std::atomic<block_sizes*> counted_blocks{nullptr};
 
 /// The one that is used whenever operators are counted. Never destroyed: tensors are freed until the process ends.
 [[nodiscard]] inline block_sizes& process_block_sizes() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const sizes = new block_sizes;
   return *sizes;
 }

@@ -34,13 +34,12 @@ inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
 
 inline void open_scope(open_operator& opened, std::uint32_t capture, label name, optional_category category) noexcept {
   opened.capture = capture;
-  begin_operation(opened.scope, abi_1::this_thread, name, category.tag());
+  opened.scope = event_sink{}.begin_operation(name, category);
 }
 
 inline void close_scope(const open_operator& opened) noexcept {
   if (opened.capture == 0) return;
-  // A scope that outlives its capture must not close one of the next.
-  end_operation(opened.scope, active_session() == opened.capture);
+  event_sink{}.end_operation(opened.scope, opened.capture);
 }
 
 /// Takes the innermost operator off a thread and closes its scope.
@@ -55,7 +54,7 @@ inline void close_innermost(torch_thread& self) noexcept {
 inline void close_ended_elsewhere(torch_thread& self) noexcept {
   while (self.open_count != 0) {
     const open_operator& innermost = self.open[self.open_count - 1];
-    if (innermost.end == nullptr || !innermost.end->is_told()) return;
+    if (innermost.end == nullptr || !innermost.end->has_ended()) return;
     close_innermost(self);
   }
 }
@@ -70,10 +69,10 @@ class user_scope_context final : public at::ObserverContext, public memory_from_
 
   /// For the thread on which it began, which leaves it too.
   [[nodiscard]] shared_end& end() const noexcept { return *end_; }
-  /// False, and nothing is told, on that thread.
+  /// False, and nothing is recorded, on that thread.
   [[nodiscard]] bool tell_from_elsewhere() const noexcept {
     if (thread_ == this_torch_thread()) return false;
-    end_->tell();
+    end_->mark_ended();
     return true;
   }
 
@@ -105,13 +104,12 @@ class operator_scopes {
   static std::unique_ptr<at::ObserverContext> begin_operator(const at::RecordFunction& function) {
     // What communication libraries tell so may end on another thread, which cannot close a scope of this one.
     if (function.isAsync()) return nullptr;
-    // Relaxed: whether an operator that overlaps the capture's begin or end is part of it is open anyway.
-    const std::uint32_t capture = active_session();
+    const std::uint32_t capture = event_sink{}.capture();
     torch_thread* const thread = this_torch_thread();
     if (thread == nullptr) return nullptr;
     torch_thread& self = *thread;
     close_ended_elsewhere(self);
-    if (capture == 0 || self.open_count == torch_thread::max_open || !is_outside(abi_1::this_thread)) return nullptr;
+    if (capture == 0 || self.open_count == torch_thread::max_open || !event_sink{}.is_thread_recordable()) return nullptr;
     switch (function.scope()) {
       case at::RecordScope::BACKWARD_FUNCTION: begin_node(self, function, capture); break;
       case at::RecordScope::USER_SCOPE: return begin_user_scope(self, function, capture);
@@ -139,7 +137,7 @@ class operator_scopes {
     }
     const std::int64_t sequence = function.seqNr();
     if (sequence >= 0) {
-      process_forward_scopes.store(function.threadId(), sequence, innermost_scope());
+      process_forward_scopes.store(function.threadId(), sequence, event_sink{}.innermost_name());
     } else {
       // Acquire pairs with the release of who waits.
       if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
@@ -160,7 +158,7 @@ class operator_scopes {
     open_operator& opened = push(self, function);
     opened.end = &context->end();
     open_scope(opened, capture, name, {});
-    abi_1::this_thread.innermost_name = name;
+    event_sink{}.set_innermost_name(name);
     return context;
   }
 

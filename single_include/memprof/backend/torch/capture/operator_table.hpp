@@ -87,7 +87,7 @@ class operator_table {
 
   /// Used by the capture of that number only.
   void begin(std::uint32_t capture) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     rows_.clear();
     further_ = {};
@@ -97,7 +97,7 @@ class operator_table {
 
   /// One call that has ended. It is of no use to a capture that has begun since.
   void add(std::uint32_t capture, const operator_key& key, std::int64_t cpu_time_ns, const operator_memory& self) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (capture != capture_) return;
     const auto known = rows_.find(key);
@@ -127,7 +127,7 @@ class operator_table {
     const lock_guard lock{lock_};
     std::vector<pytorch_operation> result;
     for (const auto& [key, row] : rows_) {
-      result.push_back({std::string{text_of_label(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
+      result.push_back({std::string{event_sink{}.text_of(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
                         row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.begin(), result.end(), allocated_more);
@@ -164,7 +164,7 @@ class operator_table {
 
 /// Never destroyed: operators may end until the process does.
 [[nodiscard]] inline operator_table& process_operator_table() {
-  const nested_allocation hidden;
+  const recording_suppressor hidden;
   static auto* const table = new operator_table;
   return *table;
 }

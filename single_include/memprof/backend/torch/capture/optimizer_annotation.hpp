@@ -104,7 +104,7 @@ class [[nodiscard]] optimizer_annotation {
   optimizer_annotation& operator=(const optimizer_annotation&) = delete;
   ~optimizer_annotation() {
     const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
-    const detail::nested_allocation hidden;
+    const detail::recording_suppressor hidden;
     sparse_states_ = {};
     optimizer_annotation** place = &detail::process_awaited_optimizers.first;
     while (*place != this) place = &(*place)->next_;
@@ -120,7 +120,7 @@ class [[nodiscard]] optimizer_annotation {
   struct sparse_state {
     void* parameter;  ///< its `TensorImpl`
     std::string name;
-    const void* block;  ///< of its values, as told last
+    const void* block;  ///< of its values, as annotated last
   };
 
   static void look_at_all() {
@@ -143,13 +143,13 @@ class [[nodiscard]] optimizer_annotation {
       const void* const block = detail::sparse_block(tensor);
       if (block == known.block || block == nullptr) return;
       known.block = block;
-      const detail::nested_allocation hidden;
-      if (detail::active_session() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
+      const detail::recording_suppressor hidden;
+      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
     });
   }
 
   void annotate_new_states() {
-    const detail::nested_allocation hidden;
+    const detail::recording_suppressor hidden;
     state_count_ = optimizer_.state().size();
     std::size_t number = 0;
     for (const auto& group : optimizer_.param_groups()) {
@@ -168,7 +168,7 @@ class [[nodiscard]] optimizer_annotation {
     const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
     const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
     detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-      if (detail::active_session() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
       const void* const block = detail::sparse_block(tensor);
       if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
     });
@@ -183,10 +183,10 @@ class [[nodiscard]] optimizer_annotation {
   std::vector<sparse_state> sparse_states_;
 };
 
-/// Tells what the state of an optimizer is: category `optimizer_state`, and the name of the parameter, if `annotate_module` told
+/// Annotates the state of an optimizer: category `optimizer_state`, and the name of the parameter, if `annotate_module` gave
 /// it, with that of the moment. For Adam, AdamW, SGD, RMSprop and Adagrad; that of others stays in the category it has.
 ///
-/// State that there is already is told at once; that which a step makes, while the returned object lives, if this thread makes
+/// Existing state is annotated at once; what a step makes, while the returned object lives, if this thread makes
 /// the step and the capture has `torch_backend`. In other cases call it again after the first step, and after loading a state.
 /// The optimizer must outlive the object. Cost: a lock before each operator without gradient.
 [[nodiscard]] inline optimizer_annotation annotate_optimizer(const torch::optim::Optimizer& optimizer) {

@@ -61,7 +61,7 @@ namespace detail {
   }
   text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
   text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
-  return find_label(text);
+  return event_sink{}.label_of(text);
 }
 
 struct sparse_parts {
@@ -72,7 +72,7 @@ struct sparse_parts {
 /// Both are read by operators, which the hooks must leave out: the look at optimizers is called by one and holds a lock, which a
 /// look from within these would wait for.
 [[nodiscard]] inline sparse_parts parts_of_sparse(const at::Tensor& tensor) {
-  const activity_guard hidden{abi_1::this_thread, activity::internal};
+  const activity_guard hidden{activity::internal};
   return {tensor._indices(), tensor._values()};
 }
 
@@ -83,19 +83,19 @@ struct sparse_parts {
 }
 
 /// Tells what the tensor's block is; a view tells it of the whole block. Does nothing for a tensor without one.
-inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category told) {
+inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, category kind) {
   if (!tensor.defined()) return;
   if (tensor.layout() == c10::kSparse) {
-    const nested_allocation hidden;  // to the end of the parts
+    const recording_suppressor hidden;  // to the end of the parts
     const sparse_parts parts = parts_of_sparse(tensor);
-    annotate_tensor(parts.indices, name, told);
-    annotate_tensor(parts.values, name, told);
+    annotate_tensor(parts.indices, name, kind);
+    annotate_tensor(parts.values, name, kind);
     return;
   }
   const void* const address = block_address(tensor);
   if (address == nullptr) return;
-  const nested_allocation hidden;
-  annotate_block(address, told, describe_tensor(name, tensor));
+  const recording_suppressor hidden;
+  annotate_block(address, kind, describe_tensor(name, tensor));
 }
 
 }  // namespace detail
@@ -107,7 +107,7 @@ inline namespace enabled {
 ///
 /// Costs a lock and the text; use a bounded number of different names. Does nothing while no capture is active.
 inline void annotate_input(const at::Tensor& tensor, std::string_view name) {
-  if (detail::active_session() != 0) detail::annotate_tensor(tensor, name, category::input);
+  if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name, category::input);
 }
 
 }  // namespace enabled

@@ -34,9 +34,8 @@ inline void check_no_tensors_are_recorded() {
 }
 
 /// Tells the category of a live block in whatever space, and what it is if `description` is not 0.
-inline void annotate_block(const void* address, category told, label description = 0) noexcept {
-  record_event({0, reinterpret_cast<std::uintptr_t>(address), 0, description, event_kind::annotate, any_space,
-                optional_category{told}.tag()});
+inline void annotate_block(const void* address, category kind, label description = 0) noexcept {
+  event_sink{}.annotate(address, kind, description);
 }
 
 /// The category of a block that is being allocated, as far as it is known now.
@@ -47,7 +46,7 @@ inline void annotate_block(const void* address, category told, label description
   return {};
 }
 
-/// A block that is freed need not be told anything when its operator ends.
+/// A freed block needs no annotation when its operator ends.
 inline void forget_undecided(torch_thread& self, const void* address) noexcept {
   for (std::uint32_t index = 0; index < self.undecided_count; ++index) {
     if (self.undecided[index] != address) continue;
@@ -69,8 +68,8 @@ inline void decide_category(torch_thread& self) noexcept {
 /// To be called after the block was allocated, in whatever space.
 inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
   torch_thread* const self = this_torch_thread();
-  if (self == nullptr) return record_allocation(space, address, bytes);
-  record_allocation(space, address, bytes, category_in_graph(*self, address).tag());
+  event_sink{}.allocate({space}, address, bytes, self == nullptr ? optional_category{} : category_in_graph(*self, address));
+  if (self == nullptr) return;
   if (space == cpu_space)
     count_allocation(*self, address, bytes);
   else
@@ -86,7 +85,7 @@ inline void record_tensor_deallocation(const void* address, std::size_t bytes = 
       count_on_device(*self, -static_cast<std::int64_t>(bytes));
     forget_undecided(*self, address);
   }
-  record_deallocation(space, address, bytes);
+  event_sink{}.deallocate({space}, address, bytes);
 }
 
 }  // namespace memprof::detail

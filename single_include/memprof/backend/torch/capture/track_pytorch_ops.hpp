@@ -12,6 +12,7 @@
 #include <memprof/backend/torch/capture/operator_table.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
+#include <memprof/record/live_blocks_of_capture.hpp>
 
 #include <ATen/core/ivalue.h>
 #include <ATen/record_function.h>
@@ -123,7 +124,7 @@ inline namespace without_inputs {
 class operator_counter {
  public:
   void begin() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (guards_++ != 0) return;
     // Release pairs with the acquire of `count_allocation`: the table is complete.
@@ -135,7 +136,7 @@ class operator_counter {
   }
 
   void end() noexcept {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard lock{lock_};
     if (--guards_ != 0) return;
     at::removeCallback(handle_);
@@ -146,31 +147,24 @@ class operator_counter {
 
  private:
   static std::unique_ptr<at::ObserverContext> begin_call(const at::RecordFunction& function) {
-    const std::uint32_t capture = active_session();
-    if (capture == 0 || !is_outside(abi_1::this_thread)) return nullptr;
+    const std::uint32_t capture = event_sink{}.capture();
+    if (capture == 0 || !event_sink{}.is_thread_recordable()) return nullptr;
     torch_thread* const self = this_torch_thread();
     if (self == nullptr) return nullptr;
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     operator_key key{operator_label(*self, function.name()), shapes_of_inputs(function)};
     return std::make_unique<pytorch_operator_context>(capture, std::move(key), *self, function.isAsync());
   }
 
   static void end_call(const at::RecordFunction&, at::ObserverContext* context) {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     if (context != nullptr) static_cast<pytorch_operator_context*>(context)->end();
   }
 
-  /// The sizes of blocks that were allocated earlier in the capture, from its ledger.
+  /// The sizes of blocks that were allocated earlier in the capture.
   static void learn_live_blocks() {
-    registry& shared = abi_1::process_registry;
-    const control_guard control;
-    if (shared.drain == nullptr) return;
-    shared.drain(shared);
-    const space_ledger* const cpu = state_of(shared)->fold.events().space(cpu_space);
-    if (cpu == nullptr) return;
-    cpu->blocks().for_each([](const block& live) {
-      process_block_sizes().insert_if_new(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
-    });
+    for_each_live_block({cpu_space},
+                        [](const void* address, std::size_t bytes) { process_block_sizes().insert_if_new(address, bytes); });
   }
 
   futex_lock lock_;
@@ -200,7 +194,7 @@ class [[nodiscard]] pytorch_ops_guard {
 /// the device. A profile that is asked for waits for the device; between two profiles 262,144 calls get such a time, and a row
 /// says how many did not. Ask for none while a CUDA graph is captured.
 ///
-/// Shapes are told by programs that are compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
+/// Shapes are recorded in programs compiled with NDEBUG, as release builds are: without it libtorch's headers do not give
 /// them to anybody. Keeps 4096 rows; the calls beyond are summed in one that says so. Cost: some 300 ns for each
 /// operator, with a look-up in a table for each allocation and free; a pass over the live blocks now. Nests, and may be held by
 /// several threads.

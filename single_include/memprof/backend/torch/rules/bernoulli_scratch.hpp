@@ -31,7 +31,7 @@ struct reported_bytes final : c10::MemoryReportingInfoBase {
 /// version after 2.6. It is asked once, with 16 numbers and a generator of its own.
 [[nodiscard]] inline bool draws_integers() {
   static const bool answer = [] {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const at::DisableRecordFunctionGuard unseen;
     const kernel_scope for_real{most_kernel_bytes, true};
     at::Tensor drawn = at::empty({16}, at::TensorOptions{}.dtype(at::kFloat).device(at::kCPU));

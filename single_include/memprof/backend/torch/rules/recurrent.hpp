@@ -74,7 +74,7 @@ inline void gru_cell_backward_rule(torch_call& call) {
 /// Whether libtorch computes with the version of oneDNN that the formulas are from.
 [[nodiscard]] inline bool has_known_onednn() {
   static const bool is_known = [] {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     return at::get_mkldnn_version().find(" v3.12.") != std::string::npos;
   }();
   return is_known;

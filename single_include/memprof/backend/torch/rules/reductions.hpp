@@ -17,7 +17,7 @@
 
 namespace memprof::detail {
 
-/// The sizes that are left of `input` when `dimensions` are reduced, all of them if none is told.
+/// The sizes that are left of `input` when `dimensions` are reduced, all of them if none is given.
 [[nodiscard]] inline std::vector<std::int64_t> reduced_sizes(const at::Tensor& input, const std::vector<std::int64_t>& dimensions,
                                                              bool keeps_dimensions) {
   std::vector<bool> is_reduced(static_cast<std::size_t>(input.dim()), dimensions.empty());

@@ -45,8 +45,8 @@ static_assert(cublas_workspace_bytes("4096:2") == 0 && cublas_workspace_bytes(":
 
 /// What the workspace of a device takes: as the environment tells, else 32 MiB from Hopper on and 8.125 MiB before.
 [[nodiscard]] inline std::int64_t cublas_workspace_bytes(const device_description& device) {
-  if (const char* const told = std::getenv("CUBLAS_WORKSPACE_CONFIG")) {
-    if (const std::int64_t bytes = cublas_workspace_bytes(std::string_view{told}); bytes != 0) return bytes;
+  if (const char* const setting = std::getenv("CUBLAS_WORKSPACE_CONFIG")) {
+    if (const std::int64_t bytes = cublas_workspace_bytes(std::string_view{setting}); bytes != 0) return bytes;
   }
   for (const std::string_view recent : {"141gb", "h100", "h200", "b100", "b200"}) {
     if (device.name.view().find(recent) != std::string_view::npos) return std::int64_t{32} << 20;
@@ -70,7 +70,7 @@ class cublas_workspaces {
     const std::lock_guard<std::mutex> guard{lock_};
     bool& is_made = is_made_[is_backward ? 1 : 0];
     if (std::exchange(is_made, true)) return;
-    record_allocation(space_of(c10::Device{c10::kCUDA, 0}), &is_made, static_cast<std::size_t>(bytes_));
+    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, &is_made, static_cast<std::size_t>(bytes_));
   }
 
   [[nodiscard]] static cublas_workspaces& instance() {

@@ -188,7 +188,7 @@ class operator_plans {
  private:
   /// Nothing is recorded while the lock is held: a profile is read under the profiler's own lock, which recording may take.
   struct [[nodiscard]] hidden_lock {
-    explicit hidden_lock(std::mutex& lock) : hidden(abi_1::this_thread, activity::internal), guard(lock) {}
+    explicit hidden_lock(std::mutex& lock) : hidden(activity::internal), guard(lock) {}
     activity_guard hidden;
     std::lock_guard<std::mutex> guard;
   };

@@ -21,21 +21,21 @@ namespace memprof::detail {
 class unknown_reads {
  public:
   [[nodiscard]] static unknown_reads& instance() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     static auto* const all = new unknown_reads;
     return *all;
   }
 
   void begin() {
-    const nested_allocation hidden;
+    const recording_suppressor hidden;
     const lock_guard guard{lock_};
     counts_.clear();
   }
 
   /// The calling thread reads such a value now.
   void add() {
-    const std::pair<label, label> reader{outermost_operator(), innermost_scope()};
-    const nested_allocation hidden;
+    const std::pair<label, label> reader{outermost_operator(), event_sink{}.innermost_name()};
+    const recording_suppressor hidden;
     const lock_guard guard{lock_};
     ++counts_[reader];
   }
@@ -52,7 +52,9 @@ class unknown_reads {
   }
 
  private:
-  [[nodiscard]] static std::string text_of(label name) { return name == 0 ? std::string{} : std::string{text_of_label(name)}; }
+  [[nodiscard]] static std::string text_of(label name) {
+    return name == 0 ? std::string{} : std::string{event_sink{}.text_of(name)};
+  }
 
   /// That of libtorch which the program called; 0 if there is none.
   [[nodiscard]] static label outermost_operator() noexcept {

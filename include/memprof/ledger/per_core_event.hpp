@@ -15,11 +15,12 @@ namespace memprof {
 ///
 /// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
 /// parts.
-class event_on_cores {
+class per_core_event {
  public:
-  explicit event_on_cores(const event& told) noexcept : part_(told), whole_(told), cores_(core_range::unpacked(told.label)) {
-    whole_.tag = told.tag & 0xFFU;
-    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(told.bytes, cores_.count(), &whole_.bytes);
+  explicit per_core_event(const event& recorded) noexcept
+      : part_(recorded), whole_(recorded), cores_(core_range::unpacked(recorded.label)) {
+    whole_.tag = recorded.tag & 0xFFU;
+    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
   }
 
   /// False if no such event can be: its kind, rectangle, kind of buffer or size.
@@ -76,7 +77,7 @@ class event_on_cores {
     run.space->mark_event(stamp);
   }
 
-  event part_;   ///< as told: `bytes` on each core, the kind of buffer in `tag`
+  event part_;   ///< as recorded: `bytes` on each core, the kind of buffer in `tag`
   event whole_;  ///< as the space sees it
   core_range cores_;
   bool is_possible_;

@@ -16,7 +16,7 @@ namespace memprof {
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
 ///
 /// If the capacity is that of a core, all bytes and holders are those on the core that was full.
-struct capacity_overrun {
+struct shortfall_record {
   block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
   std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
   segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`

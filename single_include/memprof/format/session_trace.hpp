@@ -1,0 +1,179 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/session_profile.hpp>
+#include <memprof/format/tables.hpp>
+#include <memprof/format/trace_replay.hpp>
+#include <memprof/format/trace_source.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+namespace detail {
+
+/// Clock, and how many segments there are: what stands before the first snapshot.
+struct session_survey : clock_visitor {
+  std::uint64_t segments = 0;
+  bool has_operations = false;
+
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    clock_visitor::events(first, last, ring);
+    for (; first != last; ++first) {
+      segments += first->kind == event_kind::segment_end ? 1 : 0;
+      has_operations = has_operations || first->kind == event_kind::scope_begin;
+    }
+  }
+};
+
+/// Takes the snapshots and the calls of a trace as they go by. Memory for what is live, and 48 bytes for each call.
+template <byte_sink Sink>
+class session_fold : public replay_handler {
+ public:
+  session_fold(const profile& run, session_writer<Sink>& out) : begin_unix_ns_(run.begin_unix_ns), out_(out) {}
+
+  void on_allocation(const replay_state& at, const replayed_block& block) {
+    space_state& space = spaces_[block.space];
+    space.bytes += static_cast<std::int64_t>(block.bytes);
+    space.live.emplace(key_of(block), block);
+    now_.bytes += static_cast<std::int64_t>(block.bytes);
+    ++now_.blocks;
+    ++now_.allocated;
+  }
+  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
+    space_state& space = spaces_[block.space];
+    space.bytes -= static_cast<std::int64_t>(block.bytes);
+    space.live.erase(key_of(block));
+    now_.bytes -= static_cast<std::int64_t>(block.bytes);
+    --now_.blocks;
+    ++now_.freed;
+  }
+  void on_annotation(const replay_state&, const replayed_block& block, category) {
+    const auto found = spaces_[block.space].live.find(key_of(block));
+    if (found != spaces_[block.space].live.end()) found->second = block;
+  }
+
+  void on_operations(const replay_state& at, std::uint32_t thread, const scope_stack& open) {
+    std::vector<open_call>& known = open_[thread];
+    std::size_t still_open = 0;
+    for (std::size_t index = 0; index < known.size(); ++index) {
+      const open_call call = known[index];
+      if (still_open < open.depth() && open[still_open].number == call.number) {
+        known[still_open++] = call;
+      } else {
+        end(at, call);
+      }
+    }
+    known.resize(still_open);
+    for (; known.size() < open.depth(); known.push_back({open[known.size()].number, open[known.size()].operation, now_})) {
+    }
+  }
+
+  void on_segment_end(const replay_state& at, label name) {
+    std::vector<session_device> devices;
+    for (const auto& [id, space] : spaces_) {
+      const std::string_view device = at.space_name(id);
+      session_device& part = devices.emplace_back();
+      part.name = device;
+      part.bytes = space.bytes;
+      part.blocks = static_cast<std::int64_t>(space.live.size());
+      for (auto next = space.live.begin(); next != space.live.end() && part.largest.size() < session_largest_blocks; ++next)
+        part.largest.push_back(described(at, device, next->second));
+    }
+    out_.snapshot(begin_unix_ns_ + at.now_ns, at.names.text(name), devices);
+  }
+
+  /// The calls that have ended, and how many have not.
+  [[nodiscard]] const session_operations& operations() const noexcept { return operations_; }
+  [[nodiscard]] std::size_t open_calls() const noexcept {
+    std::size_t count = 0;
+    for (const auto& [thread, calls] : open_) count += calls.size();
+    return count;
+  }
+
+ private:
+  struct totals {
+    std::int64_t bytes = 0;
+    std::int64_t blocks = 0;
+    std::int64_t allocated = 0;
+    std::int64_t freed = 0;
+  };
+  struct open_call {
+    std::uint32_t number;
+    std::uint32_t operation;
+    totals before;
+  };
+  /// Orders blocks by their size, the largest first, and then by age.
+  using block_key = std::pair<std::uint64_t, std::uint64_t>;
+  struct space_state {
+    std::int64_t bytes = 0;
+    std::map<block_key, replayed_block> live;
+  };
+
+  [[nodiscard]] static block_key key_of(const replayed_block& block) noexcept { return {~block.bytes, block.ordinal}; }
+
+  [[nodiscard]] static std::string_view name_of(const replay_state& at, std::uint32_t node) {
+    const label name = at.operations()[node].name;
+    return name == other_names ? other_operations_name : at.names.text(name);
+  }
+
+  [[nodiscard]] static session_tensor described(const replay_state& at, std::string_view device, const replayed_block& block) {
+    const annotation_parts parts{at.names.text(block.annotation)};
+    session_tensor tensor;
+    tensor.bytes = static_cast<std::int64_t>(block.bytes);
+    tensor.shape = parts.parts[1];
+    tensor.dtype = parts.parts[2];
+    tensor.device = device;
+    if (block.operation != 0) tensor.operation = name_of(at, block.operation);
+    tensor.requires_grad = requires_grad_from_string(parts.parts[3]);
+    tensor.category = block.category;
+    return tensor;
+  }
+
+  void end(const replay_state& at, const open_call& call) {
+    session_operation& ended = operations_[std::string{name_of(at, call.operation)}];
+    ended.add({begin_unix_ns_ + at.now_ns, now_.bytes - call.before.bytes, now_.blocks - call.before.blocks, call.before.bytes,
+               now_.allocated - call.before.allocated, now_.freed - call.before.freed});
+    const std::uint32_t parent = at.operations()[call.operation].parent;
+    if (parent != 0) operations_[std::string{name_of(at, parent)}].children.insert(std::string{name_of(at, call.operation)});
+  }
+
+  std::int64_t begin_unix_ns_;
+  session_writer<Sink>& out_;
+  totals now_;
+  std::map<std::uint8_t, space_state> spaces_;
+  std::map<std::uint32_t, std::vector<open_call>> open_;  // by thread
+  session_operations operations_;
+};
+
+}  // namespace detail
+
+/// The session profile of a trace, whose profile is `run`: a snapshot at the end of each segment, with the blocks that are live
+/// there, and each call of each operation. A call's numbers are those of all devices and threads while it ran, as in the
+/// original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
+template <trace_source Source, byte_sink Sink>
+std::vector<std::string> write_session(const Source& source, const profile& run, Sink& out) {
+  detail::session_survey survey;
+  source.visit(survey);
+  detail::session_writer<Sink> writer{out};
+  writer.begin(run, survey.segments, survey.has_operations, {});
+  detail::session_fold<Sink> fold{run, writer};
+  trace_replay replay{fold, survey.clock};
+  source.visit(replay);
+  writer.finish(fold.operations(), run);
+  std::vector<std::string> missing;
+  if (fold.open_calls() != 0)
+    missing.push_back(std::to_string(fold.open_calls()) + " calls of operations that had not ended with the trace");
+  return missing;
+}
+
+}  // namespace memprof

@@ -1,0 +1,192 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/record/session_files.hpp>
+#include <memprof/record/session_options.hpp>
+#include <memprof/record/session_settings.hpp>
+#include <memprof/record/session_signals.hpp>
+#include <memprof/record/session_thread.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include <pthread.h>
+#include <unistd.h>
+
+extern "C" char** environ;
+
+/// @file
+/// Begin and end of a session.
+
+namespace memprof::detail {
+
+/// The session that records, and never destroyed where the process ends without it; null: none.
+inline constinit std::atomic<running_session*> current_session{nullptr};
+/// Held by whoever begins or ends a session.
+inline constinit futex_lock session_lock{};
+inline constinit std::atomic<std::uint64_t> session_lock_owner{0};  ///< number of the thread that holds it
+
+class [[nodiscard]] session_guard {
+ public:
+  session_guard() noexcept { session_lock_owner.store(thread_id()); }
+  session_guard(const session_guard&) = delete;
+  session_guard& operator=(const session_guard&) = delete;
+  ~session_guard() { session_lock_owner.store(0); }
+
+ private:
+  lock_guard<futex_lock> held_{session_lock};
+};
+
+/// Whether the session that `current_session` names is this process's, not that of the parent that forked it.
+[[nodiscard]] inline bool is_of_this_process() noexcept { return mailbox.process.load() == process_id(); }
+
+[[nodiscard]] inline bool is_session_active(std::uint32_t number) noexcept {
+  return is_of_this_process() && active_capture() == number;
+}
+
+/// Ends the capture, lets the thread write the profile, and puts the handlers of before back. Under `session_lock`.
+inline void finish_session() noexcept {
+  running_session* const ending = current_session.load();
+  if (ending == nullptr || !is_of_this_process()) return;
+  finish_capture(ending->capture, end_segment_name);
+  if (ending->has_thread) {
+    mailbox.wants_end.store(true);
+    mailbox.wake.advance();
+    ::pthread_join(mailbox.thread, nullptr);
+  } else {
+    const recording_suppressor hidden;
+    ending->write_profile(true);
+  }
+  remove_signal_handlers();
+  remove_terminate_handler();
+  mailbox.process.store(0);
+  current_session.store(nullptr);
+  const recording_suppressor hidden;
+  delete ending;
+}
+
+/// At `exit` and `quick_exit`, on whatever thread. One that is inside memprof, in a signal handler that calls `exit`, must not
+/// wait for locks that it may hold: then only the trace remains.
+inline void finish_session_at_exit() noexcept {
+  if (!is_of_this_process() || !is_outside(abi_1::this_thread)) return;
+  const std::uint64_t owner = session_lock_owner.load();
+  if (owner != 0 && owner == thread_id()) return;  // a backend calls `exit`
+  const session_guard serial;
+  finish_session();
+}
+
+inline void watch_exit() noexcept {
+  static constinit std::atomic<bool> is_watched{false};
+  if (is_watched.exchange(true)) return;
+  std::atexit(finish_session_at_exit);
+#if !defined(__APPLE__)
+  std::at_quick_exit(finish_session_at_exit);
+#endif
+}
+
+/// In a child after `fork`: the session is its parent's, and it may begin one of its own.
+inline void forget_session_of_parent() noexcept {
+  session_lock.reset();
+  session_lock_owner.store(0);
+  current_session.store(nullptr);
+  mailbox.process.store(0);
+}
+
+inline void watch_forks_of_sessions() noexcept {
+  static constinit std::atomic<bool> is_watched{false};
+  if (!is_watched.exchange(true)) ::pthread_atfork(nullptr, nullptr, forget_session_of_parent);
+}
+
+inline void empty_mailbox() noexcept {
+  session_mailbox& box = mailbox;
+  box.wake.reset();
+  box.written.reset();
+  for (std::atomic<bool>* const flag :
+       {&box.wants_look, &box.wants_profile, &box.wants_last_words, &box.has_last_words, &box.wants_end, &box.has_gone}) {
+    flag->store(false);
+  }
+  box.ending.store(0);
+  box.passing.store(0);
+}
+
+/// Where the session's files go, and under which name. Says so if they cannot.
+inline void prepare_files(running_session& session) {
+  session_options& options = session.options;
+  std::error_code ignored;
+  // What the program does with its working directory later does not matter then.
+  const std::filesystem::path absolute = std::filesystem::absolute(options.output_dir, ignored);
+  if (!absolute.empty()) options.output_dir = absolute.lexically_normal().string();
+  const std::string problem = prepare_directory(options.output_dir);
+  if (!problem.empty()) {
+    say_of_session("session: cannot write into the directory '" + options.output_dir + "': " + problem +
+                   "; the training goes on, and the profile will be tried there at the end");
+  }
+  session.stem = session_stem(options.output_dir, unix_ns(), session.process);
+  if (!options.trace || !problem.empty()) return;
+  const int error = reserve_name(session.stem, ".memtrace");
+  if (error != 0) return say_of_session("session: no trace file '" + session.stem + ".memtrace': " + reason_of(error));
+  session.trace_file = session.stem + ".memtrace";
+  options.capture.trace_file = literal_trace_path(session.trace_file);
+}
+
+/// Begins a session if it is asked for; the number of its capture, or 0.
+template <class Begin>
+[[nodiscard, gnu::noinline]] std::uint32_t begin_recorded_session(session_options wanted, Begin&& begin) {
+  const recording_suppressor hidden;
+  session_options options = settled(std::move(wanted), environ);
+  if (!options.enabled) return 0;
+  const session_guard serial;
+  if (active_capture() != 0 || (current_session.load() != nullptr && is_of_this_process())) {
+    say_of_session("session: a capture is active already, so the session records nothing; end that one first, or leave one out");
+    return 0;
+  }
+  auto* const made = new running_session;
+  made->options = std::move(options);
+  made->process = describe_process();
+  made->interval_ns = static_cast<std::int64_t>(made->options.interval * 1e9);
+  if (made->interval_ns < 1'000'000) made->interval_ns = 1'000'000;
+  prepare_files(*made);
+#if defined(__cpp_exceptions)
+  try {
+    auto guard = begin(made->options.capture);
+    made->capture = active_capture();
+    guard.release();
+  } catch (...) {
+    delete made;
+    throw;
+  }
+#else
+  auto guard = begin(made->options.capture);
+  made->capture = active_capture();
+  guard.release();
+#endif
+  empty_mailbox();
+  mailbox.process.store(process_id());
+  current_session.store(made);
+  watch_exit();
+  watch_forks_of_sessions();
+  if (made->start_thread()) {
+    install_terminate_handler();
+    if (made->options.signals) install_signal_handlers();
+  } else {
+    say_of_session(
+        "session: the system has no thread for it, so there are no periodic checkpoints, and signals leave no profile");
+  }
+  return made->capture;
+}
+
+/// Ends the session of that capture.
+[[gnu::noinline]] inline void end_recorded_session(std::uint32_t number) noexcept {
+  if (!is_of_this_process()) return;
+  const session_guard serial;
+  if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
+}
+
+}  // namespace memprof::detail

@@ -1,0 +1,182 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/parse_double.hpp>
+#include <memprof/record/session_options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <unistd.h>
+
+/// @file
+/// The settings of a session from outside: the same keys by environment variables and in a file.
+
+namespace memprof::detail {
+
+/// Says something about sessions in one line on stderr: nobody may be there to read an exception.
+[[gnu::cold, gnu::noinline]] inline void say_of_session(const std::string& text) noexcept {
+  // In one piece, and without the lock of stderr, which a thread may hold that waits for us.
+  const std::string line = "memprof: " + text + '\n';
+  [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+/// One thing that can be set. `assign` returns false for a text that is no value.
+struct session_setting {
+  std::string_view key;       ///< in a file
+  std::string_view variable;  ///< of the environment
+  std::string_view expected;
+  bool (*assign)(session_options& options, std::string_view text);
+};
+
+[[nodiscard]] inline bool assign_truth(bool& target, std::string_view text) noexcept {
+  for (const std::string_view yes : {"1", "true", "on", "yes"}) {
+    if (text != yes) continue;
+    target = true;
+    return true;
+  }
+  for (const std::string_view no : {"0", "false", "off", "no", ""}) {
+    if (text != no) continue;
+    target = false;
+    return true;
+  }
+  return false;
+}
+
+[[nodiscard]] inline bool assign_interval(session_options& options, std::string_view text) noexcept {
+  double seconds = 0;
+  const auto [end, failure] = parse_double(text, seconds);
+  if (failure != std::errc{} || end != text.data() + text.size() || !(seconds > 0) || seconds > 1e9) return false;
+  options.interval = seconds;
+  return true;
+}
+
+inline constexpr std::array<session_setting, 5> session_settings{{
+    {"enabled", "MEMPROF", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
+    {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
+     [](session_options& options, std::string_view text) {
+       options.output_dir = text;
+       return !text.empty();
+     }},
+    {"interval", "MEMPROF_INTERVAL", "seconds, more than 0", assign_interval},
+    {"trace", "MEMPROF_TRACE", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
+    {"signals", "MEMPROF_SIGNALS", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
+}};
+
+/// The variable that names the file.
+inline constexpr std::string_view session_file_variable = "MEMPROF_CONFIG";
+
+/// How many letters have to be inserted, taken away or replaced to turn one word into the other (Levenshtein).
+[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
+  std::vector<std::size_t> row(right.size() + 1);
+  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
+  for (std::size_t line = 0; line < left.size(); ++line) {
+    std::size_t diagonal = row[0];
+    row[0] = line + 1;
+    for (std::size_t column = 0; column < right.size(); ++column) {
+      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
+      diagonal = row[column + 1];
+      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The name among `known` that is nearest to a word; of equal ones the first.
+template <class Names>
+[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
+  std::string_view nearest;
+  std::size_t best = ~std::size_t{0};
+  for (const std::string_view name : known) {
+    const std::size_t apart = letters_apart(word, name);
+    if (apart < best) nearest = name;
+    best = std::min(best, apart);
+  }
+  return nearest;
+}
+
+/// Sets one key of a file. Says what is wrong, and leaves the options as they are, if there is no such key or that is no value of
+/// it; `where` is its place.
+inline void set_from_file(session_options& options, std::string_view key, std::string_view text, const std::string& where) {
+  std::array<std::string_view, session_settings.size()> known{};
+  for (std::size_t index = 0; index < known.size(); ++index) {
+    const session_setting& setting = session_settings[index];
+    known[index] = setting.key;
+    if (setting.key != key) continue;
+    const session_options before = options;
+    if (setting.assign(options, text)) return;
+    options = before;
+    say_of_session(where + ": " + std::string{key} + " = " + std::string{text} + " is ignored; use " +
+                   std::string{setting.expected});
+    return;
+  }
+  say_of_session(where + ": unknown key '" + std::string{key} + "' is ignored; did you mean '" +
+                 std::string{nearest_name(key, known)} + "'?");
+}
+
+/// Whether a variable of the environment looks like one of ours. MEMPROF_OPTIONS is LLVM's, for its profiler of the heap.
+[[nodiscard]] inline bool is_for_sessions(std::string_view variable) noexcept {
+  return variable.substr(0, 8) == "MEMPROF_" && variable != "MEMPROF_OPTIONS";
+}
+
+/// Sets what the environment, lines of `NAME=value` up to a null pointer, says, and the same about it as `set_from_file`.
+inline void set_from_environment(session_options& options, const char* const* environment) {
+  std::array<std::string_view, session_settings.size() + 1> known{};
+  for (std::size_t index = 0; index < session_settings.size(); ++index) known[index] = session_settings[index].variable;
+  known.back() = session_file_variable;
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view line = *environment;
+    const std::size_t equals = line.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view variable = line.substr(0, equals);
+    const std::string_view text = line.substr(equals + 1);
+    const session_setting* found = nullptr;
+    for (const session_setting& setting : session_settings) found = setting.variable == variable ? &setting : found;
+    if (found != nullptr) {
+      const session_options before = options;
+      if (found->assign(options, text)) continue;
+      options = before;
+      say_of_session("environment: " + std::string{line} + " is ignored; use " + std::string{found->expected});
+    } else if (is_for_sessions(variable) && variable != session_file_variable) {
+      say_of_session("environment: unknown variable " + std::string{variable} + " is ignored; did you mean " +
+                     std::string{nearest_name(variable, known)} + "?");
+    }
+  }
+}
+
+/// Reads a configuration file into options; set by <memprof/record/session_toml.hpp>, and null without it.
+using session_file_reader = void (*)(const char* path, session_options& options);
+inline constinit session_file_reader read_session_file = nullptr;
+
+/// What a session is to do: what its program says, then the file that the environment names, then the environment itself.
+[[nodiscard]] inline session_options settled(session_options options, const char* const* environment) {
+  for (const char* const* line = environment; line != nullptr && *line != nullptr; ++line) {
+    const std::string_view variable = *line;
+    const std::size_t size = session_file_variable.size();
+    if (variable.substr(0, size) != session_file_variable || variable.substr(size, 1) != "=") continue;
+    const char* const path = *line + size + 1;
+    if (*path == '\0') continue;
+    if (read_session_file != nullptr) {
+      read_session_file(path, options);
+    } else {
+      say_of_session(std::string{session_file_variable} + "=" + path +
+                     " is ignored: this program reads no files; include <memprof/record/session_toml.hpp> in it");
+    }
+  }
+  set_from_environment(options, environment);
+  if (options.interval > 0 && options.interval <= 1e9) return options;
+  say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
+  options.interval = session_options{}.interval;
+  return options;
+}
+
+}  // namespace memprof::detail

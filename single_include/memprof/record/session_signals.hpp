@@ -1,0 +1,227 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/detail/wait_word.hpp>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+
+#include <pthread.h>
+#include <unistd.h>
+
+/// @file
+/// How a session hears that its process ends.
+///
+/// A signal handler may do next to nothing, and whoever it interrupts may hold the lock of malloc or our own. So the handler of
+/// a signal that is to end the process only notes the signal and returns; the session's thread writes the profile, which takes
+/// milliseconds in which the program goes on, and then lets the signal do what it would have done: with the disposition that
+/// was there before, so that the process ends by it, or the program's own handler runs. A second signal of those, half a second
+/// later or more, does so at once. Whoever called `abort` or `terminate` cannot go on: that thread waits, with a limit.
+
+namespace memprof::detail {
+
+/// The signals that a session handles. The first ones end a process that does not handle them.
+inline constexpr std::array<int, 5> session_signals{SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGUSR1};
+
+/// What handlers and the session's thread tell each other. Handlers touch only atomics, and what is written before them.
+struct session_mailbox {
+  std::atomic<std::int64_t> process{0};  ///< whose session is active; 0: none. A child of that process has none
+  ::pthread_t thread{};
+  wait_word wake;                             ///< counts up when the thread has something to do
+  wait_word written;                          ///< counts up when it has done what `abort` or `terminate` wait for
+  std::atomic<bool> wants_look{false};        ///< a profile of this moment, for SIGUSR1
+  std::atomic<bool> wants_profile{false};     ///< the session's own, as it is now
+  std::atomic<bool> wants_last_words{false};  ///< of `abort` and `terminate`
+  std::atomic<bool> has_last_words{false};
+  std::atomic<bool> wants_end{false};
+  std::atomic<bool> has_gone{false};  ///< nobody reads what comes now
+
+  /// The signal that is to end the process: 0 none, -1 one is being noted.
+  std::atomic<int> ending{0};
+  std::atomic<std::int64_t> ending_since{0};
+  siginfo_t ending_info{};
+  std::atomic<int> passing{0};  ///< the one that is sent again for the program's own handler
+
+  std::array<struct sigaction, session_signals.size()> before{};
+  std::array<std::atomic<bool>, session_signals.size()> is_installed{};
+  std::atomic<std::terminate_handler> terminate_before{nullptr};
+};
+
+inline constinit session_mailbox mailbox{};
+
+[[nodiscard]] inline std::size_t index_of_signal(int number) noexcept {
+  std::size_t index = 0;
+  while (index + 1 < session_signals.size() && session_signals[index] != number) ++index;
+  return index;
+}
+
+[[nodiscard]] inline bool is_function(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 || (action.sa_handler != SIG_DFL && action.sa_handler != SIG_IGN);
+}
+
+inline void on_session_signal(int number, siginfo_t* info, void* context);
+
+[[nodiscard]] inline bool is_ours(const struct sigaction& action) noexcept {
+  return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_session_signal;
+}
+[[nodiscard]] inline bool is_ours_now(int number) noexcept {
+  struct sigaction now {};
+  return ::sigaction(number, nullptr, &now) == 0 && is_ours(now);
+}
+
+inline void set_default_action(int number) noexcept {
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  ::sigaction(number, &action, nullptr);
+}
+
+/// Does what the signal would have done without us, in a handler: async-signal-safe.
+inline void pass_on(int number, siginfo_t* info, void* context) noexcept {
+  struct sigaction& before = mailbox.before[index_of_signal(number)];
+  if (!is_function(before)) {
+    if (before.sa_handler == SIG_IGN) return;
+    set_default_action(number);
+    ::raise(number);  // blocked until the handler returns
+    return;
+  }
+  const struct sigaction called = before;
+  if ((static_cast<unsigned>(called.sa_flags) & static_cast<unsigned>(SA_RESETHAND)) != 0) before = {};
+  if ((called.sa_flags & SA_SIGINFO) != 0) return called.sa_sigaction(number, info, context);
+  called.sa_handler(number);
+}
+
+/// Lets the session's thread write a profile and waits for it, but not for ever: it may need what this thread holds.
+inline void wait_for_last_words() noexcept {
+  constexpr std::int64_t longest_ns = 10'000'000'000;
+  session_mailbox& box = mailbox;
+  // A second time, as where `terminate` calls `abort`, would end the process while the file is written again.
+  if (box.has_last_words.load() || box.has_gone.load()) return;
+  if (::pthread_equal(::pthread_self(), box.thread) != 0 || !is_outside(abi_1::this_thread)) return;
+  const std::int64_t until = monotonic_ns() + longest_ns;
+  box.wants_last_words.store(true);
+  box.wake.advance();
+  while (!box.has_last_words.load() && !box.has_gone.load()) {
+    const std::uint32_t seen = box.written.value();
+    const std::int64_t left = until - monotonic_ns();
+    if (left <= 0) return;
+    if (!box.has_last_words.load() && !box.has_gone.load()) box.written.wait(seen, left);
+  }
+}
+
+/// Notes a signal that is to end the process. False if it is to do so now.
+[[nodiscard]] inline bool note_ending(int number, const siginfo_t* info) noexcept {
+  constexpr std::int64_t impatience_ns = 500'000'000;  // launchers send a signal twice, within milliseconds
+  session_mailbox& box = mailbox;
+  int none = 0;
+  if (!box.ending.compare_exchange_strong(none, -1)) return monotonic_ns() - box.ending_since.load() < impatience_ns;
+  box.ending_since.store(monotonic_ns());
+  if (info != nullptr) box.ending_info = *info;
+  box.ending.store(number);
+  box.wake.advance();
+  // If the thread went away in between, nobody else will see to it.
+  return !box.has_gone.load() || box.ending.exchange(0) != number;
+}
+
+inline void on_session_signal(int number, siginfo_t* info, void* context) {
+  const errno_guard keep_errno;
+  session_mailbox& box = mailbox;
+  if (box.process.load() != process_id()) return pass_on(number, info, context);
+  if (number == SIGABRT) {
+    wait_for_last_words();
+    struct sigaction& before = box.before[index_of_signal(number)];
+    if (is_function(before)) return pass_on(number, info, context);
+    set_default_action(number);
+    ::raise(number);
+    return;
+  }
+  if (number == SIGUSR1) {
+    box.wants_look.store(true);
+    box.wake.advance();
+    if (is_function(box.before[index_of_signal(number)])) pass_on(number, info, context);
+    return;
+  }
+  int sent_again = number;
+  if (box.passing.compare_exchange_strong(sent_again, 0)) {
+    siginfo_t first = box.ending_info;
+    box.ending.store(0);
+    return pass_on(number, &first, context);
+  }
+  if (!is_ours_now(number)) {
+    // A handler that the program installed later calls us: what becomes of the process is its decision.
+    box.wants_profile.store(true);
+    box.wake.advance();
+    if (is_function(box.before[index_of_signal(number)])) pass_on(number, info, context);
+    return;
+  }
+  if (!note_ending(number, info)) pass_on(number, info, context);
+}
+
+/// Lets the signal that was noted do what it would have done. Called by the session's thread, which no signal reaches.
+inline void pass_on_ending(int number) noexcept {
+  session_mailbox& box = mailbox;
+  struct sigaction& before = box.before[index_of_signal(number)];
+  if (is_function(before)) {
+    box.passing.store(number);
+    ::kill(::getpid(), number);
+    return;
+  }
+  set_default_action(number);
+  sigset_t only;
+  ::sigemptyset(&only);
+  ::sigaddset(&only, number);
+  ::kill(::getpid(), number);
+  ::pthread_sigmask(SIG_UNBLOCK, &only, nullptr);  // where all other threads block it
+}
+
+/// Handles the signals that the program does not ignore. A handler that was there before runs afterwards, with its own mask, and
+/// interrupts system calls as it did.
+inline void install_signal_handlers() noexcept {
+  session_mailbox& box = mailbox;
+  for (std::size_t index = 0; index < session_signals.size(); ++index) {
+    const int number = session_signals[index];
+    struct sigaction before {};
+    if (::sigaction(number, nullptr, &before) != 0) continue;
+    const bool is_default_or_function = is_function(before) || before.sa_handler == SIG_DFL;
+    if (is_ours(before) || !is_default_or_function) continue;
+    box.before[index] = before;
+    struct sigaction action {};
+    action.sa_sigaction = on_session_signal;
+    if (is_function(before)) action.sa_mask = before.sa_mask;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | (is_function(before) ? before.sa_flags & SA_RESTART : SA_RESTART);
+    box.is_installed[index].store(::sigaction(number, &action, nullptr) == 0);
+  }
+}
+
+/// Puts back what was there before, unless the program has put something else there since: that may call us, and we pass on.
+inline void remove_signal_handlers() noexcept {
+  session_mailbox& box = mailbox;
+  for (std::size_t index = 0; index < session_signals.size(); ++index) {
+    if (box.is_installed[index].load() && is_ours_now(session_signals[index])) {
+      ::sigaction(session_signals[index], &box.before[index], nullptr);
+    }
+    box.is_installed[index].store(false);
+  }
+}
+
+[[noreturn]] inline void on_terminate() {
+  session_mailbox& box = mailbox;
+  if (box.process.load() == process_id()) wait_for_last_words();
+  if (const std::terminate_handler before = box.terminate_before.load(); before != nullptr) before();
+  std::abort();
+}
+
+inline void install_terminate_handler() noexcept {
+  if (std::get_terminate() == on_terminate) return;
+  mailbox.terminate_before.store(std::set_terminate(on_terminate));
+}
+inline void remove_terminate_handler() noexcept {
+  if (std::get_terminate() == on_terminate) std::set_terminate(mailbox.terminate_before.load());
+}
+
+}  // namespace memprof::detail

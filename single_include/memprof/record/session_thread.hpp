@@ -1,0 +1,170 @@
+#pragma once
+
+#include <memprof/memprof.hpp>
+
+#include <memprof/profile/write_json.hpp>
+#include <memprof/record/session_files.hpp>
+#include <memprof/record/session_options.hpp>
+#include <memprof/record/session_settings.hpp>
+#include <memprof/record/session_signals.hpp>
+
+#include <csignal>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include <pthread.h>
+#if defined(__linux__)
+#include <sys/prctl.h>
+#endif
+
+/// @file
+/// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
+
+namespace memprof::detail {
+
+#if defined(__cpp_exceptions)
+inline namespace with_exceptions {
+/// Whether `act` came to its end. What it cannot have is memory.
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  try {
+    act();
+    return true;
+  } catch (...) {
+    return false;
+  }
+}
+}  // namespace with_exceptions
+#else
+inline namespace without_exceptions {
+template <class Act>
+[[nodiscard]] bool succeeds(Act&& act) noexcept {
+  act();
+  return true;
+}
+}  // namespace without_exceptions
+#endif
+
+/// Adds a periodic checkpoint to capture `number`. False if that has ended.
+inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
+  const control_guard control;
+  registry& shared = abi_1::process_registry;
+  if (number == 0 || active_capture() != number || shared.drain == nullptr) return false;
+  shared.drain(shared);
+  shared.put_event(shared, {shared.stamps.next(), 0, 0, 0, event_kind::checkpoint, any_space, 0});
+  return true;
+}
+
+/// A session that records: what its thread and whoever ends it share. The thread alone writes files.
+struct running_session {
+  session_options options;
+  process_info process;
+  std::uint32_t capture = 0;
+  std::string stem;        ///< of its own files
+  std::string json_file;   ///< empty until it is written
+  std::string trace_file;  ///< empty: none
+  std::int64_t interval_ns = 0;
+  bool has_thread = false;
+
+  // --- profiles -----------------------------------------------------------------------------------------------------
+
+  /// Writes the profile up to now, as the session's own or as one of this moment. All that is needed for it is hidden from the
+  /// hooks.
+  void write_profile(bool is_own) noexcept {
+    const bool has_memory = succeeds([&] {
+      profile now;
+      if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
+      const internal_guard hidden;
+      const std::string text = to_json_text(now) + '\n';
+      std::string name = is_own ? stem : session_stem(options.output_dir, unix_ns(), process);
+      const bool was_written = is_own && !json_file.empty();
+      const std::string problem = write_session_file(name, ".json", was_written, text);
+      if (!problem.empty()) return say_of_session("cannot write the profile '" + name + ".json': " + problem + rest_of_trace());
+      say_of_session("profile in '" + name + ".json'");
+      if (!is_own) return;
+      stem = name;
+      json_file = name + ".json";
+    });
+    if (!has_memory) say_of_session("session: the system has no memory for the profile");
+  }
+
+  [[nodiscard]] std::string rest_of_trace() const {
+    return trace_file.empty() ? std::string{} : "; `memprof profile " + trace_file + "` makes it of the trace";
+  }
+
+  // --- the thread ---------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] bool start_thread() noexcept {
+    sigset_t all;
+    sigset_t before;
+    ::sigfillset(&all);
+    // It takes no signal: not the program's, and not SIGXFSZ, which a file beyond its limit raises.
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_thread = ::pthread_create(&mailbox.thread, nullptr, run, this) == 0;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return has_thread;
+  }
+
+  static void* run(void* self) {
+#if defined(__linux__)
+    ::prctl(PR_SET_NAME, "memprof session", 0, 0, 0);
+#endif
+    const recording_suppressor hidden;
+    static_cast<running_session*>(self)->serve();
+    return nullptr;
+  }
+
+  void serve() noexcept {
+    session_mailbox& box = mailbox;
+    std::int64_t next_ns = monotonic_ns() + interval_ns;
+    for (;;) {
+      const std::uint32_t seen = box.wake.value();
+      if (box.wants_end.load()) break;
+      answer();
+      const std::int64_t now_ns = monotonic_ns();
+      if (now_ns >= next_ns) {
+        const bool goes_on = add_periodic_checkpoint(capture);
+        next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
+      }
+      box.wake.wait(seen, next_ns - monotonic_ns());
+    }
+    if (box.wants_look.exchange(false)) write_profile(false);
+    write_profile(true);
+    box.has_gone.store(true);
+    // Whoever notes one from now on sees that; of those before, either the handler or we take it.
+    if (const int number = box.ending.load(); number > 0 && box.passing.load() == 0) {
+      int noted = number;
+      if (box.ending.compare_exchange_strong(noted, 0)) pass_on_ending(number);
+    }
+    box.written.advance();
+  }
+
+  /// The next time of the periodic ones; after a pause of the machine, those that were missed are left out.
+  [[nodiscard]] std::int64_t following(std::int64_t due_ns, std::int64_t now_ns) const noexcept {
+    return due_ns + ((now_ns - due_ns) / interval_ns + 1) * interval_ns;
+  }
+
+  /// Does what handlers have asked for.
+  void answer() noexcept {
+    session_mailbox& box = mailbox;
+    if (box.wants_look.exchange(false)) write_profile(false);
+    if (box.wants_profile.exchange(false)) write_profile(true);
+    if (box.wants_last_words.exchange(false)) {
+      write_profile(true);
+      box.has_last_words.store(true);
+      box.written.advance();
+    }
+    answer_ending();
+  }
+
+  void answer_ending() noexcept {
+    session_mailbox& box = mailbox;
+    const int number = box.ending.load();
+    if (number <= 0 || box.passing.load() != 0) return;
+    write_profile(true);
+    pass_on_ending(number);
+  }
+};
+
+}  // namespace memprof::detail
