@@ -100,7 +100,7 @@ class random_profiles {
       usage.cumulative_current = current += usage.segment_change;
     }
     if (coin()) space.reserved.peak = bytes();
-    if (coin()) space.active = {bytes(), bytes(), {}, {}, {}, {}};
+    space.active = {space.reserved.peak, space.reserved.peak / 2, {}, {}, {}, {}};
     if (coin()) space.streams = {{name(), name(), bytes(), 0, 1, bytes(), 0}, {name(), "", 0, 0, 0, 0, 0}};
     if (coin()) space.cores.ranges = {{name(), {}}};
     if (coin()) space.out_of_memory = {{bytes(), 0, 0, 0, name(), 0, 0}};
