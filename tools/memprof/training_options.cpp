@@ -55,7 +55,8 @@ memprof::decoder_model model_of(const memprof::decoder_shape& shape) {
 }
 
 chosen_decoder read_config(const std::string& path, const memprof::decoder_shape& defaults) {
-  const memprof::decoder_config config = memprof::parse_decoder_config(memprof::detail::read_whole_file(path), defaults, path);
+  const std::string text = memprof::detail::read_whole_file(path, memprof::detail::most_bytes_by_hand);
+  const memprof::decoder_config config = memprof::parse_decoder_config(text, defaults, path);
   return {config.shape, config.model ? *config.model : model_of(config.shape), config.longest_sequence};
 }
 
