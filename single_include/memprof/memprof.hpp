@@ -16916,7 +16916,7 @@ inline constexpr std::size_t least_segment_rows = 8;
           block_section(space.live_at_peak, options.largest_blocks),
           core_section(space, options.core_ranges),
           reserved_section(space),
-          active_section(space),
+          limits.lines_each == 1 ? page_section{} : active_section(space),  // where there is hardly room for the rest
           stream_section(space, options.streams),
           fit_section(source, space, steps),
           growth_section(names),

@@ -62,8 +62,8 @@ int main() {
       auto own = memprof::begin_capture({.ring_capacity = 64, .trace_file = own_file});
       (void)memory.allocate(30);
       own.end();
-      const bool is_right = bytes_in(own.profile(), "cpu") == 30 &&
-                            (own_file.empty() || bytes_in(memprof::profile_of(own_file), "cpu") == 30);
+      const bool is_right =
+          bytes_in(own.profile(), "cpu") == 30 && (own_file.empty() || bytes_in(memprof::profile_of(own_file), "cpu") == 30);
       if (round == 0) {
         std::printf("child: %s, its own has %s\n", has_none ? "no capture" : "a capture", is_right ? "30" : "something else");
         std::fflush(stdout);

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,8 +29,12 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
 /// Why the last call of the C library failed.
 inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
 
-/// What follows in a file; `path` is its name for messages.
-inline std::string read_whole_file(std::FILE* file, const std::filesystem::path& path) {
+/// The most that a file which people write by hand may have.
+inline constexpr std::size_t most_bytes_by_hand = 1 << 20;
+
+/// What follows in a file; `path` is its name for messages. A file with more than `most_bytes` is refused, an endless one too.
+inline std::string read_whole_file(std::FILE* file, const std::filesystem::path& path,
+                                   std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
   std::string text;
   for (;;) {
     constexpr std::size_t chunk = 1 << 16;
@@ -37,6 +42,7 @@ inline std::string read_whole_file(std::FILE* file, const std::filesystem::path&
     text.resize(filled + chunk);
     const std::size_t got = std::fread(text.data() + filled, 1, chunk, file);
     text.resize(filled + got);
+    if (text.size() > most_bytes) raise_about_file("read", path, "it has more than " + std::to_string(most_bytes) + " bytes");
     if (got == chunk) continue;
     if (std::ferror(file) != 0) raise_about_file("read", path, reason_in_errno());
     return text;
@@ -44,10 +50,11 @@ inline std::string read_whole_file(std::FILE* file, const std::filesystem::path&
 }
 
 /// The content of the file of that name, pipes included.
-inline std::string read_whole_file(const std::filesystem::path& path) {
+inline std::string read_whole_file(const std::filesystem::path& path,
+                                   std::size_t most_bytes = std::numeric_limits<std::size_t>::max()) {
   const file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
-  return read_whole_file(file.get(), path);
+  return read_whole_file(file.get(), path, most_bytes);
 }
 
 /// Whether all of `text` went to the file; if not, errno says why.

@@ -113,10 +113,10 @@ class snapshot_fold : public replay_handler {
     const auto found = live_.find(address);
     if (found == live_.end() || found->second.ordinal != block.ordinal) return;
     found->second = block;
-    const auto found = event_of_.find(address);
-    if (found == event_of_.end()) return;
-    events_[found->second].annotation = block.annotation;
-    events_[found->second].of = block.category;
+    const auto allocation = event_of_.find(address);
+    if (allocation == event_of_.end()) return;
+    events_[allocation->second].annotation = block.annotation;
+    events_[allocation->second].of = block.category;
   }
   void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t) {
     if (happened.space != space_ || !advance()) return;

@@ -140,7 +140,7 @@ inline constexpr std::string_view device_format = "memprof-device";
 
 /// The device that a JSON file describes, as `parse_device`.
 [[nodiscard]] inline device_description read_device(const std::filesystem::path& path) {
-  return parse_device(detail::read_whole_file(path), path.string());
+  return parse_device(detail::read_whole_file(path, detail::most_bytes_by_hand), path.string());
 }
 
 /// The device of that name: a preset, or else the file there. An error names the presets and says what is wrong with the file.

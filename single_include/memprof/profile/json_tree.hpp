@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_reader.hpp>
 
@@ -18,7 +19,7 @@ namespace memprof::detail {
 /// A small document in memory, for files that other programs define. An error names the byte of what is not JSON, and the key
 /// that comes twice; a document above 1 MiB, or nested deeper than 100 levels, is refused.
 [[nodiscard]] inline nlohmann::ordered_json parse_tree(std::string_view text, const document_source& source) {
-  constexpr std::size_t most_bytes = 1 << 20;
+  constexpr std::size_t most_bytes = most_bytes_by_hand;
   if (text.size() > most_bytes) {
     raise_about_document(source, "it has " + std::to_string(text.size()) + " bytes, more than such a file may have (" +
                                      std::to_string(most_bytes) + ")");

@@ -105,8 +105,8 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
   CHECK(metadata.at("generated_at") == "2025-01-13T10:30:00.005000+00:00");
   CHECK(metadata.at("num_snapshots") == 2);
   CHECK(metadata.at("operation_tracking_enabled") == true);
-  const json wte = {{"size_mb", 2.0},         {"size_bytes", 2 * mib},  {"shape", {512, 1024}}, {"dtype", "torch.float32"},
-                    {"device", "cpu"},        {"requires_grad", true},  {"operation", nullptr}, {"purpose", "parameter"}};
+  const json wte = {{"size_mb", 2.0},  {"size_bytes", 2 * mib}, {"shape", {512, 1024}}, {"dtype", "torch.float32"},
+                    {"device", "cpu"}, {"requires_grad", true}, {"operation", nullptr}, {"purpose", "parameter"}};
   const json loaded = {{"timestamp", "2025-01-13T10:30:00.001000+00:00"},
                        {"checkpoint_name", "LOAD"},
                        {"total_mb", 2.0},
@@ -124,19 +124,32 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
   const json activation = {{"size_mb", 4.0},     {"size_bytes", 4 * mib},    {"shape", nullptr},     {"dtype", nullptr},
                            {"device", "cuda:0"}, {"requires_grad", nullptr}, {"operation", "inner"}, {"purpose", "activation"}};
   CHECK(last.at("top_allocations") == json::array({activation}));
-  const json of_step = {{"memory_delta_mb", 2.0}, {"tensor_delta", 0},    {"tensors_allocated", 2}, {"tensors_deallocated", 2},
-                        {"pre_total_mb", 2.0},    {"post_total_mb", 4.0}, {"timestamp", "2025-01-13T10:30:00.004000+00:00"}};
-  const json of_inner = {{"memory_delta_mb", 5.0}, {"tensor_delta", 2},    {"tensors_allocated", 2}, {"tensors_deallocated", 0},
-                         {"pre_total_mb", 2.0},    {"post_total_mb", 7.0}, {"timestamp", "2025-01-13T10:30:00.003000+00:00"}};
+  const json of_step = {{"memory_delta_mb", 2.0},
+                        {"tensor_delta", 0},
+                        {"tensors_allocated", 2},
+                        {"tensors_deallocated", 2},
+                        {"pre_total_mb", 2.0},
+                        {"post_total_mb", 4.0},
+                        {"timestamp", "2025-01-13T10:30:00.004000+00:00"}};
+  const json of_inner = {{"memory_delta_mb", 5.0},
+                         {"tensor_delta", 2},
+                         {"tensors_allocated", 2},
+                         {"tensors_deallocated", 0},
+                         {"pre_total_mb", 2.0},
+                         {"post_total_mb", 7.0},
+                         {"timestamp", "2025-01-13T10:30:00.003000+00:00"}};
   CHECK(session.at("operation_allocations") == json{{"step", json::array({of_step})}, {"inner", json::array({of_inner})}});
-  CHECK(session.at("operation_summary").at("inner") == json{{"invocation_count", 1},
-                                                            {"total_memory_delta_mb", 5.0},
-                                                            {"avg_memory_delta_mb", 5.0},
-                                                            {"max_memory_delta_mb", 5.0}});
+  CHECK(
+      session.at("operation_summary").at("inner") ==
+      json{{"invocation_count", 1}, {"total_memory_delta_mb", 5.0}, {"avg_memory_delta_mb", 5.0}, {"max_memory_delta_mb", 5.0}});
   CHECK(session.at("operation_graph").at("step").at("child_operations") == json::array({"inner"}));
   CHECK(session.at("operation_graph").at("step").at("tensors_allocated") == 2);
-  const json addmm = {{"op_name", "aten::addmm"}, {"count", 16},          {"cpu_time_us", 1.5},
-                      {"cuda_time_us", 0.0},      {"cpu_memory_mb", 1.0}, {"cuda_memory_mb", 0.0},
+  const json addmm = {{"op_name", "aten::addmm"},
+                      {"count", 16},
+                      {"cpu_time_us", 1.5},
+                      {"cuda_time_us", 0.0},
+                      {"cpu_memory_mb", 1.0},
+                      {"cuda_memory_mb", 0.0},
                       {"input_shapes", {{512}, {4, 768}}}};
   CHECK(session.at("pytorch_operations") == json::array({addmm}));
 }
