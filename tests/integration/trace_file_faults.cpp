@@ -3,6 +3,8 @@
 // own in the place of those that write files.
 #include <memprof/memprof.hpp>
 
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/file_lock.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/record/capture_watcher.hpp>
@@ -565,6 +567,44 @@ TEST_CASE("trace file: one that was deleted while it was written is missed") {
   capture.end();
   CHECK(said.stop() == "memprof: trace file '" + file + "': it was deleted while it was written\n");
   CHECK(memprof::rows_of<memprof::incomplete_trace_file>(capture.profile().facts).size() == 1);
+}
+
+TEST_CASE("trace file: a program that closes its number, and opens a file of its own, keeps that") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  const memprof::memory_space space{"dram"};
+  auto capture = memprof::begin_capture({.ring_capacity = 8, .trace_file = file});
+  int number = -1;
+  for (const auto& each : std::filesystem::directory_iterator{"/proc/self/fd"}) {
+    std::error_code gone;
+    if (std::filesystem::read_symlink(each.path(), gone) == file) number = std::stoi(each.path().filename().string());
+  }
+  REQUIRE(number >= 0);
+  const std::string mine = folder.file("mine.txt");
+  const int opened = ::open(mine.c_str(), O_RDWR | O_CREAT, 0644);
+  REQUIRE(::dup2(opened, number) == number);
+  REQUIRE(::write(number, "precious", 8) == 8);
+  for (int round = 0; round < 200'000; ++round) {
+    sink.allocate(space, &capture, 10);
+    sink.deallocate(space, &capture, 10);
+  }
+  capture.end();
+  CHECK(memprof::detail::read_whole_file(mine) == "precious");
+  CHECK(::lseek(number, 0, SEEK_CUR) == 8);  // still open
+  CHECK(capture.profile().space("dram").allocation_count == 200'000);
+  CHECK(memprof::rows_of<memprof::incomplete_trace_file>(capture.profile().facts).size() == 1);
+  ::close(number);
+  ::close(opened);
+}
+
+TEST_CASE("trace file: one that another process has made and not written yet is that process's") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  const int theirs = ::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL, 0644);
+  REQUIRE(memprof::detail::lock_file(theirs));
+  CHECK_THAT(run(folder, file, 10).said, ContainsSubstring("': another capture writes it; %p in the name"));
+  ::close(theirs);
+  CHECK(run(folder, file, 10).said.empty());
 }
 
 TEST_CASE("trace file: two captures do not write the same one, and a child leaves its parent's alone") {

@@ -178,3 +178,13 @@ TEST_CASE("text size: a run of 100,000 segments has a summary as long as one of 
   random_profiles profiles{base_seed()};
   check_size(memprof::to_text(profiles.next(100'000)), 100, 40);
 }
+
+TEST_CASE("text size: a category of a profile that another program wrote may hold a line end") {
+  memprof::profile made;
+  memprof::space_profile& space = made.spaces.emplace_back();
+  space.name = "gpu";
+  space.cumulative_peak = space.live_at_peak.bytes = 100;
+  space.live_at_peak.by_category = {{"a\nb\x1b[31m", 100, 1}};
+  space.live_at_peak.by_operation = {{"matmul", 100, 1}};
+  check_size(memprof::to_text(made), 100, 40);
+}

@@ -105,7 +105,7 @@ inline void finish_file(registry& shared) noexcept {
   {
     const registry_guard lock{shared};
     state->file.settle();
-    shared.trace_file = -1;  // before it is closed: a child after `fork` must not close another file of that number
+    shared.trace_file = {};  // before it is closed: a child after `fork` must not close another file of that number
     put_incomplete_file(*state);
   }
   state->file.close_file();
@@ -124,7 +124,7 @@ inline void open_file(registry& shared, live_trace& file, const capture_options&
   if (file.start(options, capture)) return;
   {
     const registry_guard lock{shared};
-    shared.trace_file = -1;
+    shared.trace_file = {};
   }
   file.give_up();
 }

@@ -7,6 +7,7 @@
 #include <memprof/record/live_pages.hpp>
 #include <memprof/record/open_trace_file.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/record/own_file.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/record/trace_file_message.hpp>
@@ -61,7 +62,7 @@ class live_trace {
     const std::string path = expand_trace_path(pattern, process);
     message_.set_path(path);
     const opened_trace_file opened = open_trace_file(path);
-    file_ = opened.file;
+    file_ = own_file::of(opened.file);
     is_new_ = opened.is_new;
     if (opened.problem.empty()) return true;
     refuse(opened.problem);
@@ -218,7 +219,7 @@ class live_trace {
     }
     if (error != 0) writer_.stop(error);
     struct stat status {};
-    if (::fstat(file_, &status) == 0 && status.st_nlink == 0) {
+    if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
       is_deleted_ = true;
       message_.say("memprof: trace file '%s': %s\n", deleted);
     }
@@ -230,14 +231,11 @@ class live_trace {
     if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
     release();
   }
-  void close_file() noexcept {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
-  }
+  void close_file() noexcept { file_.close(); }
 
   // --- what it says of itself ---------------------------------------------------------------------------------------
 
-  [[nodiscard]] int file() const noexcept { return file_; }
+  [[nodiscard]] const own_file& file() const noexcept { return file_; }
   [[nodiscard]] std::string_view path() const noexcept { return message_.path(); }
   /// Why it is incomplete, or may become so; empty: nothing is known against it.
   [[nodiscard]] std::string problem() const {
@@ -276,7 +274,7 @@ class live_trace {
 
   /// Empty, or why there can be no trace in the file.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    if (const int error = area_.make(file_, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
+    if (const int error = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
       return text_of(error);
     }
     is_mapped_ = area_.is_mapped();
@@ -404,7 +402,7 @@ class live_trace {
   bool is_deleted_ = false;
   bool keeps_area_ = false;  ///< a ring could not be parted from the file
   bool has_thread_ = false;
-  int file_ = -1;
+  own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;
   chunk_buffers buffers_;

@@ -63,15 +63,24 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
   struct stat status {};
   if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
     std::array<char, trace_magic.size()> begin{};
+    // Before its content: who has just made the file may not have written anything.
+    const bool is_locked = is_file_locked(file);
     const ::ssize_t got = ::read(file, begin.data(), begin.size());
-    if (got == 0) found = name_taken_by::empty_file;
-    if (got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic) {
-      found = is_file_locked(file) ? name_taken_by::trace_being_written : name_taken_by::finished_trace;
+    const bool is_trace =
+        got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic;
+    if (is_locked && (is_trace || got == 0)) {
+      found = name_taken_by::trace_being_written;
+    } else if (got == 0) {
+      found = name_taken_by::empty_file;
+    } else if (is_trace) {
+      found = name_taken_by::finished_trace;
     }
   }
   ::close(file);
   return found;
 }
+
+inline constexpr const char* another_writes_it = "another capture writes it; %p in the name stands for the process";
 
 /// Makes the file of that name, which nobody else had. A trace that has the name becomes `path`.old in place of the trace that
 /// had that one; whatever else has it stays as it is, and there is no file.
@@ -83,7 +92,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
     if (made >= 0) {
       if (lock_file(made)) return {made, true, {}};
       ::close(made);
-      return {-1, false, "another capture writes it"};
+      return {-1, false, another_writes_it};
     }
     if (errno != EEXIST) return {-1, false, system_says(errno)};
     switch (look_at(path)) {
@@ -96,7 +105,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
         ::close(empty);
         continue;
       }
-      case name_taken_by::trace_being_written: return {-1, false, "another capture writes it"};
+      case name_taken_by::trace_being_written: return {-1, false, another_writes_it};
       case name_taken_by::something_else:
         return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
       case name_taken_by::finished_trace: break;

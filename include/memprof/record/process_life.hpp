@@ -54,8 +54,7 @@ inline void after_fork_in_child() noexcept {
   // Should the system not unmap them, they stay where they are, and nobody stores there.
   if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
-  if (shared.trace_file >= 0) ::close(shared.trace_file);
-  shared.trace_file = -1;
+  shared.trace_file.close();
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
     ring->limit.store(nullptr, std::memory_order_relaxed);

@@ -4,6 +4,7 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/record/hidden_blocks.hpp>
+#include <memprof/record/own_file.hpp>
 #include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
@@ -78,7 +79,7 @@ struct registry {
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
-  int trace_file = -1;            ///< that file, as long as it is open, mapped or not
+  detail::own_file trace_file;    ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<phantom_addresses*> phantom{nullptr};

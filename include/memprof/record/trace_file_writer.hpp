@@ -3,6 +3,7 @@
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/chunk_buffers.hpp>
 #include <memprof/record/live_pages.hpp>
+#include <memprof/record/own_file.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/record/trace_generation.hpp>
 #include <memprof/trace/file_layout.hpp>
@@ -32,7 +33,7 @@ class trace_file_writer {
   }
 
   /// Begins a file whose chunks start at that offset. 0, or why it cannot be written.
-  [[nodiscard]] int start(int file, std::uint64_t first_chunk, bool has_live_area) noexcept {
+  [[nodiscard]] int start(const own_file& file, std::uint64_t first_chunk, bool has_live_area) noexcept {
     file_ = file;
     base_ = end_ = newest_.begin = first_chunk;
     has_live_area_ = has_live_area;
@@ -47,6 +48,7 @@ class trace_file_writer {
   /// Writes all chunks that were handed over. 0, or why that failed: then nothing more can be written.
   [[nodiscard]] int write_chunks(chunk_buffers& buffers) noexcept {
     while (written_ != buffers.closed()) {
+      if (!file_.is_there()) return EBADF;
       int error = 0;
       // Acquire pairs with the release in `begin_generation`, which came before that in `close`.
       trace_generation* const next = next_.load(std::memory_order_acquire);
@@ -54,7 +56,7 @@ class trace_file_writer {
       if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
       if (error != 0) {
         // So that no part of a chunk is at its end.
-        (void)::ftruncate(file_, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
+        (void)::ftruncate(file_.number, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
         return error;
       }
     }
@@ -64,38 +66,40 @@ class trace_file_writer {
   /// Reserves blocks for more rings, if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
-    if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count) return;
+    if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count || !file_.is_there()) return;
     const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
     const std::size_t offset = static_cast<std::size_t>(places.first - places.mapping) + ready * places.place_bytes;
     // Without room for them further rings have no place: nothing else is lost by that.
-    if (reserve_blocks(file_, offset, (wanted - ready) * places.place_bytes) == 0)
+    if (reserve_blocks(file_.number, offset, (wanted - ready) * places.place_bytes) == 0)
       places.reserved.store(wanted, std::memory_order_release);
   }
 
   /// Makes the file what `write_trace` would have written. 0, or why not.
   [[nodiscard]] int complete(bool keeps_area) noexcept {
+    if (!file_.is_there()) return EBADF;
     // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
     if (has_older() && !join_generations()) return 0;
     if (has_live_area_ && keeps_area) return 0;
-    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     const std::uint64_t begin = oldest().begin;
     const std::uint64_t bytes = end_ - begin;
     if (begin == trace_file_header::size) return 0;
     if (trace_file_header::size + bytes > begin) {
-      drop_blocks(file_, trace_file_header::size, begin - trace_file_header::size);
+      drop_blocks(file_.number, trace_file_header::size, begin - trace_file_header::size);
       return 0;
     }
     if (!copy(begin, trace_file_header::size, bytes)) return 0;
     newest_.begin = trace_file_header::size;
     end_ = trace_file_header::size + bytes;
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
-    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     return 0;
   }
 
   /// Says in the file that writing it failed.
   void stop(int error) noexcept {
+    if (!file_.is_there()) return;
     trace_file_header stopped = header(trace_file_state::stopped);
     stopped.error = static_cast<std::uint32_t>(error);
     (void)write_header(stopped);
@@ -124,7 +128,7 @@ class trace_file_writer {
   }
   [[nodiscard]] int write_header(const trace_file_header& made) const noexcept {
     const auto encoded = made.encode();
-    return write_at(file_, encoded.data(), encoded.size(), 0);
+    return write_at(file_.number, encoded.data(), encoded.size(), 0);
   }
 
   [[nodiscard]] int write_chunk(chunk_buffers& buffers, const full_chunk& full) noexcept {
@@ -137,8 +141,8 @@ class trace_file_writer {
     if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
       if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
     }
-    int error = write_at(file_, encoded.data(), encoded.size(), end_);
-    if (error == 0) error = write_at(file_, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
+    int error = write_at(file_.number, encoded.data(), encoded.size(), end_);
+    if (error == 0) error = write_at(file_.number, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
     if (error != 0) return error;
     end_ += size;
     ++written_;
@@ -158,7 +162,7 @@ class trace_file_writer {
     }
     const std::uint64_t needed = next.beginning.size() + next.expected_bytes;
     const std::uint64_t begin = newest_.begin - base_ >= needed ? base_ : end_;
-    if (const int error = write_at(file_, next.beginning.data(), next.beginning.size(), begin); error != 0) return error;
+    if (const int error = write_at(file_.number, next.beginning.data(), next.beginning.size(), begin); error != 0) return error;
     older_ = newest_;
     older_end_ = end_;
     newest_ = {begin, next.first_chunk};
@@ -189,16 +193,16 @@ class trace_file_writer {
     bool is_copied = true;
     for (std::uint64_t done = 0; is_copied && done < bytes;) {
       const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
-      const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(from + done));
+      const ::ssize_t got = ::pread(file_.number, pages, wanted, static_cast<::off_t>(from + done));
       if (got < 0 && errno == EINTR) continue;
-      is_copied = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), to + done) == 0;
+      is_copied = got > 0 && write_at(file_.number, pages, static_cast<std::size_t>(got), to + done) == 0;
       if (is_copied) done += static_cast<std::uint64_t>(got);
     }
     unmap_pages(pages, at_once);
     return is_copied;
   }
 
-  int file_ = -1;
+  own_file file_;
   bool has_live_area_ = false;
   std::uint64_t base_ = 0;     ///< where chunks may begin
   std::uint64_t end_ = 0;      ///< of the last chunk that was written

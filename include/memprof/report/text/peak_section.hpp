@@ -107,7 +107,7 @@ namespace memprof::detail {
       continue;
     }
     table.rows.push_back({short_bytes(row.bytes), short_percent(row.bytes, live.bytes), grouped(row.blocks, "block", "blocks"),
-                          owner_name(row.owner), std::string{category_of(live, row)}});
+                          owner_name(row.owner), page_line{}.add_name(category_of(live, row))});
   }
   const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
   if (others > 0) {

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// A file that the profiler has opened in a process whose program may close every number, as daemons do, and get the same number
+/// for a file of its own: that must be neither written nor closed.
+struct own_file {
+  int number = -1;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  [[nodiscard]] static own_file of(int number) noexcept {
+    struct stat status {};
+    if (number < 0 || ::fstat(number, &status) != 0) return {};
+    return {number, std::uint64_t{status.st_dev}, std::uint64_t{status.st_ino}};
+  }
+
+  /// Whether the number still stands for the file. Costs a system call.
+  [[nodiscard]] bool is_there() const noexcept {
+    const own_file now = of(number);
+    return now.number >= 0 && now.device == device && now.inode == inode;
+  }
+
+  void close() noexcept {
+    if (is_there()) ::close(number);
+    number = -1;
+  }
+};
+
+}  // namespace memprof::detail
