@@ -1102,6 +1102,41 @@ class hidden_blocks {
 
 }  // namespace memprof
 
+// ---- <memprof/record/own_file.hpp>
+#include <cstdint>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace memprof::detail {
+
+/// A file that the profiler has opened in a process whose program may close every number, as daemons do, and get the same number
+/// for a file of its own: that must be neither written nor closed.
+struct own_file {
+  int number = -1;
+  std::uint64_t device = 0;
+  std::uint64_t inode = 0;
+
+  [[nodiscard]] static own_file of(int number) noexcept {
+    struct stat status {};
+    if (number < 0 || ::fstat(number, &status) != 0) return {};
+    return {number, std::uint64_t{status.st_dev}, std::uint64_t{status.st_ino}};
+  }
+
+  /// Whether the number still stands for the file. Costs a system call.
+  [[nodiscard]] bool is_there() const noexcept {
+    const own_file now = of(number);
+    return now.number >= 0 && now.device == device && now.inode == inode;
+  }
+
+  void close() noexcept {
+    if (is_there()) ::close(number);
+    number = -1;
+  }
+};
+
+}  // namespace memprof::detail
+
 // ---- <memprof/trace/crc32c.hpp>
 #include <array>
 #include <cstddef>
@@ -1622,7 +1657,7 @@ struct registry {
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
-  int trace_file = -1;            ///< that file, as long as it is open, mapped or not
+  detail::own_file trace_file;    ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
   std::atomic<phantom_addresses*> phantom{nullptr};
@@ -3891,8 +3926,7 @@ struct capacity_shortfall {
 
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
-  event_tally
-      unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller gave them, if it did
+  event_tally unmatched_frees;        ///< of blocks allocated before the capture or never seen; bytes as given, if given
   event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
   event_tally mismatched_sizes;       ///< frees with another size than was allocated; bytes: sum of the differences
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
@@ -4001,9 +4035,8 @@ struct active_profile {
   std::int64_t current = 0;                          ///< at the end
   std::vector<active_usage> segments;                ///< one for each of `profile::segments`
   std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally
-      unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source gave them, if it did
-  event_tally missing_completions;  ///< of freed blocks whose address came again: they count as done by then
+  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
+  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
 
   bool operator==(const active_profile&) const = default;
 };
@@ -11535,6 +11568,7 @@ class live_set_builder {
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -11652,8 +11686,16 @@ template <class Ledger, class Rows>
       part = {known.name, held.bytes, held.blocks};
     }
   });
-  std::stable_sort(result.spaces.begin(), result.spaces.end(),
-                   [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+  // Not std::stable_sort, of whose helpers clang warns in users' units.
+  std::vector<std::size_t> order(result.spaces.size());
+  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+    const std::int64_t more = result.spaces[left].bytes - result.spaces[right].bytes;
+    return more != 0 ? more > 0 : left < right;
+  });
+  std::vector<owned_bytes> sorted;
+  for (const std::size_t index : order) sorted.push_back(std::move(result.spaces[index]));
+  result.spaces = std::move(sorted);
   result.cumulative_peak = shared_memory::saturated(memory.peak);
   if (memory.peak == 0) return result;
   if (is_lone) {
@@ -12767,15 +12809,24 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
   struct stat status {};
   if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
     std::array<char, trace_magic.size()> begin{};
+    // Before its content: who has just made the file may not have written anything.
+    const bool is_locked = is_file_locked(file);
     const ::ssize_t got = ::read(file, begin.data(), begin.size());
-    if (got == 0) found = name_taken_by::empty_file;
-    if (got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic) {
-      found = is_file_locked(file) ? name_taken_by::trace_being_written : name_taken_by::finished_trace;
+    const bool is_trace =
+        got == static_cast<::ssize_t>(begin.size()) && std::string_view{begin.data(), begin.size()} == trace_magic;
+    if (is_locked && (is_trace || got == 0)) {
+      found = name_taken_by::trace_being_written;
+    } else if (got == 0) {
+      found = name_taken_by::empty_file;
+    } else if (is_trace) {
+      found = name_taken_by::finished_trace;
     }
   }
   ::close(file);
   return found;
 }
+
+inline constexpr const char* another_writes_it = "another capture writes it; %p in the name stands for the process";
 
 /// Makes the file of that name, which nobody else had. A trace that has the name becomes `path`.old in place of the trace that
 /// had that one; whatever else has it stays as it is, and there is no file.
@@ -12787,7 +12838,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
     if (made >= 0) {
       if (lock_file(made)) return {made, true, {}};
       ::close(made);
-      return {-1, false, "another capture writes it"};
+      return {-1, false, another_writes_it};
     }
     if (errno != EEXIST) return {-1, false, system_says(errno)};
     switch (look_at(path)) {
@@ -12800,7 +12851,7 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
         ::close(empty);
         continue;
       }
-      case name_taken_by::trace_being_written: return {-1, false, "another capture writes it"};
+      case name_taken_by::trace_being_written: return {-1, false, another_writes_it};
       case name_taken_by::something_else:
         return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
       case name_taken_by::finished_trace: break;
@@ -12957,7 +13008,7 @@ class trace_file_writer {
   }
 
   /// Begins a file whose chunks start at that offset. 0, or why it cannot be written.
-  [[nodiscard]] int start(int file, std::uint64_t first_chunk, bool has_live_area) noexcept {
+  [[nodiscard]] int start(const own_file& file, std::uint64_t first_chunk, bool has_live_area) noexcept {
     file_ = file;
     base_ = end_ = newest_.begin = first_chunk;
     has_live_area_ = has_live_area;
@@ -12972,6 +13023,7 @@ class trace_file_writer {
   /// Writes all chunks that were handed over. 0, or why that failed: then nothing more can be written.
   [[nodiscard]] int write_chunks(chunk_buffers& buffers) noexcept {
     while (written_ != buffers.closed()) {
+      if (!file_.is_there()) return EBADF;
       int error = 0;
       // Acquire pairs with the release in `begin_generation`, which came before that in `close`.
       trace_generation* const next = next_.load(std::memory_order_acquire);
@@ -12979,7 +13031,7 @@ class trace_file_writer {
       if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
       if (error != 0) {
         // So that no part of a chunk is at its end.
-        (void)::ftruncate(file_, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
+        (void)::ftruncate(file_.number, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
         return error;
       }
     }
@@ -12989,38 +13041,40 @@ class trace_file_writer {
   /// Reserves blocks for more rings, if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
-    if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count) return;
+    if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count || !file_.is_there()) return;
     const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
     const std::size_t offset = static_cast<std::size_t>(places.first - places.mapping) + ready * places.place_bytes;
     // Without room for them further rings have no place: nothing else is lost by that.
-    if (reserve_blocks(file_, offset, (wanted - ready) * places.place_bytes) == 0)
+    if (reserve_blocks(file_.number, offset, (wanted - ready) * places.place_bytes) == 0)
       places.reserved.store(wanted, std::memory_order_release);
   }
 
   /// Makes the file what `write_trace` would have written. 0, or why not.
   [[nodiscard]] int complete(bool keeps_area) noexcept {
+    if (!file_.is_there()) return EBADF;
     // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
     if (has_older() && !join_generations()) return 0;
     if (has_live_area_ && keeps_area) return 0;
-    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     const std::uint64_t begin = oldest().begin;
     const std::uint64_t bytes = end_ - begin;
     if (begin == trace_file_header::size) return 0;
     if (trace_file_header::size + bytes > begin) {
-      drop_blocks(file_, trace_file_header::size, begin - trace_file_header::size);
+      drop_blocks(file_.number, trace_file_header::size, begin - trace_file_header::size);
       return 0;
     }
     if (!copy(begin, trace_file_header::size, bytes)) return 0;
     newest_.begin = trace_file_header::size;
     end_ = trace_file_header::size + bytes;
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
-    (void)::ftruncate(file_, static_cast<::off_t>(end_));
+    (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     return 0;
   }
 
   /// Says in the file that writing it failed.
   void stop(int error) noexcept {
+    if (!file_.is_there()) return;
     trace_file_header stopped = header(trace_file_state::stopped);
     stopped.error = static_cast<std::uint32_t>(error);
     (void)write_header(stopped);
@@ -13049,7 +13103,7 @@ class trace_file_writer {
   }
   [[nodiscard]] int write_header(const trace_file_header& made) const noexcept {
     const auto encoded = made.encode();
-    return write_at(file_, encoded.data(), encoded.size(), 0);
+    return write_at(file_.number, encoded.data(), encoded.size(), 0);
   }
 
   [[nodiscard]] int write_chunk(chunk_buffers& buffers, const full_chunk& full) noexcept {
@@ -13062,8 +13116,8 @@ class trace_file_writer {
     if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
       if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
     }
-    int error = write_at(file_, encoded.data(), encoded.size(), end_);
-    if (error == 0) error = write_at(file_, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
+    int error = write_at(file_.number, encoded.data(), encoded.size(), end_);
+    if (error == 0) error = write_at(file_.number, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
     if (error != 0) return error;
     end_ += size;
     ++written_;
@@ -13083,7 +13137,7 @@ class trace_file_writer {
     }
     const std::uint64_t needed = next.beginning.size() + next.expected_bytes;
     const std::uint64_t begin = newest_.begin - base_ >= needed ? base_ : end_;
-    if (const int error = write_at(file_, next.beginning.data(), next.beginning.size(), begin); error != 0) return error;
+    if (const int error = write_at(file_.number, next.beginning.data(), next.beginning.size(), begin); error != 0) return error;
     older_ = newest_;
     older_end_ = end_;
     newest_ = {begin, next.first_chunk};
@@ -13114,16 +13168,16 @@ class trace_file_writer {
     bool is_copied = true;
     for (std::uint64_t done = 0; is_copied && done < bytes;) {
       const std::size_t wanted = bytes - done < at_once ? std::size_t{bytes - done} : at_once;
-      const ::ssize_t got = ::pread(file_, pages, wanted, static_cast<::off_t>(from + done));
+      const ::ssize_t got = ::pread(file_.number, pages, wanted, static_cast<::off_t>(from + done));
       if (got < 0 && errno == EINTR) continue;
-      is_copied = got > 0 && write_at(file_, pages, static_cast<std::size_t>(got), to + done) == 0;
+      is_copied = got > 0 && write_at(file_.number, pages, static_cast<std::size_t>(got), to + done) == 0;
       if (is_copied) done += static_cast<std::uint64_t>(got);
     }
     unmap_pages(pages, at_once);
     return is_copied;
   }
 
-  int file_ = -1;
+  own_file file_;
   bool has_live_area_ = false;
   std::uint64_t base_ = 0;     ///< where chunks may begin
   std::uint64_t end_ = 0;      ///< of the last chunk that was written
@@ -13177,7 +13231,7 @@ class live_trace {
     const std::string path = expand_trace_path(pattern, process);
     message_.set_path(path);
     const opened_trace_file opened = open_trace_file(path);
-    file_ = opened.file;
+    file_ = own_file::of(opened.file);
     is_new_ = opened.is_new;
     if (opened.problem.empty()) return true;
     refuse(opened.problem);
@@ -13334,7 +13388,7 @@ class live_trace {
     }
     if (error != 0) writer_.stop(error);
     struct stat status {};
-    if (::fstat(file_, &status) == 0 && status.st_nlink == 0) {
+    if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
       is_deleted_ = true;
       message_.say("memprof: trace file '%s': %s\n", deleted);
     }
@@ -13346,14 +13400,11 @@ class live_trace {
     if (is_deleted_) std::snprintf(problem_, sizeof problem_, "%s", deleted);
     release();
   }
-  void close_file() noexcept {
-    if (file_ >= 0) ::close(file_);
-    file_ = -1;
-  }
+  void close_file() noexcept { file_.close(); }
 
   // --- what it says of itself ---------------------------------------------------------------------------------------
 
-  [[nodiscard]] int file() const noexcept { return file_; }
+  [[nodiscard]] const own_file& file() const noexcept { return file_; }
   [[nodiscard]] std::string_view path() const noexcept { return message_.path(); }
   /// Why it is incomplete, or may become so; empty: nothing is known against it.
   [[nodiscard]] std::string problem() const {
@@ -13392,7 +13443,7 @@ class live_trace {
 
   /// Empty, or why there can be no trace in the file.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    if (const int error = area_.make(file_, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
+    if (const int error = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
       return text_of(error);
     }
     is_mapped_ = area_.is_mapped();
@@ -13520,7 +13571,7 @@ class live_trace {
   bool is_deleted_ = false;
   bool keeps_area_ = false;  ///< a ring could not be parted from the file
   bool has_thread_ = false;
-  int file_ = -1;
+  own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;
   chunk_buffers buffers_;
@@ -13977,8 +14028,7 @@ inline void after_fork_in_child() noexcept {
   // Should the system not unmap them, they stay where they are, and nobody stores there.
   if (shared.places != nullptr) (void)::munmap(shared.places->mapping, shared.places->mapping_bytes);
   shared.places = nullptr;
-  if (shared.trace_file >= 0) ::close(shared.trace_file);
-  shared.trace_file = -1;
+  shared.trace_file.close();
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) {
     ring->tail = ring->slots->published.load(std::memory_order_relaxed);
     ring->limit.store(nullptr, std::memory_order_relaxed);
@@ -14203,7 +14253,7 @@ inline void finish_file(registry& shared) noexcept {
   {
     const registry_guard lock{shared};
     state->file.settle();
-    shared.trace_file = -1;  // before it is closed: a child after `fork` must not close another file of that number
+    shared.trace_file = {};  // before it is closed: a child after `fork` must not close another file of that number
     put_incomplete_file(*state);
   }
   state->file.close_file();
@@ -14222,7 +14272,7 @@ inline void open_file(registry& shared, live_trace& file, const capture_options&
   if (file.start(options, capture)) return;
   {
     const registry_guard lock{shared};
-    shared.trace_file = -1;
+    shared.trace_file = {};
   }
   file.give_up();
 }
@@ -15934,7 +15984,7 @@ namespace memprof::detail {
       continue;
     }
     table.rows.push_back({short_bytes(row.bytes), short_percent(row.bytes, live.bytes), grouped(row.blocks, "block", "blocks"),
-                          owner_name(row.owner), std::string{category_of(live, row)}});
+                          owner_name(row.owner), page_line{}.add_name(category_of(live, row))});
   }
   const std::int64_t others = static_cast<std::int64_t>(live.by_operation.size() - shown) + live.remaining_operations;
   if (others > 0) {

@@ -90,6 +90,11 @@ memprof::profile without_addresses_and_times(memprof::profile profile) {
     }
     for (auto& point : space.timeline.points) point.time_ns = 0;
   }
+  for (auto& memory : profile.memories) {
+    memory.peak_time_ns = 0;
+    clean(memory.live_at_peak);
+  }
+  for (auto& at : profile.checkpoints) at.time_ns = 0;
   return profile;
 }
 

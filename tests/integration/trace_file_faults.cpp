@@ -585,8 +585,8 @@ TEST_CASE("trace file: a program that closes its number, and opens a file of its
   REQUIRE(::dup2(opened, number) == number);
   REQUIRE(::write(number, "precious", 8) == 8);
   for (int round = 0; round < 200'000; ++round) {
-    sink.allocate(space, &capture, 10);
-    sink.deallocate(space, &capture, 10);
+    memprof::event_sink{}.allocate(space, memprof::block_address{0x100}, 10);
+    memprof::event_sink{}.deallocate(space, memprof::block_address{0x100});
   }
   capture.end();
   CHECK(memprof::detail::read_whole_file(mine) == "precious");

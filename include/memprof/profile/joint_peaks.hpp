@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -137,8 +138,16 @@ template <class Ledger, class Rows>
       part = {known.name, held.bytes, held.blocks};
     }
   });
-  std::stable_sort(result.spaces.begin(), result.spaces.end(),
-                   [](const owned_bytes& left, const owned_bytes& right) { return left.bytes > right.bytes; });
+  // Not std::stable_sort, of whose helpers clang warns in users' units.
+  std::vector<std::size_t> order(result.spaces.size());
+  for (std::size_t index = 0; index < order.size(); ++index) order[index] = index;
+  sort_rows(order.data(), order.size(), [&](std::size_t left, std::size_t right) {
+    const std::int64_t more = result.spaces[left].bytes - result.spaces[right].bytes;
+    return more != 0 ? more > 0 : left < right;
+  });
+  std::vector<owned_bytes> sorted;
+  for (const std::size_t index : order) sorted.push_back(std::move(result.spaces[index]));
+  result.spaces = std::move(sorted);
   result.cumulative_peak = shared_memory::saturated(memory.peak);
   if (memory.peak == 0) return result;
   if (is_lone) {

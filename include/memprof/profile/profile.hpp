@@ -194,8 +194,7 @@ struct capacity_shortfall {
 
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
-  event_tally
-      unmatched_frees;  ///< of blocks allocated before the capture or never seen; bytes as the caller gave them, if it did
+  event_tally unmatched_frees;        ///< of blocks allocated before the capture or never seen; bytes as given, if given
   event_tally replaced_allocations;   ///< a second allocation at a live address: the older block counts as deallocated
   event_tally mismatched_sizes;       ///< frees with another size than was allocated; bytes: sum of the differences
   event_tally cross_thread_frees;     ///< frees by another thread than allocated; usual in pipelines
@@ -304,9 +303,8 @@ struct active_profile {
   std::int64_t current = 0;                          ///< at the end
   std::vector<active_usage> segments;                ///< one for each of `profile::segments`
   std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally
-      unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as the source gave them, if it did
-  event_tally missing_completions;  ///< of freed blocks whose address came again: they count as done by then
+  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
+  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
 
   bool operator==(const active_profile&) const = default;
 };

@@ -41,7 +41,7 @@ class session_fold : public replay_handler {
  public:
   session_fold(const profile& run, session_writer<Sink>& out) : begin_unix_ns_(run.begin_unix_ns), out_(out) {}
 
-  void on_allocation(const replay_state& at, const replayed_block& block) {
+  void on_allocation(const replay_state&, const replayed_block& block) {
     space_state& space = spaces_[block.space];
     space.bytes += static_cast<std::int64_t>(block.bytes);
     space.live.emplace(key_of(block), block);
@@ -49,7 +49,7 @@ class session_fold : public replay_handler {
     ++now_.blocks;
     ++now_.allocated;
   }
-  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
+  void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
     space_state& space = spaces_[block.space];
     space.bytes -= static_cast<std::int64_t>(block.bytes);
     space.live.erase(key_of(block));

@@ -132,7 +132,9 @@ TEST_CASE("json errors: every key is required but those of later versions, and a
     const std::string key = pointer.substr(pointer.rfind('/') + 1);
     parent.erase(key);
     INFO(pointer);
-    const bool may_lack = std::find(later.begin(), later.end(), key) != later.end();
+    // Structs that are later themselves have all their keys, of whatever name.
+    const bool is_new = pointer.find("/active/") != std::string::npos || pointer.starts_with("/checkpoints/");
+    const bool may_lack = !is_new && std::find(later.begin(), later.end(), key) != later.end();
     CHECK_THAT(error_in(damaged), StartsWith(may_lack ? "no error" : start + pointer + " is missing"));
     ++checked;
   }
