@@ -487,7 +487,8 @@ def check_session(sample):
             assert {tensor["device"] for tensor in part["tensors"]} <= {device}
         largest = sorted((size for blocks in devices.values() for size in blocks), reverse=True)[:10]
         assert [tensor["size_bytes"] for tensor in snapshot["top_allocations"]] == largest
-    tensors = [tensor for snapshot in made["snapshots"] for tensor in snapshot["top_allocations"]]
+    parts = [part for snapshot in made["snapshots"] for part in snapshot["device_breakdown"].values()]
+    tensors = [tensor for part in parts for tensor in part["tensors"]]
     known = [tensor for tensor in tensors if tensor["shape"] is not None]
     assert known and all(tensor["shape"] == [3, 4] and tensor["dtype"] == "torch.float32" for tensor in known)
 

@@ -2,6 +2,7 @@
 
 #include <memprof/memprof.hpp>
 
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
