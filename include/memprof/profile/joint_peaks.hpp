@@ -146,6 +146,7 @@ template <class Ledger, class Rows>
     return more != 0 ? more > 0 : left < right;
   });
   std::vector<owned_bytes> sorted;
+  sorted.reserve(order.size());
   for (const std::size_t index : order) sorted.push_back(std::move(result.spaces[index]));
   result.spaces = std::move(sorted);
   result.cumulative_peak = shared_memory::saturated(memory.peak);

@@ -22,7 +22,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-extern "C" char** environ;
+extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only some libraries declare it
 
 /// @file
 /// Begin and end of a session.
