@@ -1,5 +1,5 @@
 // What is in the trace file of a process that was killed: all that it had recorded, up to the events that were being written at
-// that instant. The process notes what it does in a page that it shares with the test. MEMPROF_KILLS sets how often each is
+// that instant. The process notes what it does in a page that it shares with the test. MEMPROF_TEST_KILLS sets how often each is
 // killed.
 #include <memprof/memprof.hpp>
 
@@ -122,7 +122,7 @@ std::uint64_t check_file(const noted& page, const std::string& file) {
 }
 
 int kills() {
-  const char* const wanted = std::getenv("MEMPROF_KILLS");
+  const char* const wanted = std::getenv("MEMPROF_TEST_KILLS");
   return wanted == nullptr ? 20 : std::atoi(wanted);
 }
 

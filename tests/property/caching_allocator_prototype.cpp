@@ -87,7 +87,7 @@ TEST_CASE(
   // sizes.
   constexpr request_variety variety{
       .collects_garbage = false, .sizes_segments = false, .uses_pools = false, .empties_cache = false};
-  std::printf("caching allocator, prototype: %llu sequences, MEMPROF_PROPERTY_SEED=%llu\n",
+  std::printf("caching allocator, prototype: %llu sequences, MEMPROF_TEST_SEED=%llu\n",
               static_cast<unsigned long long>(sequence_count()), static_cast<unsigned long long>(base_seed()));
   for (std::uint64_t index = 0; index < sequence_count(); ++index) {
     request_sequence sequence = random_requests(base_seed() + index, index % 41 == 40 ? 3000 : 60, variety);
@@ -95,7 +95,7 @@ TEST_CASE(
     sequence.options.expandable_segment_range = std::int64_t{1} << 38;
     const std::string difference = first_difference(sequence);
     if (difference.empty()) continue;
-    FAIL("MEMPROF_PROPERTY_SEED=" << base_seed() << ", sequence " << index << " with " << to_text(sequence.options) << "\n  "
+    FAIL("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " with " << to_text(sequence.options) << "\n  "
                                   << difference);
   }
   SUCCEED();

@@ -110,7 +110,7 @@ TEST_CASE("property: a trace that begins with a key frame gives the profile of t
     cut_off.key_frame(frame);
     trace_fold resumed;
     cut_off.visit(resumed);
-    INFO("MEMPROF_PROPERTY_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
                                   << "', cut off after " << cut << " of " << made.size() << " steps");
     const profile so_far = build_profile_of(whole);
     made.put(whole, cut, made.size());
@@ -149,7 +149,7 @@ TEST_CASE("property: a key frame after a gap makes up for it, and one without a 
       put_frame(with_gaps, whole);
       at = next;
     }
-    INFO("MEMPROF_PROPERTY_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', "
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', "
                                   << kept << " of " << made.size() << " steps kept");
     const profile expected = build_profile_of(whole);
     if (!is_possible(expected)) continue;
@@ -177,7 +177,7 @@ TEST_CASE("property: a trace that keeps its newest events gives the profile of a
     made.put(whole, 0, made.size());
     made.put(all, 0, made.size());
     made.put(limited, 0, made.size());
-    INFO("MEMPROF_PROPERTY_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
                                   << "', limit " << limit);
     REQUIRE(limited.size() + limited.dropped() == all.size());
     REQUIRE(limited.left_out() == 0);

@@ -204,13 +204,13 @@ using property_check = std::function<std::string(const sequence&)>;
 
 void check_all(const char* property, std::uint64_t count, const property_check& check) {
   const std::uint64_t seed = base_seed();
-  std::printf("%s: %llu sequences, MEMPROF_PROPERTY_SEED=%llu\n", property, static_cast<unsigned long long>(count),
+  std::printf("%s: %llu sequences, MEMPROF_TEST_SEED=%llu\n", property, static_cast<unsigned long long>(count),
               static_cast<unsigned long long>(seed));
   for (std::uint64_t index = 0; index < count; ++index) {
     const sequence made = sequence_number(seed, index);
     if (check(made).empty()) continue;
     const sequence minimal = shrunk(made, check);
-    FAIL("MEMPROF_PROPERTY_SEED=" << seed << ", sequence " << index << " of personality '" << made.personality << "', shrunk to "
+    FAIL("MEMPROF_TEST_SEED=" << seed << ", sequence " << index << " of personality '" << made.personality << "', shrunk to "
                                   << minimal.steps.size() << " steps:\n"
                                   << to_code(minimal) << check(minimal));
   }

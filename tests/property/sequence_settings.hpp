@@ -12,7 +12,7 @@ namespace memprof::property {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
 }
-[[nodiscard]] inline std::uint64_t sequence_count() { return from_environment("MEMPROF_PROPERTY_SEQUENCES", 10'000); }
-[[nodiscard]] inline std::uint64_t base_seed() { return from_environment("MEMPROF_PROPERTY_SEED", 20'260'801); }
+[[nodiscard]] inline std::uint64_t sequence_count() { return from_environment("MEMPROF_TEST_SEQUENCES", 10'000); }
+[[nodiscard]] inline std::uint64_t base_seed() { return from_environment("MEMPROF_TEST_SEED", 20'260'801); }
 
 }  // namespace memprof::property

@@ -18,7 +18,7 @@
 namespace {
 
 std::uint64_t base_seed() {
-  const char* const given = std::getenv("MEMPROF_PROPERTY_SEED");
+  const char* const given = std::getenv("MEMPROF_TEST_SEED");
   return given == nullptr ? 20'250'101 : std::strtoull(given, nullptr, 10);
 }
 
@@ -155,7 +155,7 @@ void check_size(const std::string& text, std::size_t columns, std::size_t most_l
 TEST_CASE("text size: at most forty lines of the columns there are, for any profile") {
   const std::uint64_t seed = base_seed();
   for (std::uint64_t round = 0; round < 150; ++round) {
-    INFO("MEMPROF_PROPERTY_SEED=" << seed << ", round " << round);
+    INFO("MEMPROF_TEST_SEED=" << seed << ", round " << round);
     random_profiles profiles{seed + round};
     const memprof::profile made = profiles.next(round % 100);
     for (const std::size_t columns : {60, 80, 100, 200}) check_size(memprof::to_text(made, {.columns = columns}), columns, 40);

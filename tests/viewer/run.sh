@@ -35,6 +35,6 @@ case $what in
     node build.mjs --check --header "$source/include/memprof/report/html/page_template.hpp"
     ;;
   chromium | firefox)
-    MEMPROF_VIEWER_OUT=$folder/pages MEMPROF_NANO_GPT=${4:-} exec node test/run.mjs "$what"
+    MEMPROF_TEST_SCREENSHOTS=$folder/pages MEMPROF_TEST_NANO_GPT=${4:-} exec node test/run.mjs "$what"
     ;;
 esac

@@ -10,10 +10,10 @@ import { template } from '../build.mjs';
 import { pageOf } from './sample.mjs';
 
 /** Where pages and screenshots go. */
-export const folder = process.env.MEMPROF_VIEWER_OUT ?? join(tmpdir(), 'memprof-viewer');
+export const folder = process.env.MEMPROF_TEST_SCREENSHOTS ?? join(tmpdir(), 'memprof-viewer');
 
 export async function findChromium() {
-  for (const path of [process.env.MEMPROF_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']) {
+  for (const path of [process.env.MEMPROF_TEST_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']) {
     if (path && (await access(path).then(() => true, () => false))) return path;
   }
   return null;
@@ -51,13 +51,13 @@ export async function open(browser, path, { hash = '', width = 1280, height = 90
   return page;
 }
 
-/** Pages that memprof made: those that MEMPROF_PAGES names, and one of a training of examples/nano_gpt. */
+/** Pages that memprof made: those that MEMPROF_TEST_PAGES names, and one of a training of examples/nano_gpt. */
 export async function realPages() {
-  const pages = (process.env.MEMPROF_PAGES ?? '').split(':').filter((p) => p);
-  if (process.env.MEMPROF_NANO_GPT) {
+  const pages = (process.env.MEMPROF_TEST_PAGES ?? '').split(':').filter((p) => p);
+  if (process.env.MEMPROF_TEST_NANO_GPT) {
     await mkdir(folder, { recursive: true });
     pages.push(join(folder, 'nano_gpt.html'));
-    execFileSync(process.env.MEMPROF_NANO_GPT, ['--steps', '6', '--layers', '2', '--d-model', '32', '--html', pages.at(-1)], { stdio: 'ignore' });
+    execFileSync(process.env.MEMPROF_TEST_NANO_GPT, ['--steps', '6', '--layers', '2', '--d-model', '32', '--html', pages.at(-1)], { stdio: 'ignore' });
   }
   return pages;
 }

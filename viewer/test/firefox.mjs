@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import puppeteer from 'puppeteer-core';
 
 export async function findFirefox() {
-  for (const path of [process.env.MEMPROF_FIREFOX, '/usr/bin/firefox-esr', '/usr/bin/firefox']) {
+  for (const path of [process.env.MEMPROF_TEST_FIREFOX, '/usr/bin/firefox-esr', '/usr/bin/firefox']) {
     if (path && (await access(path).then(() => true, () => false))) return path;
   }
   return null;

@@ -181,7 +181,7 @@ describe('in Firefox a page', () => {
 
   it('that memprof made shows its profile’s numbers', async (context) => {
     const pages = await realPages();
-    if (pages.length === 0) context.skip('MEMPROF_PAGES and MEMPROF_NANO_GPT name none');
+    if (pages.length === 0) context.skip('MEMPROF_TEST_PAGES and MEMPROF_TEST_NANO_GPT name none');
     for (const path of pages) {
       const run = runIn(await readFile(path, 'latin1'));
       await onFile(path, {}, async (page) => {

@@ -1,4 +1,4 @@
-// The same invariants on pages that memprof made: of a training of examples/nano_gpt, and of whatever MEMPROF_PAGES names.
+// The same invariants on pages that memprof made: of a training of examples/nano_gpt, and of whatever MEMPROF_TEST_PAGES names.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -12,7 +12,7 @@ if (pages.length > 0) {
   before(async () => (browser = await launch()));
   after(() => browser.close());
 } else {
-  it('needs a page: MEMPROF_PAGES and MEMPROF_NANO_GPT name none', { skip: true });
+  it('needs a page: MEMPROF_TEST_PAGES and MEMPROF_TEST_NANO_GPT name none', { skip: true });
 }
 
 const digits = (text) => Number(text.replace('\u2212', '-').replace(/[^0-9-]/g, ''));

@@ -121,9 +121,10 @@ inline void set_from_file(session_options& options, std::string_view key, std::s
                  std::string{nearest_name(key, known)} + "'?");
 }
 
-/// Whether a variable of the environment looks like one of ours. MEMPROF_OPTIONS is LLVM's, for its profiler of the heap.
+/// Whether a variable of the environment looks like a setting. MEMPROF_OPTIONS is LLVM's, for its profiler of the heap, and
+/// MEMPROF_TEST_... are for the tests of memprof itself.
 [[nodiscard]] inline bool is_for_sessions(std::string_view variable) noexcept {
-  return variable.substr(0, 8) == "MEMPROF_" && variable != "MEMPROF_OPTIONS";
+  return variable.starts_with("MEMPROF_") && !variable.starts_with("MEMPROF_TEST_") && variable != "MEMPROF_OPTIONS";
 }
 
 /// Sets what the environment, lines of `NAME=value` up to a null pointer, says, and the same about it as `set_from_file`.
