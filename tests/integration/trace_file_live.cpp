@@ -6,6 +6,7 @@
 #include <memprof/trace/trace_file.hpp>
 
 #include <scratch_folder.hpp>
+#include <thread_sanitizer.hpp>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,7 +127,11 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
       memprof::event_sink{}.deallocate(other, block_at(block % 1000));
     }
   });
-  for (int reading = 0; reading < 200; ++reading) {
+  // Each reads the whole file, which takes the thread sanitizer long.
+  const auto is_enough = [&](int readings) {
+    return readings >= (memprof_tests::has_thread_sanitizer ? 40 : 200) && (limit == 0 || shortened_readings > 0);
+  };
+  for (int reading = 0; !is_enough(reading) && reading < 1000; ++reading) {
     const found now = read(file);
     INFO("reading " << reading);
     CHECK(now.status.damage.empty());

@@ -51,7 +51,7 @@ recording read_recording(const std::string& path) { return read_recording(open_r
 
 namespace {
 
-/// Raises an error for a file that is no JSON either. A document that is damaged, or another one, is left to the JSON reader.
+/// Raises an error for a file that is not JSON either. The JSON reader reports damaged and foreign documents.
 void check_looks_like_json(std::FILE* file, const std::string& path) {
   int first = std::fgetc(file);
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);

@@ -41,8 +41,8 @@ struct ring_slots {
 };
 static_assert(sizeof(ring_slots) == 64);
 
-/// The slots of rings that have none: of no capacity, so that whoever records next gets others. Told by that, not by its address,
-/// of which each library may have one.
+/// The slots of rings that have none: of no capacity, so that whoever records next gets others. Recognized by that, not by
+/// its address, as each library may have its own.
 inline constinit ring_slots no_slots{};
 
 /// The space in which one thread records, and the state of its recording path. One producer fills the slots from the beginning,
