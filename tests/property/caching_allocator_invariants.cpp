@@ -269,14 +269,14 @@ class checked_run {
 }  // namespace
 
 TEST_CASE("caching allocator property: blocks divide segments without gaps, and all counters are what a recount finds") {
-  std::printf("caching allocator: %llu sequences, MEMPROF_TEST_SEED=%llu\n",
-              static_cast<unsigned long long>(sequence_count()), static_cast<unsigned long long>(base_seed()));
+  std::printf("caching allocator: %llu sequences, MEMPROF_TEST_SEED=%llu\n", static_cast<unsigned long long>(sequence_count()),
+              static_cast<unsigned long long>(base_seed()));
   for (std::uint64_t index = 0; index < sequence_count(); ++index) {
     const request_sequence sequence = sequence_number(index);
     const std::string fault = checked_run{sequence}.first_fault();
     if (fault.empty()) continue;
     FAIL("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " with " << to_text(sequence.options) << "\n  "
-                                  << fault);
+                              << fault);
   }
   SUCCEED();
 }

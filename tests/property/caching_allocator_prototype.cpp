@@ -96,7 +96,7 @@ TEST_CASE(
     const std::string difference = first_difference(sequence);
     if (difference.empty()) continue;
     FAIL("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " with " << to_text(sequence.options) << "\n  "
-                                  << difference);
+                              << difference);
   }
   SUCCEED();
 }

@@ -111,7 +111,7 @@ TEST_CASE("property: a trace that begins with a key frame gives the profile of t
     trace_fold resumed;
     cut_off.visit(resumed);
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
-                                  << "', cut off after " << cut << " of " << made.size() << " steps");
+                              << "', cut off after " << cut << " of " << made.size() << " steps");
     const profile so_far = build_profile_of(whole);
     made.put(whole, cut, made.size());
     if (!is_possible(build_profile_of(whole))) continue;
@@ -150,7 +150,7 @@ TEST_CASE("property: a key frame after a gap makes up for it, and one without a 
       at = next;
     }
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', "
-                                  << kept << " of " << made.size() << " steps kept");
+                              << kept << " of " << made.size() << " steps kept");
     const profile expected = build_profile_of(whole);
     if (!is_possible(expected)) continue;
     ++compared;
@@ -177,8 +177,8 @@ TEST_CASE("property: a trace that keeps its newest events gives the profile of a
     made.put(whole, 0, made.size());
     made.put(all, 0, made.size());
     made.put(limited, 0, made.size());
-    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
-                                  << "', limit " << limit);
+    INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', limit "
+                              << limit);
     REQUIRE(limited.size() + limited.dropped() == all.size());
     REQUIRE(limited.left_out() == 0);
     const profile expected = build_profile_of(whole);

@@ -211,8 +211,8 @@ void check_all(const char* property, std::uint64_t count, const property_check& 
     if (check(made).empty()) continue;
     const sequence minimal = shrunk(made, check);
     FAIL("MEMPROF_TEST_SEED=" << seed << ", sequence " << index << " of personality '" << made.personality << "', shrunk to "
-                                  << minimal.steps.size() << " steps:\n"
-                                  << to_code(minimal) << check(minimal));
+                              << minimal.steps.size() << " steps:\n"
+                              << to_code(minimal) << check(minimal));
   }
   SUCCEED();
 }
