@@ -52,6 +52,10 @@ void check_open_capture(const trained& run) {
   CHECK(run.files().size() == 1);
 }
 
+/// GCC's address sanitizer does not guard its allocator's locks against `fork`: where a thread holds one at that moment, the
+/// leak check of the child waits for it for ever.
+constexpr const char* sanitizers_hang = "a child that is forked beside threads may inherit a locked lock of the sanitizer";
+
 bool is_sanitized() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return true;
@@ -194,13 +198,14 @@ TEST_CASE("session: a signal that is ignored stays so") {
 }
 
 TEST_CASE("session: a forked child neither writes its parent's files nor ends in another way") {
+  if (is_sanitized()) SKIP(sanitizers_hang);
   const trained run{"children"};
   CHECK(run.exit_status() == 0);
   check_ended_capture(run);
 }
 
 TEST_CASE("session: a forked child may have a session of its own") {
-  if (is_sanitized()) SKIP("sanitizers leave a child that was forked beside threads locks that nobody gives back");
+  if (is_sanitized()) SKIP(sanitizers_hang);
   const trained run{"a session of a child"};
   CHECK(run.exit_status() == 5);
   const auto files = run.files(".json");
