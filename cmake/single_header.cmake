@@ -1,13 +1,11 @@
-# Tests include single headers of the library (<memprof/trace/label.hpp>), which are not there in single_include/. Each one that
-# was merged into the single header gets a stand-in that includes it, so the same tests compile against either.
+# Tests include headers of the library by their names (<memprof/trace/label.hpp>), of which there is one in single_include/. Each of
+# the others gets a stand-in that includes that one, so the same tests compile against either.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
 set(stand_ins ${PROJECT_BINARY_DIR}/single_header_stand_ins)
 file(REMOVE_RECURSE ${stand_ins})
-file(GLOB_RECURSE header_names CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/include/*.hpp)
-foreach(name IN LISTS header_names)
-  if(NOT EXISTS ${PROJECT_SOURCE_DIR}/single_include/${name})
-    file(WRITE ${stand_ins}/${name} "#pragma once\n#include <memprof/memprof.hpp>\n")
-  endif()
-endforeach()
+file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/*.hpp)
+execute_process(COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/scripts/single_header.py --stand-ins ${stand_ins}
+  COMMAND_ERROR_IS_FATAL ANY)
 
 set_target_properties(memprof PROPERTIES INTERFACE_INCLUDE_DIRECTORIES
   "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/single_include;${stand_ins}>$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")

@@ -10,7 +10,7 @@ version=$(sed -n 's/^#define MEMPROF_VERSION_\(MAJOR\|MINOR\|PATCH\) //p' includ
 grep -q "^## \[$version\] - [0-9-]*$" CHANGELOG.md || fail "CHANGELOG.md has no section \"## [$version] - <date>\""
 grep -q "\"version\": \"$version\"" packaging/vcpkg/ports/memprof/vcpkg.json || fail "packaging/vcpkg/ports/memprof/vcpkg.json has another version"
 ! git rev-parse -q --verify "refs/tags/v$version" >/dev/null || fail "the tag v$version is there already"
-scripts/single_header.sh --check || fail "single_include/ is not current; run ./dev single-header"
+scripts/single_header.py --check || exit 1
 
 rm -rf out/release
 mkdir -p out/release

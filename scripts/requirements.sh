@@ -26,6 +26,7 @@ libc++        /usr/include/c++/v1/version         libc++-dev
 libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
 node          npm                                 npm
+python        python3                             python3
 venv          python3                             python3-venv
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy

@@ -24,13 +24,17 @@ endfunction()
 
 set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 memprof_add_static_test("layers: no header includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR}/include/memprof)
-memprof_add_static_test("single_header_is_current" ${scripts}/single_header.sh --check)
+memprof_add_static_test("single_header_is_current" ${scripts}/single_header.py --check)
 
-# The one header that people copy, alone and with what stands beside it for others' libraries.
+# The one header that people copy, alone: a program with the warnings of a strict project, and one with all of its parts.
 set(single_header_program ${CMAKE_CURRENT_BINARY_DIR}/single_header_program)
-memprof_add_static_test("single header: a program compiles, records and prints" sh -c
-  "'${CMAKE_CXX_COMPILER}' -std=c++20 -Wall -Wextra -Werror -I'${PROJECT_SOURCE_DIR}/single_include' '${CMAKE_CURRENT_SOURCE_DIR}/language/strict.cpp' \
-    -o '${single_header_program}' -pthread -ldl && cd '${CMAKE_CURRENT_BINARY_DIR}' && '${single_header_program}'")
+foreach(program IN ITEMS strict single_header)
+  memprof_add_static_test("single header: ${program}.cpp compiles and runs" sh -c
+    "'${CMAKE_CXX_COMPILER}' -std=c++20 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror \
+      -DWITHOUT_JSON -I'${PROJECT_SOURCE_DIR}/single_include' -isystem '${PROJECT_SOURCE_DIR}/build/packages/usr/include' \
+      '${CMAKE_CURRENT_SOURCE_DIR}/language/${program}.cpp' -o '${single_header_program}_${program}' -pthread -ldl && \
+      cd '${CMAKE_CURRENT_BINARY_DIR}' && rm -f single_header.memtrace && '${single_header_program}_${program}'")
+endforeach()
 
 # A tree with one fault each, which the layer check must find.
 file(GLOB_RECURSE faulty_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.hpp)

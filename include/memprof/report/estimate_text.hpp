@@ -55,7 +55,7 @@ namespace detail {
 }
 
 /// "(64, 8, 1024, 1024)".
-[[nodiscard]] inline std::string shape_text(const std::vector<std::int64_t>& shape) {
+[[nodiscard]] inline std::string bracketed_shape(const std::vector<std::int64_t>& shape) {
   std::string text = "(";
   for (std::size_t index = 0; index < shape.size(); ++index) text += (index == 0 ? "" : ", ") + std::to_string(shape[index]);
   return text + ")";
@@ -101,7 +101,7 @@ namespace detail {
   for (const estimated_operation& operation : top_contributors(estimate)) {
     if (rows.size() > top_k) break;
     rows.push_back({std::string{to_string(operation.bucket)}, operation.name, std::to_string(operation.count),
-                    detail::shape_text(operation.shape), detail::with_thousands(std::to_string(operation.total.parameters)),
+                    detail::bracketed_shape(operation.shape), detail::with_thousands(std::to_string(operation.total.parameters)),
                     detail::gibibytes(operation.total.fp32_bytes), detail::gibibytes(operation.total.bf16_bytes)});
   }
   return text + detail::aligned_table(rows);

@@ -220,7 +220,7 @@ class page_detail_writer {
     const address_regions& regions = source_.survey.regions(source_.spaces[space]);
     std::vector<std::array<std::size_t, 3>> texts(rows.size());
     for (std::size_t row = 0; row < rows.size(); ++row)
-      texts[row] = annotation_parts(names_.text(rows[row].annotation), strings_);
+      texts[row] = annotation_strings(names_.text(rows[row].annotation), strings_);
     columns.begin_table("blocks", frame, static_cast<std::int64_t>(space), rows.size());
     columns.delta("begin_event", [&](std::size_t row) { return rows[row].begin.event; });
     columns.delta("begin_ns", [&](std::size_t row) { return to_ns(rows[row].begin); });

@@ -28,7 +28,7 @@ class page_strings {
 };
 
 /// Name, shape and dtype of an annotation, as indices of `page_strings`.
-[[nodiscard]] inline std::array<std::size_t, 3> annotation_parts(std::string_view text, page_strings& strings) {
+[[nodiscard]] inline std::array<std::size_t, 3> annotation_strings(std::string_view text, page_strings& strings) {
   std::array<std::size_t, 3> parts{};
   for (std::size_t& part : parts) {
     const std::size_t end = std::min(text.find(name_separator), text.size());

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Writes single_include/memprof/memprof.hpp: all of memprof that needs no build, in one file.
+
+scripts/single_header.py                   writes it from include/
+scripts/single_header.py --check           exit status 1 if it is not current
+scripts/single_header.py --stand-ins DIR   writes, for each other header, one that takes its content from the single header;
+                                           with both folders in the include path the tests compile against it
+
+The umbrella with every header it reaches is there always. The others are there in parts, each behind a macro:
+MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no third-party header) and MEMPROF_WITH_JSON (what
+needs Boost.PFR and nlohmann/json). What needs other libraries is left to include/.
+"""
+
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+INCLUDE = ROOT / "include"
+OUTPUT = ROOT / "single_include" / "memprof" / "memprof.hpp"
+UMBRELLA = "memprof/memprof.hpp"
+
+INCLUDE_LINE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
+JSON_LIBRARIES = {"boost", "nlohmann"}
+# Libraries whose headers lie in no folder of their own.
+LONE_HEADERS = {"zstd.h", "zlib.h", "cuda.h", "cuda_runtime.h", "cupti.h"}
+SYSTEM_FOLDERS = {"sys", "linux", "mach-o"}
+
+
+def stop(what):
+    sys.exit(f"single_header: {what}")
+
+
+class Header:
+    """A header's lines, and what it includes: (line, name, the conditions around it)."""
+
+    def __init__(self, name):
+        self.name = name
+        self.lines = (INCLUDE / name).read_text().split("\n")
+        self.included = {}
+        self.libraries = set()
+        conditions = []
+        for number, line in enumerate(self.lines):
+            directive = re.match(r"\s*#\s*(if|el|endif)", line)
+            if directive:
+                if directive[1] == "if":
+                    conditions.append(line)
+                elif directive[1] == "el":
+                    conditions[-1] += " / " + line
+                else:
+                    conditions.pop()
+            included = INCLUDE_LINE.match(line)
+            if not included:
+                continue
+            folder, slash, _ = included[1].partition("/")
+            if folder == "memprof":
+                self.included[number] = (included[1], tuple(conditions))
+            elif included[1] in LONE_HEADERS or (slash and folder not in SYSTEM_FOLDERS):
+                self.libraries.add(folder)
+
+
+HEADERS = {
+    name: Header(name)
+    for name in sorted(path.relative_to(INCLUDE).as_posix() for path in (INCLUDE / "memprof").rglob("*.hpp"))
+}
+
+
+def reached_from(roots, unconditionally=False):
+    found = set()
+    pending = list(roots)
+    while pending:
+        name = pending.pop()
+        if name in found:
+            continue
+        found.add(name)
+        pending += [other for other, conditions in HEADERS[name].included.values() if not (unconditionally and conditions)]
+    return found
+
+
+def libraries_of(name):
+    return set().union(*(HEADERS[other].libraries for other in reached_from([name])))
+
+
+class Merger:
+    """Puts headers into one text.
+
+    A header that every configuration includes comes before the first that includes it, even where that one asks under an #if:
+    so no later header finds it merged into a branch that was not taken. One that only some configuration includes stays there.
+    """
+
+    def __init__(self):
+        self.merged_under = {}
+
+    def merge(self, name, everywhere, write, under=()):
+        if name in self.merged_under:
+            if not set(self.merged_under[name]) <= set(under):
+                stop(f"<{name}> is included under different conditions, and never without one: {self.merged_under[name]}, {under}")
+            return
+        self.merged_under[name] = under
+        if not under:
+            self.merge_what_must_come_before(name, everywhere, write)
+        text = [f"// ---- <{name}>"]
+        is_blank = True  # no empty lines at the start
+        header = HEADERS[name]
+        for number, line in enumerate(header.lines):
+            if number in header.included:
+                other, conditions = header.included[number]
+                if other not in everywhere:
+                    self.merge(other, everywhere, lambda _, more: text.extend(more), under + conditions)
+            elif not line.startswith("#pragma once") and not (line == "" and is_blank):
+                text.append(line)
+                is_blank = line == ""
+        if not is_blank:
+            text.append("")
+        write(name, text)
+
+    def merge_what_must_come_before(self, name, everywhere, write):
+        for other, _ in HEADERS[name].included.values():
+            if other in everywhere:
+                self.merge(other, everywhere, write)
+            else:
+                self.merge_what_must_come_before(other, everywhere, write)
+
+
+def parts():
+    """The roots of each part, by the part's macro."""
+    in_umbrella = reached_from([UMBRELLA])
+    found = {"MEMPROF_WITH_NEW_DELETE": ["memprof/backend/new_delete.hpp"], "MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
+    others = [name for name in HEADERS if name not in in_umbrella and name not in found["MEMPROF_WITH_NEW_DELETE"]]
+    by_macro = {"MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
+    for name in others:
+        libraries = libraries_of(name)
+        if not libraries:
+            by_macro["MEMPROF_WITH_ALL"].append(name)
+        elif libraries <= JSON_LIBRARIES:
+            by_macro["MEMPROF_WITH_JSON"].append(name)
+    for macro, names in by_macro.items():
+        # A header that another of the part includes comes with that one, under its conditions.
+        included = {other for name in names for other, _ in HEADERS[name].included.values()}
+        found[macro] = [name for name in names if name not in included]
+    return found
+
+
+def conditions_in_umbrella():
+    """What the preprocessor must find true for the umbrella to reach a header; "" where it always does."""
+    found = {}
+
+    def visit(name, conditions):
+        if name in found and (found[name] == "" or conditions):
+            if found[name] not in ("", *conditions):
+                stop(f"the umbrella reaches <{name}> under different conditions")
+            return
+        if len(conditions) > 1 or not all(re.fullmatch(r"#if [^/]+", each) for each in conditions):
+            stop(f"the umbrella reaches <{name}> under conditions that cannot be written in one #if: {conditions}")
+        found[name] = "".join(conditions)
+        for other, more in HEADERS[name].included.values():
+            visit(other, conditions + tuple(each for each in more if each not in conditions))
+
+    visit(UMBRELLA, ())
+    return {name: condition.removeprefix("#if ") for name, condition in found.items()}
+
+
+def single_header():
+    roots_of = {"": [UMBRELLA], **parts()}
+    roots = [root for each in roots_of.values() for root in each]
+    reached = {macro: reached_from(each) for macro, each in roots_of.items() if macro}
+    in_umbrella = conditions_in_umbrella()
+    everywhere = reached_from(roots, unconditionally=True)
+
+    merger = Merger()
+    merged = []
+    for root in roots:
+        merger.merge(root, everywhere, lambda name, text: merged.append((name, text)))
+
+    # Headers that are wanted under the same conditions stand together.
+    groups = []
+    for name, text in merged:
+        wanted = [f"defined({macro})" for macro in reached if name in reached[macro]]
+        if name in in_umbrella:
+            wanted = [in_umbrella[name], *wanted] if in_umbrella[name] else []
+        if not groups or groups[-1][0] != wanted:
+            groups.append((wanted, []))
+        groups[-1][1].extend(text)
+
+    output = [
+        "// memprof in one header, written by ./dev single-header. Do not edit: change the files under include/.",
+        "//",
+        "// Define before the include, where you want it; the header may be included again for more:",
+        "//   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp",
+        "//   MEMPROF_WITH_ALL         analyses, estimates, formats of other tools, trace files: all that needs no other library",
+        "//   MEMPROF_WITH_JSON        profiles as JSON, the page, sessions: needs Boost.PFR and nlohmann/json",
+        "//",
+    ]
+    output += [("// " + line).rstrip() for line in (ROOT / "LICENSE").read_text().rstrip("\n").split("\n")]
+    for number, (wanted, text) in enumerate(groups, 1):
+        guard = f"MEMPROF_SINGLE_HEADER_{number}"
+        condition = f"#if !defined({guard})" + (f" && ({' || '.join(wanted)})" if wanted else "")
+        output += ["", condition, f"#define {guard}", "", *text, f"#endif  // {guard}"]
+    return "\n".join(output) + "\n"
+
+
+def write_stand_ins(folder):
+    in_umbrella = reached_from([UMBRELLA])
+    reached = {macro: reached_from(roots) for macro, roots in parts().items()}
+    for name, header in HEADERS.items():
+        if name == UMBRELLA:
+            continue
+        text = "#pragma once\n"
+        macro = next((macro for macro in reached if name in reached[macro]), None)
+        if name not in in_umbrella and not macro:
+            text = "\n".join(header.lines)
+        else:
+            if name not in in_umbrella:
+                text += f"#ifndef {macro}\n#define {macro}\n#endif\n"
+            text += f"#include <{UMBRELLA}>\n"
+        target = pathlib.Path(folder) / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+
+
+def main(arguments):
+    if arguments[:1] == ["--stand-ins"] and len(arguments) == 2:
+        write_stand_ins(arguments[1])
+    elif arguments == ["--check"]:
+        lone = [path for path in OUTPUT.parent.parent.rglob("*") if path.is_file() and path != OUTPUT]
+        if lone or not OUTPUT.exists() or OUTPUT.read_text() != single_header():
+            stop("single_include/ is not current; run ./dev single-header")
+    elif not arguments:
+        OUTPUT.parent.mkdir(parents=True, exist_ok=True)
+        OUTPUT.write_text(single_header())
+    else:
+        sys.exit(__doc__)
+
+
+main(sys.argv[1:])
