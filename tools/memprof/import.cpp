@@ -2,12 +2,13 @@
 
 #include "exit_status.hpp"
 #include "recording.hpp"
+#include "tt_mlir.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
-#include <memprof/format/tt_log.hpp>
+#include <memprof/format/tt_log_reader.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -74,11 +75,9 @@ std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& t
 }
 
 std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace) {
-  memprof::tt_log_source source{file, path};
-  memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
-  writer.finish(source.write_to(writer));
-  for (const std::string& remark : memprof::remarks_on(source)) complain(remark);
-  return source.status().damage;
+  const tt_reading reading = read_tt_log(file, path, trace);
+  for (const std::string& remark : reading.remarks) complain(remark);
+  return reading.damage;
 }
 
 int run_import(const import_arguments& arguments) {
