@@ -121,11 +121,10 @@ void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_c
   std::uint64_t count = 0;
   const std::string fault = memprof::validate_tt_json(first.get(), second.get(), count);
   if (!fault.empty() || count != rank.operations) {
-    memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() + "' do not belong together: " +
-                           (fault.empty() ? "operations are missing" : fault));
+    memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() +
+                           "' do not belong together: " + (fault.empty() ? "operations are missing" : fault));
   }
-  std::printf("%s, %s: %llu operations, validated\n", memory.c_str(), operations.c_str(),
-              static_cast<unsigned long long>(count));
+  std::printf("%s, %s: %llu operations, validated\n", memory.c_str(), operations.c_str(), static_cast<unsigned long long>(count));
 }
 
 void print_summary(const memprof::tt_rank_summary& rank) {

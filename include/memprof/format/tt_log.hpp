@@ -47,7 +47,8 @@ namespace detail {
   const auto has = [&](std::string_view part) { return type.find(part) != std::string_view::npos; };
   if (has("memref<")) text += has(".tile<") ? " tile" : " row_major";
   for (const std::string_view memory : {"dram", "l1", "l1_small", "system_memory", "trace"}) {
-    if (has("buffer_type<" + std::string{memory} + '>') || has(", #" + std::string{memory} + '>')) text.append(" ").append(memory);
+    if (has("buffer_type<" + std::string{memory} + '>') || has(", #" + std::string{memory} + '>'))
+      text.append(" ").append(memory);
   }
   for (const std::string_view spread : {"interleaved", "height_sharded", "width_sharded", "block_sharded", "single_bank"}) {
     if (has('<' + std::string{spread} + '>')) text.append(" ").append(spread);
@@ -240,11 +241,11 @@ class tt_log_source {
   for (const missing_source& each : source.unseen())
     remarks.push_back("what " + each.source + " allocated is not known: " + each.reason);
   if (status.without_state != 0) {
-    remarks.push_back(std::to_string(status.without_state) + " operations have no state before them, the first is " +
-                      status.first_without_state + ": what they allocated counts for the operation before");
+    remarks.push_back("operations without a state before them: " + std::to_string(status.without_state) + ", the first " +
+                      status.first_without_state + "; what they allocated counts for the operation before");
   }
   if (status.unreadable != 0) {
-    remarks.push_back(std::to_string(status.unreadable) + " lines could not be read and are left out, the first is " +
+    remarks.push_back("lines that could not be read and are left out: " + std::to_string(status.unreadable) + ", the first " +
                       status.first_unreadable);
   }
   return remarks;

@@ -21,10 +21,10 @@ struct tt_memory_fact {
   std::int64_t peak_free_bytes = 0;
   std::int64_t peak_largest_free_bytes = 0;
   double peak_fragmentation = 0;
-  std::string peak_before;          ///< the first operation before which that stands
-  std::int64_t peak_line = 0;       ///< of the log
+  std::string peak_before;     ///< the first operation before which that stands
+  std::int64_t peak_line = 0;  ///< of the log
   double greatest_fragmentation = 0;
-  std::string greatest_before;      ///< the first operation before which that was
+  std::string greatest_before;  ///< the first operation before which that was
   std::int64_t greatest_line = 0;
   std::int64_t states = 0;
 

@@ -29,9 +29,9 @@ namespace memprof {
 /// What one rank has in a log, as those files need it before its first operation.
 struct tt_rank_summary {
   tt_rank rank;
-  tt_memory_state first;           ///< the state before the first operation
-  std::uint64_t operations = 0;    ///< in the files
-  std::uint64_t deallocations = 0; ///< left out of them, as are the next two
+  tt_memory_state first;            ///< the state before the first operation
+  std::uint64_t operations = 0;     ///< in the files
+  std::uint64_t deallocations = 0;  ///< left out of them, as are the next two
   std::uint64_t get_devices = 0;
   std::uint64_t without_state = 0;
   std::map<std::string, std::uint64_t> const_evals;  ///< operations of each

@@ -49,13 +49,13 @@ struct tt_executed_operation {
 
 /// Where the reading of a log ended, and what was odd.
 struct tt_log_status {
-  std::string damage;                 ///< why the end is missing, as a sentence without its stop; empty: it is not
+  std::string damage;  ///< why the end is missing, as a sentence without its stop; empty: it is not
   std::uint64_t lines = 0;
-  std::uint64_t states = 0;           ///< before operations, before and after programs
-  std::uint64_t without_state = 0;    ///< operations before which no state stands, but deallocations
-  std::string first_without_state;    ///< "'ttnn.mean' in line 41"
-  std::uint64_t unreadable = 0;       ///< lines that should have a state or an operation, and have none
-  std::string first_unreadable;       ///< "line 17: ..."
+  std::uint64_t states = 0;         ///< before operations, before and after programs
+  std::uint64_t without_state = 0;  ///< operations before which no state stands, but deallocations
+  std::string first_without_state;  ///< "'ttnn.mean' in line 41"
+  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none
+  std::string first_unreadable;     ///< "line 17: ..."
 };
 
 /// Operations that the profiler of tt-mlir leaves out of its files.
@@ -68,12 +68,11 @@ struct tt_log_status {
 
 /// What takes the content of a log.
 template <class T>
-concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_operation& operation,
-                               const tt_memory_state& state, const tt_out_of_memory& failure, std::string_view name,
-                               std::uint64_t line) {
-  sink.operation(rank, operation, state);        ///< with the state before it
+concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_operation& operation, const tt_memory_state& state,
+                               const tt_out_of_memory& failure, std::string_view name, std::uint64_t line) {
+  sink.operation(rank, operation, state);  ///< with the state before it
   sink.operation_without_state(rank, operation);
-  sink.program_state(rank, state);               ///< before or after a program
+  sink.program_state(rank, state);  ///< before or after a program
   sink.begin_program(rank, name);
   sink.end_program(rank, name);
   sink.out_of_memory(rank, failure, line);
@@ -185,9 +184,8 @@ class tt_log_lines {
     made.mlir = std::move(operation);
     made.line = status_.lines;
     if (!rank.programs.empty()) made.program = rank.programs.back();
-    const auto weights = std::find_if(rank.programs.rbegin(), rank.programs.rend(), [](const std::string& name) {
-      return name.find("const_eval") != std::string::npos;
-    });
+    const auto weights = std::find_if(rank.programs.rbegin(), rank.programs.rend(),
+                                      [](const std::string& name) { return name.find("const_eval") != std::string::npos; });
     if (weights != rank.programs.rend()) {
       made.const_eval = *weights;
       made.is_cache_miss = rank.cache_misses.contains(*weights);

@@ -105,7 +105,8 @@ class tt_log_survey {
   void unseen(const tt_rank& rank, const tt_executed_operation& last) {
     std::string source = last.name();
     if (!rank.number.empty()) source += " of rank " + rank.number;
-    missing.push_back({source, "line " + std::to_string(last.line) + " has the log's last state, which stands before the operation"});
+    missing.push_back(
+        {source, "line " + std::to_string(last.line) + " has the log's last state, which stands before the operation"});
   }
 
   /// One row a space, in the order of ranks.

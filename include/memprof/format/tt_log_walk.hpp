@@ -57,6 +57,7 @@ class tt_log_walk {
   }
   void begin_program(const tt_rank& rank, std::string_view name) {
     rank_walk& self = walk_of(rank);
+    if (self.scopes.size() == 1) leave_operation(self);  // only operations of programs run others
     put_off(self, {action::enter, std::string{name}, {}, 0});
     self.scopes.push_back({std::string{name}, true});
   }
