@@ -1,4 +1,5 @@
-// seeds FOLDER: writes the inputs from which the fuzzing of traces begins: the payloads of short traces with everything in them.
+// seeds FOLDER: writes the inputs from which fuzzing begins: in FOLDER the payloads of short traces with everything in them, in
+// FOLDER_tt_log short logs of tt-mlir's runtime.
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/folded_head.hpp>
@@ -56,6 +57,39 @@ void write_seeds(const std::filesystem::path& folder, const std::string& name, c
   std::ofstream{folder / (name + ".memtrace"), std::ios::binary | std::ios::app} << '\2';
 }
 
+/// A program with each kind of line, so many times.
+std::string tt_log_of(std::uint64_t steps) {
+  std::string text =
+      "Always | INFO | MLIR Module shlo_frontend:\nfunc.func @main(%arg0: tensor<4x4xbf16> {ttcore.argument_type = "
+      "#ttcore.argument_type<parameter>, ttir.name = \"w\"}) -> (tensor<1xf32>) {\nEND OF MLIR MODULE\n";
+  const auto say = [&](const std::string& line) { text += "[1,0]<stdout>:\x1b[32m RuntimeTTNN\x1b[0m | " + line + '\n'; };
+  const auto operation = [&](const std::string& mlir, std::uint64_t allocated) {
+    say("Executing operation: " + mlir);
+    say("Device memory state before operation AnOp");
+    for (const char* memory : {"DRAM", "L1", "L1 SMALL", "TRACE"}) {
+      say(std::string{"Device "} + memory +
+          " memory state: MemoryView{numBanks: 2, totalBytesPerBank: 9.000 MB, totalBytesAllocatedPerBank: " +
+          std::to_string(allocated) + ".125 MB, totalBytesFreePerBank: 2.000 MB, largestContiguousBytesFreePerBank: 1.500 MB}");
+    }
+  };
+  for (std::uint64_t step = 0; step < steps; ++step) {
+    say("Starting execution of program: main");
+    say("Cache miss or invalid cache for function: main_const_eval_0");
+    operation("%1 = ttcore.load_cached(@main_const_eval_0, [%arg0]) : (tensor<4x4xbf16>) -> tensor<4x4xbf16> loc(unknown)", 1);
+    say("Starting execution of program: main_const_eval_0");
+    operation("%2 = \"ttnn.add\"(%1, %1) <{a = 1}> : (tensor<4x4xbf16>, tensor<f32>) -> tensor<4x4xbf16> loc(\"a\"(\"b\"))", 3);
+    say("Finished execution of program: main_const_eval_0");
+    operation("\"ttnn.deallocate\"(%2) : (tensor<4x4xbf16>) -> () loc(\"f\":1:2)", 7);
+    say("Not enough space to allocate 64 B DRAM buffer across 2 banks, where each bank needs to store 32 B, but bank size is 99 "
+        "B "
+        "(allocated: 90 B, free: 9 B, largest free block: 5 B)");
+    operation("\"ttnn.mean\"() : () -> ()", 2);
+    say("Finished execution of program: main");
+    say("Device memory state after submit");
+  }
+  return text;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -73,4 +107,7 @@ int main(int count, char** arguments) {
     write_seeds(folder, "whole-" + std::to_string(steps), whole);
     write_seeds(folder, "limited-" + std::to_string(steps), limited);
   }
+  const std::filesystem::path logs = folder.string() + "_tt_log";
+  std::filesystem::create_directories(logs);
+  for (const std::uint64_t steps : {1U, 3U}) std::ofstream{logs / std::to_string(steps), std::ios::binary} << tt_log_of(steps);
 }

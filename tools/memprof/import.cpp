@@ -2,11 +2,13 @@
 
 #include "exit_status.hpp"
 #include "recording.hpp"
+#include "tt_mlir.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
+#include <memprof/format/tt_log_reader.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -45,7 +47,9 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";
-  memprof::detail::raise("cannot tell what '" + path + "' is: neither a PyTorch memory snapshot (pickle or JSON) nor an RMM log");
+  if (memprof::is_tt_log(file)) return "tt-mlir";
+  memprof::detail::raise("cannot tell what '" + path +
+                         "' is: no PyTorch memory snapshot (pickle or JSON), RMM log or log of tt-mlir's runtime");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -70,6 +74,12 @@ std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& t
   return damage;
 }
 
+std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace) {
+  const tt_reading reading = read_tt_log(file, path, trace);
+  for (const std::string& remark : reading.remarks) complain(remark);
+  return reading.damage;
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -77,7 +87,8 @@ int run_import(const import_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
-    damage = format == "rmm" ? read_rmm(file.get(), arguments.file, trace) : read_torch(file.get(), arguments.file, trace);
+    const auto read = format == "rmm" ? read_rmm : format == "tt-mlir" ? read_tt : read_torch;
+    damage = read(file.get(), arguments.file, trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -108,10 +119,10 @@ void add_import(CLI::App& program, int& status) {
   command
       .add_option(
           "FORMAT", arguments->format,
-          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), or auto: as the file's "
-          "content says")
+          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), tt-mlir (log of its "
+          "runtime), or auto: as the file's content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "tt-mlir"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
   command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
       ->required()

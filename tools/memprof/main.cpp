@@ -9,6 +9,7 @@
 #include "report.hpp"
 #include "show.hpp"
 #include "trace.hpp"
+#include "tt_mlir.hpp"
 
 #include <memprof/version.hpp>
 
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace {
@@ -31,10 +33,12 @@ std::string with_hyphens(std::string argument) {
   return argument;
 }
 
-/// In the order in which CLI11 takes them: last first.
+/// In the order in which CLI11 takes them: last first. Those of a script that is to be run stay as they are.
 std::vector<std::string> arguments_of(int count, char** values) {
+  const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
-  for (int index = count - 1; index > 0; --index) arguments.push_back(with_hyphens(values[index]));
+  for (int index = count - 1; index > 0; --index)
+    arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
   return arguments;
 }
 
@@ -67,6 +71,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_plot(program, status);
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
+  memprof_tool::add_tt_mlir(program, status);
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
     std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);

@@ -1,0 +1,321 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/format/byte_reader.hpp>
+#include <memprof/format/log_line.hpp>
+#include <memprof/format/mlir_operation.hpp>
+#include <memprof/format/tt_inputs_registry.hpp>
+#include <memprof/format/tt_log_line.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
+
+namespace memprof {
+
+/// What each kind of memory held at one moment, as far as the log says; by index in `tt_memory_names`.
+using tt_memory_state = std::array<std::optional<tt_memory_view>, tt_memory_count>;
+
+/// One of the processes that wrote into a log.
+struct tt_rank {
+  std::size_t index = 0;  ///< in the order of their first lines
+  std::string number;     ///< as its label has it; empty: its lines have none
+};
+
+/// An operation that the log says was executed.
+struct tt_executed_operation {
+  mlir_operation mlir;         ///< without a name where the log has only the state
+  std::string type;            ///< "LoadCachedOp"
+  std::uint64_t line = 0;      ///< of the file, from 1
+  std::string program;         ///< the innermost that runs; empty: none
+  std::string const_eval;      ///< the innermost of those that compute weights; empty: none
+  bool is_cache_miss = false;  ///< whether its result was not in the cache
+
+  /// What it is called.
+  [[nodiscard]] const std::string& name() const noexcept { return mlir.name.empty() ? type : mlir.name; }
+};
+
+/// Where the reading of a log ended, and what was odd.
+struct tt_log_status {
+  std::string damage;  ///< why the end is missing, as a sentence without its stop; empty: it is not
+  std::uint64_t lines = 0;
+  std::uint64_t states = 0;         ///< before operations, before and after programs
+  std::uint64_t without_state = 0;  ///< operations before which no state stands, but deallocations
+  std::string first_without_state;  ///< "'ttnn.mean' in line 41"
+  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none
+  std::string first_unreadable;     ///< "line 17: ..."
+};
+
+/// Operations that the profiler of tt-mlir leaves out of its files.
+[[nodiscard]] inline bool is_deallocation(const mlir_operation& operation) noexcept {
+  return operation.name.find("deallocate") != std::string::npos;
+}
+[[nodiscard]] inline bool is_get_device(const mlir_operation& operation) noexcept {
+  return operation.name.find("get_device") != std::string::npos;
+}
+
+/// What takes the content of a log.
+template <class T>
+concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_operation& operation, const tt_memory_state& state,
+                               const tt_out_of_memory& failure, std::string_view name, std::uint64_t line) {
+  sink.operation(rank, operation, state);  ///< with the state before it
+  sink.operation_without_state(rank, operation);
+  sink.program_state(rank, state);  ///< before or after a program
+  sink.begin_program(rank, name);
+  sink.end_program(rank, name);
+  sink.out_of_memory(rank, failure, line);
+};
+
+namespace detail {
+
+/// Puts lines together: an operation's text, the header of its state, and the four lines that follow it, which may be apart where
+/// several processes write.
+template <tt_log_sink Sink>
+class tt_log_lines {
+ public:
+  tt_log_lines(Sink& sink, std::filesystem::path path) : sink_(sink), path_(std::move(path)) {}
+
+  void line(std::string_view raw) {
+    ++status_.lines;
+    std::string text = visible_text(raw);
+    std::string_view rest = text;
+    const mpi_label label = mpi_label_of(rest);
+    rest.remove_prefix(label.length);
+    rank_state& rank = rank_of(label.rank);
+    if (read(rank, rest)) return;
+    if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
+    // Modules of ranks may be dumped side by side.
+    if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
+    if (registry_rank_ == rank.rank.index) registry_.line(rest);
+  }
+
+  /// After the last line.
+  void finish() {
+    for (auto& [label, rank] : ranks_) {
+      if (status_.damage.empty() && rank.header && views_of(rank.state) < rank.usual_views)
+        status_.damage = "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+      deliver(rank);
+      give_up(rank);
+    }
+  }
+
+  [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
+  [[nodiscard]] tt_log_status& status() noexcept { return status_; }
+  [[nodiscard]] const tt_inputs_registry& registry() const noexcept { return registry_; }
+
+ private:
+  /// Lines of something else that may stand within a state.
+  static constexpr unsigned most_foreign_lines = 8;
+  static constexpr std::size_t most_ranks = 4096;
+  static constexpr std::size_t deepest = 256;
+
+  enum class header_kind : std::uint8_t { operation, program };
+  struct rank_state {
+    tt_rank rank;
+    std::optional<tt_executed_operation> waiting;  ///< for its state
+    std::optional<header_kind> header;             ///< of a state that is not complete
+    std::string type;                              ///< of the operation that the header names
+    std::uint64_t header_line = 0;
+    tt_memory_state state;
+    unsigned foreign_lines = 0;
+    std::ptrdiff_t usual_views = 1;  ///< lines of the state before
+    std::vector<std::string> programs;
+    std::set<std::string, std::less<>> cache_misses;
+  };
+
+  rank_state& rank_of(std::string_view number) {
+    auto found = ranks_.find(number);
+    if (found == ranks_.end()) {
+      if (ranks_.size() == most_ranks) fail("more than " + std::to_string(most_ranks) + " ranks");
+      found = ranks_.try_emplace(std::string{number}).first;
+      found->second.rank = {ranks_.size() - 1, std::string{number}};
+    }
+    return found->second;
+  }
+
+  /// Whether the line was one of the runtime's.
+  [[nodiscard]] bool read(rank_state& rank, std::string_view line) {
+    if (const auto text = text_after(line, "Executing operation:"); text && line.find("RuntimeTT") != line.npos) {
+      execute(rank, *text);
+    } else if (const std::string_view type = word_after(line, "Device memory state before operation "); !type.empty()) {
+      begin_state(rank, header_kind::operation, type);
+    } else if (line.find("Device memory state before submit") != line.npos ||
+               line.find("Device memory state after submit") != line.npos) {
+      begin_state(rank, header_kind::program, {});
+    } else if (const std::optional<std::size_t> memory = tt_memory_of_line(line)) {
+      view(rank, *memory, line);
+    } else if (const std::string_view begun = word_after(line, "Starting execution of program:"); !begun.empty()) {
+      begin_program(rank, begun);
+    } else if (const std::string_view ended = word_after(line, "Finished execution of program:"); !ended.empty()) {
+      end_program(rank, ended);
+    } else if (const std::string_view missed = word_after(line, "Cache miss or invalid cache for function:"); !missed.empty()) {
+      rank.cache_misses.emplace(missed);
+    } else if (const std::optional<tt_out_of_memory> failure = parse_tt_out_of_memory(line)) {
+      deliver(rank);
+      sink_.out_of_memory(rank.rank, *failure, status_.lines);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void execute(rank_state& rank, std::string_view text) {
+    deliver(rank);
+    give_up(rank);
+    std::optional<mlir_operation> parsed = parse_mlir_operation(text);
+    if (!parsed) return note("expected an operation of MLIR behind 'Executing operation:'");
+    rank.waiting = describe(rank, std::move(*parsed));
+  }
+
+  [[nodiscard]] tt_executed_operation describe(const rank_state& rank, mlir_operation&& operation) const {
+    tt_executed_operation made;
+    made.mlir = std::move(operation);
+    made.line = status_.lines;
+    if (!rank.programs.empty()) made.program = rank.programs.back();
+    const auto weights = std::find_if(rank.programs.rbegin(), rank.programs.rend(),
+                                      [](const std::string& name) { return name.find("const_eval") != std::string::npos; });
+    if (weights != rank.programs.rend()) {
+      made.const_eval = *weights;
+      made.is_cache_miss = rank.cache_misses.contains(*weights);
+    }
+    return made;
+  }
+
+  void begin_state(rank_state& rank, header_kind kind, std::string_view type) {
+    deliver(rank);
+    rank.header = kind;
+    rank.type = type;
+    rank.header_line = status_.lines;
+    rank.foreign_lines = 0;
+  }
+
+  void view(rank_state& rank, std::size_t memory, std::string_view line) {
+    const std::optional<tt_memory_view> found = parse_tt_memory_view(line);
+    if (!found) return note("expected MemoryView{numBanks: N, totalBytesPerBank: X MB, ...} with five numbers");
+    if (!is_possible(*found)) fail("the numbers of " + std::string{tt_memory_names[memory]} + " are those of no device");
+    if (!rank.header || rank.state[memory]) return;  // a second one, of a process without a label
+    rank.state[memory] = *found;
+    if (views_of(rank.state) == std::ptrdiff_t{tt_memory_count}) deliver(rank);
+  }
+
+  [[nodiscard]] static std::ptrdiff_t views_of(const tt_memory_state& state) {
+    return std::count_if(state.begin(), state.end(), [](const auto& view) { return view.has_value(); });
+  }
+
+  /// Hands on the state that was being read, as far as it came.
+  void deliver(rank_state& rank) {
+    if (!rank.header) return;
+    const header_kind kind = *std::exchange(rank.header, std::nullopt);
+    const tt_memory_state state = std::exchange(rank.state, {});
+    if (views_of(state) == 0) return;
+    rank.usual_views = views_of(state);
+    ++status_.states;
+    if (kind == header_kind::program) return sink_.program_state(rank.rank, state);
+    tt_executed_operation operation =
+        rank.waiting ? std::move(*std::exchange(rank.waiting, std::nullopt)) : describe(rank, mlir_operation{});
+    if (operation.mlir.name.empty()) operation.line = rank.header_line;
+    operation.type = rank.type;
+    sink_.operation(rank.rank, operation, state);
+  }
+
+  /// The operation that waits for its state gets none.
+  void give_up(rank_state& rank) {
+    if (!rank.waiting) return;
+    const tt_executed_operation operation = std::move(*std::exchange(rank.waiting, std::nullopt));
+    if (!is_deallocation(operation.mlir) && !is_get_device(operation.mlir) && status_.without_state++ == 0)
+      status_.first_without_state = "'" + operation.name() + "' in line " + std::to_string(operation.line);
+    sink_.operation_without_state(rank.rank, operation);
+  }
+
+  void begin_program(rank_state& rank, std::string_view name) {
+    deliver(rank);
+    give_up(rank);
+    // A program does not call itself: the one of that name that runs was ended by an exception.
+    const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
+    if (running != rank.programs.end()) end_from(rank, running);
+    if (rank.programs.size() == deepest) return;
+    rank.programs.emplace_back(name);
+    sink_.begin_program(rank.rank, name);
+  }
+
+  void end_program(rank_state& rank, std::string_view name) {
+    deliver(rank);
+    give_up(rank);
+    const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
+    if (running != rank.programs.end()) end_from(rank, running);
+  }
+  void end_from(rank_state& rank, std::vector<std::string>::iterator first) {
+    const std::string name = *first;
+    rank.programs.erase(first, rank.programs.end());
+    sink_.end_program(rank.rank, name);
+  }
+
+  void note(const char* what) {
+    if (status_.unreadable++ == 0) status_.first_unreadable = "line " + std::to_string(status_.lines) + ": " + what;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    raise_about_file("read", path_, "line " + std::to_string(status_.lines) + ": " + what);
+  }
+
+  Sink& sink_;
+  std::filesystem::path path_;
+  tt_log_status status_;
+  tt_inputs_registry registry_;
+  std::map<std::string, rank_state, std::less<>> ranks_;
+  std::size_t registry_rank_ = 0;  ///< the rank that dumps a module
+};
+
+/// Hands all lines of a file to `lines`. Of a line, at most a mebibyte is kept.
+template <class Lines>
+void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& lines) {
+  constexpr std::size_t longest_line = std::size_t{1} << 20;
+  byte_reader in{file, path};
+  std::string line;
+  int byte = 0;
+  while (byte >= 0) {
+    line.clear();
+    for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) {
+      if (line.size() < longest_line) line += static_cast<char>(byte);
+    }
+    if (byte >= 0 || !line.empty()) lines.line(line);
+  }
+  lines.finish();
+}
+
+}  // namespace detail
+
+/// Whether a file, which stands at its begin and does so afterwards, has lines of tt-mlir's runtime. Looks at 64 MiB at most: a
+/// program may say much before its first operation.
+[[nodiscard]] inline bool is_tt_log(std::FILE* file) {
+  constexpr std::array<std::string_view, 3> marks{"RuntimeTTNN", "Device memory state before", "memory state: MemoryView{"};
+  constexpr std::size_t most = std::size_t{64} << 20;
+  constexpr std::size_t overlap = 32;  // more than any mark has
+  std::string part;
+  bool is_found = false;
+  for (std::size_t seen = 0; seen < most && !is_found;) {
+    const std::size_t kept = part.size() < overlap ? part.size() : overlap;
+    part.erase(0, part.size() - kept);
+    part.resize(kept + (std::size_t{1} << 16));
+    const std::size_t got = std::fread(part.data() + kept, 1, part.size() - kept, file);
+    part.resize(kept + got);
+    seen += got;
+    for (const std::string_view mark : marks) is_found = is_found || part.find(mark) != std::string::npos;
+    if (got == 0) break;
+  }
+  std::rewind(file);
+  return is_found;
+}
+
+}  // namespace memprof

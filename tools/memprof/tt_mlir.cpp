@@ -1,0 +1,278 @@
+#include "tt_mlir.hpp"
+
+#include "exit_status.hpp"
+#include "gzip.hpp"
+#include "recording.hpp"
+#include "script_run.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/tt_log.hpp>
+#include <memprof/format/tt_log_json.hpp>
+#include <memprof/report/html.hpp>
+#include <memprof/report/text/text_format.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_file.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <unistd.h>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct tt_arguments {
+  std::vector<std::string> script;  ///< and what it is given
+  std::string log;
+  std::string folder;
+  std::string output_folder = "logs";
+};
+
+/// Control characters are printed as escapes: the text may quote the file.
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof tt-mlir: %s\n", memprof::detail::on_one_line(what).c_str());
+}
+
+/// Does what throws `memprof::error` for bad input; the exit status.
+template <class Work>
+int guarded(Work&& work) {
+  try {
+    return work();
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+  } catch (const std::bad_alloc&) {
+    complain("out of memory");
+  }
+  return bad_input;
+}
+
+std::string without_suffix(std::string text, const std::string& suffix) {
+  if (text.size() > suffix.size() && text.ends_with(suffix)) text.resize(text.size() - suffix.size());
+  return text;
+}
+
+/// The name before a folder's date and time: of "decoder_20260122_143957", "decoder".
+std::string name_of_run(const fs::path& folder) {
+  std::string name = folder.filename().string();
+  for (int part = 0; part < 2; ++part) {
+    const std::size_t at = name.rfind('_');
+    if (at != std::string::npos && at != 0) name.resize(at);
+  }
+  return name;
+}
+
+/// A new folder "NAME_YYYYmmdd_HHMMSS" in `base`.
+fs::path new_run_folder(const fs::path& base, const std::string& name) {
+  std::error_code failure;
+  fs::create_directories(base, failure);
+  constexpr int attempts = 100;
+  for (int attempt = 0; attempt < attempts && !failure; ++attempt) {
+    const std::time_t now = std::time(nullptr);
+    std::tm local{};
+    ::localtime_r(&now, &local);
+    std::array<char, 32> stamp{};
+    const std::size_t size = std::strftime(stamp.data(), stamp.size(), "_%Y%m%d_%H%M%S", &local);
+    const fs::path folder = base / (name + std::string{stamp.data(), size});
+    if (fs::create_directory(folder, failure)) return folder;
+    constexpr unsigned tenth_us = 100'000;
+    if (!failure) ::usleep(tenth_us);  // another run began in this second
+  }
+  memprof::detail::raise("cannot make a folder in '" + base.string() + "': " + failure.message());
+}
+
+template <class Write>
+void write_output(const fs::path& path, Write&& write) {
+  memprof::detail::replace_file(path, [&](std::FILE* file) {
+    memprof::file_sink sink{file};
+    write(sink);
+    return sink.is_good();
+  });
+}
+
+/// The two files of a rank, which must be written side by side as the log is read.
+void write_pair(std::FILE* log, const std::string& path, const memprof::tt_log_content& content,
+                const memprof::tt_rank_summary& rank, const fs::path& memory, const fs::path& operations) {
+  write_output(memory, [&](memprof::file_sink& to_memory) {
+    write_output(operations, [&](memprof::file_sink& to_operations) {
+      memprof::write_tt_json(log, path, rank, content.inputs, to_memory, to_operations);
+    });
+  });
+  const memprof::detail::file_handle first = open_recording(memory.string());
+  const memprof::detail::file_handle second = open_recording(operations.string());
+  std::uint64_t count = 0;
+  const std::string fault = memprof::validate_tt_json(first.get(), second.get(), count);
+  if (!fault.empty() || count != rank.operations) {
+    memprof::detail::raise("'" + memory.string() + "' and '" + operations.string() +
+                           "' do not belong together: " + (fault.empty() ? "operations are missing" : fault));
+  }
+  std::printf("%s, %s: %llu operations, validated\n", memory.c_str(), operations.c_str(), static_cast<unsigned long long>(count));
+}
+
+void print_summary(const memprof::tt_rank_summary& rank) {
+  if (!rank.rank.number.empty()) std::printf("rank %s:\n", rank.rank.number.c_str());
+  const auto number = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
+  std::printf("operations %llu; left out: %llu deallocate, %llu get_device, %llu without a state\n", number(rank.operations),
+              number(rank.deallocations), number(rank.get_devices), number(rank.without_state));
+  for (const auto& [name, operations] : rank.const_evals) {
+    std::printf("const-eval %s: %llu operations, %s\n", name.c_str(), number(operations),
+                rank.cache_misses.at(name) ? "cache miss" : "cached");
+  }
+}
+
+void print_memories(const std::vector<memprof::tt_memory_fact>& memories) {
+  for (const memprof::tt_memory_fact& each : memories) {
+    const auto mebibytes = [](std::int64_t bytes) { return static_cast<double>(bytes) / 0x1p20; };
+    std::printf("%s: peak %.3f MB a bank, %.3f MB in %lld banks, before %s (line %lld), fragmentation %.3f there; at most %.3f\n",
+                each.space.c_str(), mebibytes(each.peak_bytes), mebibytes(each.peak_bytes * each.banks),
+                static_cast<long long>(each.banks), each.peak_before.c_str(), static_cast<long long>(each.peak_line),
+                each.peak_fragmentation, each.greatest_fragmentation);
+  }
+}
+
+/// Writes everything beside the log but the page.
+int analyze(const fs::path& log_path) {
+  const std::string path = log_path.string();
+  const memprof::detail::file_handle log = open_recording(path);
+  const std::string name = without_suffix(log_path.stem().string(), "_profile");
+  const fs::path base = log_path.parent_path() / name;
+  const auto beside = [&](const std::string& suffix) { return fs::path{base.string() + suffix}; };
+
+  memprof::trace trace;
+  memprof::tt_log_source source{log.get(), path};
+  memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
+  writer.finish(source.write_to(writer));
+  memprof::write_trace(trace, beside(".memtrace"));
+
+  const memprof::tt_log_content content = memprof::content_of_tt_log(log.get(), path);
+  for (const memprof::tt_rank_summary& rank : content.ranks) {
+    const std::string of_rank = content.ranks.size() == 1 ? "" : "_rank" + rank.rank.number;
+    write_pair(log.get(), path, content, rank, beside(of_rank + "_memory.json"), beside(of_rank + "_operations.json"));
+    print_summary(rank);
+  }
+  if (content.ranks.empty()) complain("'" + path + "' has no operation with a state: only the trace is written");
+  write_output(beside("_inputs_registry.json"), [&](memprof::file_sink& sink) { memprof::write_tt_inputs(content, sink); });
+  std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
+  std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
+  print_memories(source.memories());
+  for (const std::string& remark : memprof::remarks_on(source)) complain(remark);
+  if (source.status().damage.empty()) return success;
+  complain("'" + path + "': " + source.status().damage + "; what comes before is in the files");
+  return bad_input;
+}
+
+/// The log in the folder of a run.
+fs::path log_in(const fs::path& folder) {
+  std::error_code failure;
+  if (!fs::is_directory(folder, failure)) memprof::detail::raise_about_file("read", folder, "it is not the folder of a run");
+  const fs::path usual = folder / (name_of_run(folder) + "_profile.log");
+  if (fs::exists(usual, failure)) return usual;
+  std::vector<fs::path> found;
+  for (const fs::directory_entry& entry : fs::directory_iterator{folder, failure}) {
+    if (entry.path().filename().string().ends_with("_profile.log")) found.push_back(entry.path());
+  }
+  if (found.size() == 1) return found.front();
+  memprof::detail::raise_about_file("read", folder, "there is no '" + usual.filename().string() + "' in it");
+}
+
+int visualize(const fs::path& given) {
+  std::error_code failure;
+  fs::path folder = fs::canonical(given, failure);
+  if (failure) memprof::detail::raise_about_file("read", given, failure.message());
+  const fs::path log_path = log_in(folder);
+  const std::string name = without_suffix(log_path.stem().string(), "_profile");
+  const memprof::detail::file_handle log = open_recording(log_path.string());
+  memprof::trace trace;
+  const tt_reading reading = read_tt_log(log.get(), log_path.string(), trace);
+  memprof::html_options options;
+  options.title = name;
+  options.source = log_path.filename().string();
+  options.gzip = gzip;
+  options.notes = reading.remarks;
+  if (!reading.damage.empty()) options.notes.push_back(reading.damage);
+  const fs::path page = given / (name + "_report.html");
+  memprof::write_html(trace, page, options);
+  std::printf("%s\n", page.c_str());
+  if (reading.damage.empty()) return success;
+  complain("'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
+  return bad_input;
+}
+
+/// Runs the script; its exit status is ours, unless it is 0.
+int run(const tt_arguments& arguments, bool only_logs) {
+  const fs::path script = arguments.script.front();
+  std::error_code failure;
+  if (!fs::is_regular_file(script, failure)) memprof::detail::raise_about_file("run", script, "there is no such file");
+  std::vector<std::string> command = arguments.script;
+  if (script.extension() == ".py") {
+    command.insert(command.begin(), {"python3", "-u"});
+  } else if (!script.has_parent_path()) {
+    command.front() = "./" + command.front();
+  }
+  const std::string name = script.stem().string();
+  const fs::path folder = new_run_folder(arguments.output_folder, name);
+  const fs::path log = folder / (name + "_profile.log");
+  ::setenv("TTMLIR_RUNTIME_LOGGER_LEVEL", "DEBUG", 1);
+  ::setenv("TT_RUNTIME_MEMORY_LOG_LEVEL", "operation", 0);
+  const int status = run_and_log(command, log);
+  std::printf("%s\n", log.c_str());
+  if (status != 0) complain("'" + script.string() + "' ended with exit status " + std::to_string(status));
+  if (only_logs) return status;
+  int own = guarded([&] { return analyze(log); });
+  if (own == success) own = guarded([&] { return visualize(folder); });
+  return status != 0 ? status : own;
+}
+
+}  // namespace
+
+tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace) {
+  memprof::tt_log_source source{file, path};
+  memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
+  writer.finish(source.write_to(writer));
+  return {memprof::remarks_on(source), source.status().damage};
+}
+
+void add_tt_mlir(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<tt_arguments>();
+  CLI::App& command = *program.add_subcommand("tt-mlir", "memory of each operation that tt-mlir's runtime runs, from its log");
+  command.require_subcommand(1);
+  const auto add_script = [&](CLI::App& to) {
+    to.positionals_at_end();
+    to.add_option("SCRIPT", arguments->script, "what to run, with its arguments; .py with python3")
+        ->required()
+        ->type_name("FILE [ARGUMENT]...");
+    to.add_option("--output-dir", arguments->output_folder, "in it, SCRIPT_DATE_TIME is made (default: logs)")->type_name("DIR");
+  };
+  CLI::App& run_command = *command.add_subcommand("run", "run a script, analyze its log and make the page");
+  add_script(run_command);
+  run_command.callback([arguments, &status] { status = guarded([&] { return run(*arguments, false); }); });
+  CLI::App& log_command = *command.add_subcommand("log", "run a script and keep its log");
+  add_script(log_command);
+  log_command.callback([arguments, &status] { status = guarded([&] { return run(*arguments, true); }); });
+  CLI::App& analyze_command = *command.add_subcommand("analyze", "read a log; the files go beside it");
+  analyze_command.add_option("LOG", arguments->log, "NAME_profile.log")->required();
+  analyze_command.callback([arguments, &status] { status = guarded([&] { return analyze(arguments->log); }); });
+  CLI::App& visualize_command = *command.add_subcommand("visualize", "make the page of a run, NAME_report.html");
+  visualize_command.add_option("DIR", arguments->folder, "the folder of a run")->required();
+  visualize_command.callback([arguments, &status] { status = guarded([&] { return visualize(arguments->folder); }); });
+}
+
+}  // namespace memprof_tool
