@@ -13,8 +13,9 @@
 #include <vector>
 
 /// @file
-/// What a program of XLA needs in a memory space, as the memory viewer of openxla/xprof (v2.23) finds it: the compiler's heap
-/// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it.
+/// What a program of XLA needs in a memory space, as the memory viewer of openxla/xprof v2.23 finds it: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it. From v2.24
+/// on xprof leaves `thread_local_bytes` out of the peak and of the sum of allocations.
 
 namespace memprof {
 
@@ -88,8 +89,8 @@ inline void add_bytes(std::int64_t& sum, std::int64_t bytes) {
   return best;
 }
 
-/// Replays a trace. `Visitor` is called as `allocated(event, owner, shown)` and `freed(event, owner)`: `owner` is the buffer whose
-/// size counts, `shown` the one that has its memory now.
+/// Replays a trace. `Visitor` is called as `allocated(event, owner, shown)` and `freed(event, owner)`: `owner` is the buffer
+/// whose size counts, `shown` the one that has its memory now.
 template <class Visitor>
 class heap_replay {
  public:
@@ -225,8 +226,8 @@ class heap_live_list {
   return spaces;
 }
 
-/// Simulates the program in a space. `unpadded` has the bytes of each buffer without padding. Time: events; memory: buffers. Throws
-/// `memprof::error` if the program contradicts itself.
+/// Simulates the program in a space. `unpadded` has the bytes of each buffer without padding. Time: events; memory: buffers.
+/// Throws `memprof::error` if the program contradicts itself.
 [[nodiscard]] inline heap_simulation simulate_heap(const hlo_program& program, std::int64_t space,
                                                    const std::vector<std::int64_t>& unpadded) {
   heap_simulation result;

@@ -37,8 +37,7 @@ struct hlo_block {
 class hlo_memory {
  public:
   /// Reads a serialized `HloProto` in the bytes of `file`, which must outlive this. Throws `memprof::error`.
-  hlo_memory(const detail::protobuf_file& file, std::string_view bytes)
-      : file_(&file), program_(read_hlo_program(file, bytes)) {
+  hlo_memory(const detail::protobuf_file& file, std::string_view bytes) : file_(&file), program_(read_hlo_program(file, bytes)) {
     unpadded_.reserve(program_.buffers.size());
     for (const hlo_buffer& buffer : program_.buffers) {
       unpadded_.push_back(buffer.instruction == hlo_none ? 0 : unpadded_bytes(read_hlo_shape(file, shape_of(buffer))));
@@ -46,9 +45,7 @@ class hlo_memory {
   }
 
   [[nodiscard]] const hlo_program& program() const noexcept { return program_; }
-  [[nodiscard]] heap_simulation simulate(std::int64_t space) const {
-    return simulate_heap(program_, space, unpadded_);
-  }
+  [[nodiscard]] heap_simulation simulate(std::int64_t space) const { return simulate_heap(program_, space, unpadded_); }
   [[nodiscard]] std::int64_t unpadded(std::uint32_t buffer) const { return unpadded_[buffer]; }
 
   /// What is known of a block. The buffer must have an allocation.

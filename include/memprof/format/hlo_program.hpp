@@ -30,9 +30,9 @@ struct hlo_buffer {
   std::int64_t bytes = 0;  ///< with padding
   std::int64_t space = 0;  ///< the "color": 0 is the device's main memory
   std::uint32_t instruction = hlo_none;
-  std::vector<std::int64_t> shape_index;     ///< which part of a tuple; empty: the whole value
-  std::uint32_t allocation = hlo_none;       ///< in which it lies; none: it is in no allocation, and nobody asks for it
-  std::int64_t offset = 0;                   ///< from the allocation's begin
+  std::vector<std::int64_t> shape_index;  ///< which part of a tuple; empty: the whole value
+  std::uint32_t allocation = hlo_none;    ///< in which it lies; none: it is in no allocation, and nobody asks for it
+  std::int64_t offset = 0;                ///< from the allocation's begin
 };
 
 /// Why a block lives, in the order in which the first that is true counts.
@@ -57,9 +57,7 @@ struct hlo_allocation {
   std::vector<std::uint32_t> buffers;  ///< those that lie in it, in the file's order
 
   /// Whether it is there for as long as the program runs, and in no simulation.
-  [[nodiscard]] bool is_indefinite() const noexcept {
-    return is_thread_local || is_parameter || is_constant || may_be_output;
-  }
+  [[nodiscard]] bool is_indefinite() const noexcept { return is_thread_local || is_parameter || is_constant || may_be_output; }
   [[nodiscard]] hlo_group group() const noexcept {
     return is_parameter      ? hlo_group::parameter
            : may_be_output   ? hlo_group::output

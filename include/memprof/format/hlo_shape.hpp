@@ -22,13 +22,13 @@ struct hlo_element_type {
 
 /// The type of that number in `xla.PrimitiveType`.
 [[nodiscard]] constexpr hlo_element_type element_type(std::uint64_t number) noexcept {
-  constexpr hlo_element_type types[] = {
-      {"invalid", 0},   {"pred", 1},     {"s8", 1},           {"s16", 2},        {"s32", 4},        {"s64", 8},
-      {"u8", 1},        {"u16", 2},      {"u32", 4},          {"u64", 8},        {"f16", 2},        {"f32", 4},
-      {"f64", 8},       {"tuple", 0},    {"opaque", 0},       {"c64", 8},        {"bf16", 2},       {"token", 0},
-      {"c128", 16},     {"f8e5m2", 1},   {"f8e4m3fn", 1},     {"s4", 1},         {"u4", 1},         {"f8e4m3b11fnuz", 1},
-      {"f8e5m2fnuz", 1}, {"f8e4m3fnuz", 1}, {"s2", 1},        {"u2", 1},         {"f8e4m3", 1},     {"f8e3m4", 1},
-      {"s1", 1},        {"u1", 1},       {"f4e2m1fn", 1},     {"f8e8m0fnu", 1},  {"buffer", 0}};
+  constexpr hlo_element_type types[] = {{"invalid", 0},    {"pred", 1}, {"s8", 1},       {"s16", 2},           {"s32", 4},
+                                        {"s64", 8},        {"u8", 1},   {"u16", 2},      {"u32", 4},           {"u64", 8},
+                                        {"f16", 2},        {"f32", 4},  {"f64", 8},      {"tuple", 0},         {"opaque", 0},
+                                        {"c64", 8},        {"bf16", 2}, {"token", 0},    {"c128", 16},         {"f8e5m2", 1},
+                                        {"f8e4m3fn", 1},   {"s4", 1},   {"u4", 1},       {"f8e4m3b11fnuz", 1}, {"f8e5m2fnuz", 1},
+                                        {"f8e4m3fnuz", 1}, {"s2", 1},   {"u2", 1},       {"f8e4m3", 1},        {"f8e3m4", 1},
+                                        {"s1", 1},         {"u1", 1},   {"f4e2m1fn", 1}, {"f8e8m0fnu", 1},     {"buffer", 0}};
   return number < sizeof types / sizeof types[0] ? types[number] : hlo_element_type{"unknown", 0};
 }
 
@@ -175,8 +175,8 @@ class layout_text {
   return made;
 }
 
-/// Bytes without padding, as XLA's viewer counts them: a tuple has 8 for each part, and a dynamic dimension its bound. What 64 bits
-/// cannot hold is the most that they can.
+/// Bytes without padding, as XLA's viewer counts them: a tuple has 8 for each part, and a dynamic dimension its bound. What 64
+/// bits cannot hold is the most that they can.
 [[nodiscard]] inline std::int64_t unpadded_bytes(const hlo_shape& shape) noexcept {
   constexpr std::int64_t pointer_bytes = 8;
   if (shape.type == detail::tuple_type) return pointer_bytes * static_cast<std::int64_t>(shape.parts.size());

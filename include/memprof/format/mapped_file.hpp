@@ -14,8 +14,8 @@
 
 namespace memprof::detail {
 
-/// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who shortens
-/// the file meanwhile ends the process with SIGBUS, as with every mapping.
+/// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who
+/// shortens the file meanwhile ends the process with SIGBUS, as with every mapping.
 class mapped_file {
  public:
   /// Maps all of a file, which may be closed afterwards; `path` is its name for messages. Throws `memprof::error` if it cannot.

@@ -31,8 +31,8 @@ class protobuf_file {
     return static_cast<std::uint64_t>(place - bytes_.data());
   }
   [[noreturn]] void raise_at(const char* place, std::string_view message, const std::string& what) const {
-    raise("cannot read '" + path_.string() + "': byte " + std::to_string(offset_of(place)) + ", in " + std::string{message} + ": " +
-          what);
+    raise("cannot read '" + path_.string() + "': byte " + std::to_string(offset_of(place)) + ", in " + std::string{message} +
+          ": " + what);
   }
 
  private:
