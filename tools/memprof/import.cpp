@@ -2,6 +2,11 @@
 
 #include "exit_status.hpp"
 #include "recording.hpp"
+#if MEMPROF_TOOL_PROTOZERO
+#include "import_xplane.hpp"
+
+#include <memprof/format/xplane.hpp>
+#endif
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -30,6 +35,8 @@ struct import_arguments {
   std::string format;
   std::string file;
   std::string output;
+  std::string module;   ///< of an XLA profile; empty: all
+  std::string classes;  ///< a file of rules for them
 };
 
 /// Control characters are printed as escapes: the text may quote the file.
@@ -41,11 +48,15 @@ void complain(const std::string& what) {
 std::string_view format_of(std::FILE* file, const std::string& path) {
   if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
   if (memprof::is_rmm_log(file)) return "rmm";
+#if MEMPROF_TOOL_PROTOZERO
+  if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
+#endif
   int first = std::fgetc(file);
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";
-  memprof::detail::raise("cannot tell what '" + path + "' is: neither a PyTorch memory snapshot (pickle or JSON) nor an RMM log");
+  memprof::detail::raise("cannot tell what '" + path +
+                         "' is: neither a PyTorch memory snapshot (pickle or JSON) nor an RMM log, nor a profile of XLA");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -70,6 +81,20 @@ std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& t
   return damage;
 }
 
+/// As `read_torch`. What cannot be read of a profile is one sentence a program.
+std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
+#if MEMPROF_TOOL_PROTOZERO
+  std::string damage;
+  for (const std::string& remark : read_xplane(file, arguments.file, arguments.module, arguments.classes, trace))
+    damage += (damage.empty() ? "" : "; ") + remark;
+  return damage;
+#else
+  static_cast<void>(file);
+  static_cast<void>(trace);
+  memprof::detail::raise_about_file("read", arguments.file, "this memprof was built without protozero");
+#endif
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -77,7 +102,9 @@ int run_import(const import_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
-    damage = format == "rmm" ? read_rmm(file.get(), arguments.file, trace) : read_torch(file.get(), arguments.file, trace);
+    damage = format == "rmm"      ? read_rmm(file.get(), arguments.file, trace)
+             : format == "xplane" ? read_xla(file.get(), arguments, trace)
+                                  : read_torch(file.get(), arguments.file, trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -106,16 +133,18 @@ void add_import(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<import_arguments>();
   CLI::App& command = *program.add_subcommand("import", "another tool's recording as a trace or a profile");
   command
-      .add_option(
-          "FORMAT", arguments->format,
-          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), or auto: as the file's "
-          "content says")
+      .add_option("FORMAT", arguments->format,
+                  "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), xplane (a "
+                  "profile of XLA, *.xplane.pb or *.hlo_proto.pb), or auto: as the file's "
+                  "content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "xplane"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
   command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
+  command.add_option("--module", arguments->module, "of an XLA profile this program alone");
+  command.add_option("--classes", arguments->classes, "rules for the categories of its blocks: docs/formats.md");
   command.callback([arguments, &status] { status = run_import(*arguments); });
 }
 

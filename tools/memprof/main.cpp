@@ -9,6 +9,9 @@
 #include "report.hpp"
 #include "show.hpp"
 #include "trace.hpp"
+#if MEMPROF_TOOL_PROTOZERO
+#include "xplane.hpp"
+#endif
 
 #include <memprof/version.hpp>
 
@@ -67,6 +70,9 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_plot(program, status);
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
+#if MEMPROF_TOOL_PROTOZERO
+  memprof_tool::add_xplane(program, status);
+#endif
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
     std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);

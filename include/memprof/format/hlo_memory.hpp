@@ -21,8 +21,8 @@ namespace memprof {
 /// A block as people read of it.
 struct hlo_block {
   std::string instruction;  ///< with the part of a tuple, as "fusion.1{0}"
-  std::string_view op_name;
-  std::string_view opcode;
+  std::string op_name;
+  std::string opcode;
   std::string shape;
   std::string_view dtype;
   std::string source_file;

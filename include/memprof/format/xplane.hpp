@@ -207,19 +207,19 @@ class xspace_reader {
   std::set<std::uint64_t> ids_;
 };
 
-/// The field and type with which a message's first field begins, without its length; 0: there is none.
-[[nodiscard]] inline unsigned char first_of_nested(std::string_view bytes) noexcept {
-  std::size_t at = 1;
-  while (at < bytes.size() && at < 11 && (static_cast<unsigned char>(bytes[at]) & 0x80) != 0) ++at;
-  return at + 1 < bytes.size() ? static_cast<unsigned char>(bytes[at + 1]) : 0;
+/// What the first field of `bytes`, a message, begins with: empty if there is none.
+[[nodiscard]] inline std::string_view inside_first_message(std::string_view bytes) noexcept {
+  std::size_t length = 1;
+  while (length < bytes.size() && length < 11 && (static_cast<unsigned char>(bytes[length]) & 0x80) != 0) ++length;
+  return bytes.substr(std::min(bytes.size(), length + 1));
 }
 
 }  // namespace detail
 
 enum class xplane_kind : std::uint8_t { none, space, program, riegeli };
 
-/// What a file, which stands at its begin and does so afterwards, is by its first bytes: planes begin with a number or their name
-/// in field 2, and a module's with its name in field 1.
+/// What a file, which stands at its begin and does so afterwards, is by its first bytes: a plane begins with its number, its name
+/// (field 2) or a line, and a module with its name (field 1).
 [[nodiscard]] inline xplane_kind xplane_kind_of(std::FILE* file) {
   std::array<char, 32> first{};
   const std::size_t got = std::fread(first.data(), 1, first.size(), file);
@@ -227,11 +227,14 @@ enum class xplane_kind : std::uint8_t { none, space, program, riegeli };
   const std::string_view bytes{first.data(), got};
   if (bytes.starts_with("\x83\xaf\x70\xd1\x0d\x88\x4a\x3f")) return xplane_kind::riegeli;
   if (!bytes.starts_with('\x0a')) return xplane_kind::none;
-  const unsigned char nested = detail::first_of_nested(bytes);
-  // id, name, a line, metadata or a statistic of a plane
-  constexpr std::array<unsigned char, 6> in_plane{0x08, 0x12, 0x1a, 0x22, 0x2a, 0x32};
-  if (std::find(in_plane.begin(), in_plane.end(), nested) != in_plane.end()) return xplane_kind::space;
-  return nested == 0x0a ? xplane_kind::program : xplane_kind::none;
+  const std::string_view inside = detail::inside_first_message(bytes);
+  if (inside.starts_with('\x08') || inside.starts_with('\x12') || inside.starts_with('\x1a')) return xplane_kind::space;
+  if (!inside.starts_with('\x0a')) return xplane_kind::none;
+  // Empty lines of a text look like one, too.
+  const std::string_view name = detail::inside_first_message(inside);
+  const bool is_name =
+      !name.empty() && (name[0] == '_' || (name[0] >= 'a' && name[0] <= 'z') || (name[0] >= 'A' && name[0] <= 'Z'));
+  return is_name ? xplane_kind::program : xplane_kind::none;
 }
 
 /// The programs of a profile. The file is mapped; memory is that of the programs' names.

@@ -152,7 +152,7 @@ class xla_program_writer {
     writer_.allocate(space_, block_address{address}, static_cast<std::size_t>(bytes), kind);
     const bool is_argument = block.group == hlo_group::parameter && !block.op_name.empty();
     writer_.annotate(block_address{address},
-                     {is_argument ? block.op_name : std::string_view{block.instruction}, block.shape, block.dtype, kind});
+                     {is_argument ? block.op_name : block.instruction, block.shape, block.dtype, kind});
     while (!open.empty()) {
       writer_.end_operation(open.back());
       open.pop_back();
@@ -264,7 +264,7 @@ class xplane_trace {
     largest.resize(std::min({largest.size(), options_.rows, room}));
     for (const hlo_live_buffer& live : largest) {
       const hlo_block block = memory.block(live.shown);
-      rows_.push_back({program.name, fact.space, block.instruction, std::string{block.op_name}, std::string{block.opcode},
+      rows_.push_back({program.name, fact.space, block.instruction, block.op_name, block.opcode,
                        block.source_file.empty() ? std::string{} : block.source_file + ':' + std::to_string(block.source_line),
                        block.shape, std::string{to_string(block.group)}, block.bytes, block.unpadded_bytes});
     }
