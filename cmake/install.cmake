@@ -9,7 +9,7 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cm
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
 set(package_files memprof-config.cmake memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake memprof-toml.cmake
-  memprof-zstd.cmake)
+  memprof-zstd.cmake memprof-protozero.cmake)
 list(TRANSFORM package_files PREPEND ${PROJECT_SOURCE_DIR}/cmake/)
 install(
   FILES ${package_files} ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list ${PROJECT_BINARY_DIR}/memprof-config-version.cmake

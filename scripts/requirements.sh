@@ -15,6 +15,7 @@ valijson      <valijson/validator.hpp>            libvalijson-dev
 cli11         <CLI/CLI.hpp>                       libcli11-dev
 zstd          <zstd.h>                            libzstd-dev
 toml          <toml++/toml.h>                     libtomlplusplus-dev
+protozero     <protozero/varint.hpp>              libprotozero-dev
 gnuplot       gnuplot                             gnuplot-nox
 zlib          <zlib.h>                            zlib1g-dev
 npm           npm                                 npm

@@ -3,6 +3,11 @@
 #include "exit_status.hpp"
 #include "recording.hpp"
 #include "tt_mlir.hpp"
+#if MEMPROF_TOOL_PROTOZERO
+#include "import_xplane.hpp"
+
+#include <memprof/format/xplane.hpp>
+#endif
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -32,6 +37,8 @@ struct import_arguments {
   std::string format;
   std::string file;
   std::string output;
+  std::string module;   ///< of an XLA profile; empty: all
+  std::string classes;  ///< a file of rules for them
 };
 
 /// Control characters are printed as escapes: the text may quote the file.
@@ -43,13 +50,17 @@ void complain(const std::string& what) {
 std::string_view format_of(std::FILE* file, const std::string& path) {
   if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
   if (memprof::is_rmm_log(file)) return "rmm";
+#if MEMPROF_TOOL_PROTOZERO
+  if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
+#endif
   int first = std::fgetc(file);
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";
   if (memprof::is_tt_log(file)) return "tt-mlir";
-  memprof::detail::raise("cannot tell what '" + path +
-                         "' is: no PyTorch memory snapshot (pickle or JSON), RMM log or log of tt-mlir's runtime");
+  memprof::detail::raise(
+      "cannot tell what '" + path +
+      "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, profile of XLA or log of tt-mlir's runtime");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -80,6 +91,20 @@ std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& tr
   return reading.damage;
 }
 
+/// As `read_torch`. What cannot be read of a profile is one sentence a program.
+std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof::trace& trace) {
+#if MEMPROF_TOOL_PROTOZERO
+  std::string damage;
+  for (const std::string& remark : read_xplane(file, arguments.file, arguments.module, arguments.classes, trace))
+    damage += (damage.empty() ? "" : "; ") + remark;
+  return damage;
+#else
+  static_cast<void>(file);
+  static_cast<void>(trace);
+  memprof::detail::raise_about_file("read", arguments.file, "this memprof was built without protozero");
+#endif
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -87,8 +112,10 @@ int run_import(const import_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
-    const auto read = format == "rmm" ? read_rmm : format == "tt-mlir" ? read_tt : read_torch;
-    damage = read(file.get(), arguments.file, trace);
+    damage = format == "rmm"       ? read_rmm(file.get(), arguments.file, trace)
+             : format == "xplane"  ? read_xla(file.get(), arguments, trace)
+             : format == "tt-mlir" ? read_tt(file.get(), arguments.file, trace)
+                                   : read_torch(file.get(), arguments.file, trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -117,16 +144,18 @@ void add_import(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<import_arguments>();
   CLI::App& command = *program.add_subcommand("import", "another tool's recording as a trace or a profile");
   command
-      .add_option(
-          "FORMAT", arguments->format,
-          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), tt-mlir (log of its "
-          "runtime), or auto: as the file's content says")
+      .add_option("FORMAT", arguments->format,
+                  "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), xplane (a "
+                  "profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), or auto: as the file's "
+                  "content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "tt-mlir"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "xplane", "tt-mlir"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
   command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
+  command.add_option("--module", arguments->module, "of an XLA profile this program alone");
+  command.add_option("--classes", arguments->classes, "rules for the categories of its blocks: docs/formats.md");
   command.callback([arguments, &status] { status = run_import(*arguments); });
 }
 

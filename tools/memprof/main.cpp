@@ -10,6 +10,9 @@
 #include "show.hpp"
 #include "trace.hpp"
 #include "tt_mlir.hpp"
+#if MEMPROF_TOOL_PROTOZERO
+#include "xplane.hpp"
+#endif
 
 #include <memprof/version.hpp>
 
@@ -37,8 +40,7 @@ std::string with_hyphens(std::string argument) {
 std::vector<std::string> arguments_of(int count, char** values) {
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
-  for (int index = count - 1; index > 0; --index)
-    arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
+  for (int index = count - 1; index > 0; --index) arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
   return arguments;
 }
 
@@ -72,6 +74,9 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
   memprof_tool::add_tt_mlir(program, status);
+#if MEMPROF_TOOL_PROTOZERO
+  memprof_tool::add_xplane(program, status);
+#endif
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
     std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);

@@ -1,0 +1,162 @@
+#pragma once
+
+#include <memprof/format/heap_simulation.hpp>
+#include <memprof/format/hlo_memory.hpp>
+#include <memprof/format/hlo_program.hpp>
+#include <memprof/trace/category.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What the memory of a program of XLA is for, at its peak. Needs protozero.
+
+namespace memprof {
+
+/// A class of blocks. A block belongs to the first whose group and pattern are its own.
+struct hlo_class_rule {
+  std::string name;
+  std::optional<hlo_group> group;  ///< none: any
+  std::regex op_name;              ///< is found in the block's op name
+  memprof::category category = category::other;
+  bool has_column = true;  ///< in tables a worker
+};
+
+struct hlo_class_rules {
+  std::vector<hlo_class_rule> classes;
+  std::regex markers;  ///< blocks in whose names or shape it is found are counted: there are gradients
+};
+
+/// The rules for JAX programs with a scan over a carry: `kv_cache`, `model_params`, `other_carry_state` and `other_parameter`,
+/// all of them parameters, and words that only training has. `\b` takes `_` for a letter: `grad_x` is no hit.
+[[nodiscard]] inline hlo_class_rules default_hlo_class_rules() {
+  constexpr auto kind = std::regex::ECMAScript | std::regex::optimize;
+  hlo_class_rules rules;
+  rules.classes.push_back(
+      {"kv_cache", hlo_group::parameter, std::regex{R"(^init_carry\[[23]\]$)", kind}, category::kv_cache, true});
+  rules.classes.push_back({"model_params", hlo_group::parameter, std::regex{R"(^params\[')", kind}, category::parameter, true});
+  rules.classes.push_back(
+      {"other_carry_state", hlo_group::parameter, std::regex{R"(^init_carry\[)", kind}, category::other, false});
+  rules.classes.push_back({"other_parameter", hlo_group::parameter, std::regex{""}, category::input, false});
+  rules.markers =
+      std::regex{R"(\bgrad(ient)?s?\b|backward|optimizer|adam|momentum|rmsprop|weight_decay)", kind | std::regex::icase};
+  return rules;
+}
+
+namespace detail {
+
+/// Whether the pattern is in the text. libstdc++ takes stack for each character, so that of long texts only the beginning counts.
+[[nodiscard]] inline bool is_found(const std::regex& pattern, std::string_view text) {
+  constexpr std::size_t longest = 2048;
+  text = text.substr(0, longest);
+  return std::regex_search(text.begin(), text.end(), pattern);
+}
+
+}  // namespace detail
+
+/// The index of the block's class; that behind the last if it is of none.
+[[nodiscard]] inline std::size_t class_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
+  const auto found = std::find_if(rules.classes.begin(), rules.classes.end(), [&](const hlo_class_rule& rule) {
+    return (!rule.group || *rule.group == group) && detail::is_found(rule.op_name, op_name);
+  });
+  return static_cast<std::size_t>(found - rules.classes.begin());
+}
+
+/// The category that a block's class has, else its group's.
+[[nodiscard]] inline category category_of(const hlo_class_rules& rules, hlo_group group, std::string_view op_name) {
+  const std::size_t found = class_of(rules, group, op_name);
+  if (found < rules.classes.size()) return rules.classes[found].category;
+  return group == hlo_group::temporary ? category::temporary : group == hlo_group::parameter ? category::input : category::other;
+}
+
+/// A block that is live at the peak, and what it is for.
+struct hlo_attributed_block {
+  hlo_block block;
+  std::size_t of_class = 0;  ///< in the rules; their number: none
+};
+
+/// What a program needs in a memory space, in bytes.
+struct hlo_attribution {
+  heap_simulation simulation;
+  std::vector<hlo_attributed_block> rows;  ///< the largest first
+  std::array<std::int64_t, 5> groups{};    ///< sums of rows, by `hlo_group`
+  std::vector<std::int64_t> classes;       ///< sums of rows, by the rules
+  std::int64_t small = 0;                  ///< in blocks of less than `small_hlo_block`, which have no rows
+  std::int64_t markers = 0;                ///< rows in which the rules' markers are
+  std::vector<std::string> remarks;        ///< sums that do not add up, with the reason, as sentences without their stop
+
+  [[nodiscard]] std::int64_t group(hlo_group of) const noexcept { return groups[static_cast<std::size_t>(of)]; }
+};
+
+/// XLA's viewer puts smaller blocks into one row.
+inline constexpr std::int64_t small_hlo_block = 16384;
+
+namespace detail {
+
+/// Compares the sums of rows with those of the simulation.
+inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribution& found) {
+  const heap_simulation& simulated = found.simulation;
+  std::int64_t rows = found.small;
+  for (const std::int64_t bytes : found.groups) rows += bytes;
+  const std::int64_t missing = simulated.peak - rows;
+  if (std::abs(missing) > simulated.peak / 1'000'000 + 1024) {
+    // What is there from begin to end counts with its allocation, and its row with the largest value in it.
+    std::int64_t unused = 0;
+    for (const hlo_live_buffer& live : simulated.live_at_peak) {
+      const hlo_buffer& buffer = memory.program().buffers[live.owner];
+      if (live.is_indefinite) unused += memory.program().allocations[buffer.allocation].bytes - (space == 0 ? buffer.bytes : 0);
+    }
+    const std::string sums = "blocks at the peak add up to " + std::to_string(rows) + " bytes, and the peak is " +
+                             std::to_string(simulated.peak) + ": ";
+    found.remarks.push_back(sums + (missing != unused ? "the program contradicts itself"
+                                    : space == 0      ? "allocations are larger than the largest value in them"
+                                                      : "outside space 0 only what is simulated is listed"));
+  }
+  const std::int64_t parameters = simulated.parameters - found.group(hlo_group::parameter);
+  if (space == 0 && (parameters < 0 || parameters > found.small))
+    found.remarks.push_back("parameters that are listed add up to " + std::to_string(found.group(hlo_group::parameter)) +
+                            " bytes, and the allocations of parameters to " + std::to_string(simulated.parameters) +
+                            ": more is missing than small blocks have");
+}
+
+}  // namespace detail
+
+/// Finds what is live at the peak in a space and what it is for, as XLA's viewer lists it: outside space 0 without what is there
+/// from begin to end. Throws `memprof::error` if the program contradicts itself.
+[[nodiscard]] inline hlo_attribution attribute(const hlo_memory& memory, std::int64_t space, const hlo_class_rules& rules) {
+  hlo_attribution found;
+  found.simulation = memory.simulate(space);
+  found.classes.resize(rules.classes.size());
+  for (const hlo_live_buffer& live : found.simulation.live_at_peak) {
+    if (live.is_indefinite && space != 0) continue;
+    const std::int64_t bytes = memory.program().buffers[live.shown].bytes;
+    if (bytes < small_hlo_block) {
+      found.small += bytes;
+      continue;
+    }
+    hlo_block block = memory.block(live.shown);
+    found.groups[static_cast<std::size_t>(block.group)] += bytes;
+    const std::size_t of_class = class_of(rules, block.group, block.op_name);
+    if (of_class < rules.classes.size()) found.classes[of_class] += bytes;
+    if (detail::is_found(rules.markers, block.instruction) || detail::is_found(rules.markers, block.op_name) ||
+        detail::is_found(rules.markers, block.shape))
+      ++found.markers;
+    found.rows.push_back({std::move(block), of_class});
+  }
+  std::stable_sort(found.rows.begin(), found.rows.end(), [](const hlo_attributed_block& left, const hlo_attributed_block& right) {
+    return left.block.bytes > right.block.bytes;
+  });
+  detail::check_sums(memory, space, found);
+  return found;
+}
+
+}  // namespace memprof

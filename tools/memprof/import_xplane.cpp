@@ -1,0 +1,40 @@
+#include "import_xplane.hpp"
+
+#include "class_rules.hpp"
+
+#include <memprof/analysis/hlo_attribution.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/xplane.hpp>
+#include <memprof/format/xplane_trace.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_writer.hpp>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof_tool {
+
+std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, const std::string& program,
+                                     const std::string& rules, memprof::trace& trace) {
+  const memprof::hlo_class_rules classes = read_class_rules(rules);
+  const memprof::xplane_file profile{file, path};
+  memprof::xplane_trace_options options;
+  options.program = program;
+  memprof::xplane_trace source{profile, options};
+  memprof::trace_writer writer{trace, source.info()};
+  source.write_to(
+      writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
+  writer.finish("");
+  std::vector<std::string> remarks = source.remarks();
+  if (!profile.damage().empty()) remarks.push_back(profile.damage());
+  if (source.written() != 0) return remarks;
+  if (!remarks.empty()) memprof::detail::raise_about_file("read", path, remarks[0]);
+  memprof::detail::raise_about_file("read", path,
+                                    profile.programs().empty() ? "it has no program of XLA (no HLO proto in /host:metadata)"
+                                                               : "it has no program '" + program + "'");
+}
+
+}  // namespace memprof_tool

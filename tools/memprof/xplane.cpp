@@ -1,0 +1,389 @@
+#include "xplane.hpp"
+
+#include "class_rules.hpp"
+#include "exit_status.hpp"
+#include "recording.hpp"
+
+#include <memprof/analysis/hlo_attribution.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/hlo_memory.hpp>
+#include <memprof/format/xplane.hpp>
+#include <memprof/format/xplane_trace.hpp>
+#include <memprof/report/text/text_format.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <new>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+struct xplane_arguments {
+  std::vector<std::string> paths;
+  std::string module;
+  std::int64_t space = 0;
+  std::string classes;
+  bool tsv = false;
+  std::size_t rows = 20;
+};
+
+/// What a worker's profile says of the program.
+struct worker {
+  std::string host;
+  std::string program;
+  memprof::hlo_attribution found;
+};
+
+/// A column of the table: its name in the table, that in the list of aggregates, and its bytes.
+struct column {
+  std::string name;
+  std::string aggregate;
+  std::vector<std::int64_t> bytes;  ///< of each worker
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof xplane: %s\n", memprof::detail::on_one_line(what).c_str());
+}
+
+std::string without_suffix(std::string name) {
+  for (const std::string_view suffix : {".xplane.pb", ".hlo_proto.pb"}) {
+    if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+  }
+  return name;
+}
+
+/// The profiles in a folder, else its programs; sorted by name.
+std::vector<std::string> profiles_in(const std::string& folder) {
+  namespace fs = std::filesystem;
+  for (const std::string_view suffix : {".xplane.pb", ".hlo_proto.pb"}) {
+    std::vector<std::string> found;
+    std::error_code failure;
+    for (fs::directory_iterator entry{folder, failure}, end; !failure && entry != end; entry.increment(failure)) {
+      if (entry->path().filename().string().ends_with(suffix)) found.push_back(entry->path().string());
+    }
+    if (failure) memprof::detail::raise_about_file("read", folder, failure.message());
+    std::sort(found.begin(), found.end());
+    if (!found.empty()) return found;
+  }
+  memprof::detail::raise_about_file("read", folder, "it has no *.xplane.pb and no *.hlo_proto.pb");
+}
+
+/// The program that is meant: the one that ran first on the worker's first TPU core, else the first in the file. Null: none is.
+const memprof::xplane_program* program_of(const memprof::xplane_file& profile, const std::string& wanted) {
+  std::vector<const memprof::xplane_program*> meant;
+  for (const memprof::xplane_program& each : profile.programs()) {
+    if (is_named(each, wanted)) meant.push_back(&each);
+  }
+  if (meant.empty()) return nullptr;
+  const memprof::xplane_program* chosen = meant.front();
+  for (const memprof::xplane_runs& runs : profile.runs()) {
+    const auto found = std::find_if(meant.begin(), meant.end(), [&](const auto* each) { return each->name == runs.program; });
+    if (found == meant.end()) continue;
+    chosen = *found;
+    break;
+  }
+  if (meant.size() > 1)
+    complain("'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
+             "'; taken is " + chosen->name);
+  return chosen;
+}
+
+/// Calls `read(profile, path)` for each file; a file that cannot be read is said and costs no other. Returns the exit status.
+template <class Read>
+int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
+  int status = success;
+  const auto try_one = [&](const std::string& path, auto&& act) {
+    try {
+      act();
+    } catch (const memprof::error& fault) {
+      complain(fault.what());
+      status = bad_input;
+    } catch (const std::bad_alloc&) {
+      complain("'" + path + "': out of memory while reading it");
+      status = bad_input;
+    }
+  };
+  std::vector<std::string> paths;
+  for (const std::string& argument : arguments) {
+    std::error_code ignored;
+    if (!std::filesystem::is_directory(argument, ignored)) {
+      paths.push_back(argument);
+      continue;
+    }
+    try_one(argument, [&] {
+      for (std::string& found : profiles_in(argument)) paths.push_back(std::move(found));
+    });
+  }
+  for (const std::string& path : paths) {
+    try_one(path, [&] {
+      const memprof::detail::file_handle file = open_recording(path);
+      const memprof::xplane_file profile{file.get(), path};
+      if (!profile.damage().empty()) {
+        complain("'" + path + "': " + profile.damage() + "; what was read is what comes before");
+        status = bad_input;
+      }
+      read(profile, path);
+    });
+  }
+  return status;
+}
+
+std::string gibibytes(double bytes) { return memprof::detail::decimal(bytes / (1 << 30), 3); }
+std::string mebibytes(double bytes) { return memprof::detail::decimal(bytes / (1 << 20), 2); }
+
+std::vector<column> columns_of(const std::vector<worker>& workers, const memprof::hlo_class_rules& rules, bool all_classes) {
+  using memprof::hlo_group;
+  std::vector<column> columns;
+  const auto add = [&](const std::string& name, const std::string& aggregate, auto&& bytes) {
+    column& made = columns.emplace_back(column{name, aggregate, {}});
+    for (const worker& each : workers) made.bytes.push_back(bytes(each.found));
+  };
+  using found = memprof::hlo_attribution;
+  add("peak", "peak", [](const found& of) { return of.simulation.peak; });
+  add("entry_params", "entry_params", [](const found& of) { return of.simulation.parameters; });
+  for (std::size_t index = 0; index < rules.classes.size(); ++index) {
+    const std::string& name = rules.classes[index].name;
+    if (all_classes || rules.classes[index].has_column) add(name, name, [&](const found& of) { return of.classes[index]; });
+  }
+  add("temporary", "group_temporary", [](const found& of) { return of.group(hlo_group::temporary); });
+  add("output", "group_output", [](const found& of) { return of.group(hlo_group::output); });
+  return columns;
+}
+
+struct extremes {
+  double least;
+  double mean;
+  double most;
+};
+extremes extremes_of(const std::vector<std::int64_t>& values) {
+  const auto [least, most] = std::minmax_element(values.begin(), values.end());
+  double sum = 0;
+  for (const std::int64_t value : values) sum += static_cast<double>(value);
+  return {static_cast<double>(*least), sum / static_cast<double>(values.size()), static_cast<double>(*most)};
+}
+
+std::vector<std::int64_t> markers_of(const std::vector<worker>& workers) {
+  std::vector<std::int64_t> markers;
+  for (const worker& each : workers) markers.push_back(each.found.markers);
+  return markers;
+}
+
+/// The table as other scripts expect it.
+void print_tsv(const std::vector<worker>& workers, const std::vector<column>& columns) {
+  std::string text = "workers analyzed: " + std::to_string(workers.size()) + "\n\nhost";
+  for (const column& each : columns) text += '\t' + each.name + "_GiB";
+  text += "\tgradient_hits\n";
+  for (std::size_t index = 0; index < workers.size(); ++index) {
+    text += memprof::detail::on_one_line(workers[index].host);
+    for (const column& each : columns) text += '\t' + gibibytes(static_cast<double>(each.bytes[index]));
+    text += '\t' + std::to_string(workers[index].found.markers) + '\n';
+  }
+  text += "\nAggregate min/avg/max (GiB):\n";
+  for (const column& each : columns) {
+    const extremes range = extremes_of(each.bytes);
+    text += each.aggregate + "_mib: " + gibibytes(range.least) + '/' + gibibytes(range.mean) + '/' + gibibytes(range.most) + '\n';
+  }
+  const extremes hits = extremes_of(markers_of(workers));
+  text +=
+      "gradient_marker_hits: " + memprof::detail::decimal(hits.least, 0) + " / " + memprof::detail::decimal(hits.most, 0) + '\n';
+  std::fputs(text.c_str(), stdout);
+}
+
+/// Rows of cells, the first column to the left and the others to the right.
+void print_aligned(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const auto& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t index = 0; index < row.size(); ++index) widths[index] = std::max(widths[index], row[index].size());
+  }
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t index = 0; index < row.size(); ++index) {
+      const std::string padding(widths[index] - row[index].size(), ' ');
+      line += index == 0 ? row[index] + padding : "  " + padding + row[index];
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    std::printf("%s\n", line.c_str());
+  }
+}
+
+void print_text(const std::vector<worker>& workers, const std::vector<column>& columns, const memprof::hlo_class_rules& rules,
+                std::size_t most_rows) {
+  std::vector<std::vector<std::string>> table(1, {"MB"});
+  for (const column& each : columns) table[0].push_back(each.name);
+  table[0].emplace_back("gradient hits");
+  for (std::size_t index = 0; index < workers.size(); ++index) {
+    std::vector<std::string>& row = table.emplace_back(1, memprof::detail::on_one_line(workers[index].host));
+    for (const column& each : columns) row.push_back(mebibytes(static_cast<double>(each.bytes[index])));
+    row.push_back(std::to_string(workers[index].found.markers));
+  }
+  if (workers.size() > 1) {
+    const auto add = [&](const char* name, double extremes::*of, int decimals) {
+      std::vector<std::string>& row = table.emplace_back(1, name);
+      for (const column& each : columns) row.push_back(mebibytes(extremes_of(each.bytes).*of));
+      row.push_back(memprof::detail::decimal(extremes_of(markers_of(workers)).*of, decimals));
+    };
+    add("minimum", &extremes::least, 0);
+    add("average", &extremes::mean, 1);
+    add("maximum", &extremes::most, 0);
+  }
+  print_aligned(table);
+  const worker& greatest = *std::max_element(workers.begin(), workers.end(), [](const worker& left, const worker& right) {
+    return left.found.simulation.peak < right.found.simulation.peak;
+  });
+  const memprof::heap_simulation& simulated = greatest.found.simulation;
+  std::printf("\nLive at the peak of %s on %s, %s (%s without padding), in MB with and without padding:\n",
+              memprof::detail::on_one_line(greatest.program).c_str(), memprof::detail::on_one_line(greatest.host).c_str(),
+              memprof::detail::megabytes(simulated.peak).c_str(), memprof::detail::megabytes(simulated.unpadded_peak).c_str());
+  std::size_t printed = 0;
+  for (const memprof::hlo_attributed_block& row : greatest.found.rows) {
+    if (printed++ == most_rows) break;
+    const memprof::hlo_block& block = row.block;
+    std::string line =
+        mebibytes(static_cast<double>(block.bytes)) + "  " + mebibytes(static_cast<double>(block.unpadded_bytes)) + "  " +
+        (row.of_class < rules.classes.size() ? rules.classes[row.of_class].name : std::string{to_string(block.group)}) + "  " +
+        block.instruction + "  " + block.shape;
+    if (!block.op_name.empty()) line += "  " + block.op_name;
+    if (!block.source_file.empty()) line += "  " + block.source_file + ':' + std::to_string(block.source_line);
+    std::printf("  %s\n", memprof::detail::on_one_line(line).c_str());
+  }
+  if (printed > most_rows) std::printf("  and %zu more (--rows shows more)\n", greatest.found.rows.size() - most_rows);
+  std::printf("  %s  in blocks of less than %lld bytes\n", mebibytes(static_cast<double>(greatest.found.small)).c_str(),
+              static_cast<long long>(memprof::small_hlo_block));
+}
+
+int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_rules& rules) {
+  std::vector<worker> workers;
+  const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
+    const memprof::xplane_program* const program = program_of(profile, arguments.module);
+    if (program == nullptr) {
+      complain("'" + path + "' has no program '" + arguments.module + "', and is left out");
+      return;
+    }
+    const memprof::hlo_memory memory{profile.file(), program->bytes};
+    worker& made = workers.emplace_back();
+    made.host = without_suffix(std::filesystem::path{path}.filename().string());
+    made.program = program->name;
+    try {
+      made.found = memprof::attribute(memory, arguments.space, rules);
+    } catch (const memprof::error& fault) {
+      workers.pop_back();
+      memprof::detail::raise("'" + path + "': " + program->name + ": " + fault.what());
+    }
+    for (const std::string& remark : made.found.remarks) complain("warning: '" + path + "': " + remark);
+  });
+  if (workers.empty()) {
+    if (status == success) complain("no profile has a program '" + arguments.module + "'; without --module all are listed");
+    return bad_input;
+  }
+  const std::vector<column> columns = columns_of(workers, rules, !arguments.tsv);
+  if (arguments.tsv) {
+    print_tsv(workers, columns);
+  } else {
+    print_text(workers, columns, rules, arguments.rows);
+  }
+  return status;
+}
+
+/// A program over all workers.
+struct listed_program {
+  std::string name;
+  std::int64_t workers = 0;
+  std::uint64_t runs = 0;
+  memprof::heap_simulation greatest;
+};
+
+int list_modules(const xplane_arguments& arguments) {
+  std::vector<listed_program> programs;
+  std::map<std::string, std::size_t> index_of;
+  const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
+    for (const memprof::xplane_program& each : profile.programs()) {
+      memprof::heap_simulation simulated;
+      try {
+        simulated = memprof::hlo_memory{profile.file(), each.bytes}.simulate(arguments.space);
+      } catch (const memprof::error& fault) {
+        complain("'" + path + "': " + each.name + ": " + fault.what());
+        continue;
+      }
+      const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());
+      if (is_new) programs.push_back({each.name, 0, 0, {}});
+      listed_program& listed = programs[found->second];
+      ++listed.workers;
+      for (const memprof::xplane_runs& runs : profile.runs()) listed.runs += runs.program == each.name ? runs.count : 0;
+      if (listed.workers == 1 || simulated.peak > listed.greatest.peak) listed.greatest = std::move(simulated);
+    }
+  });
+  if (programs.empty()) {
+    if (status == success) complain("no profile has a program of XLA (no HLO proto in /host:metadata)");
+    return bad_input;
+  }
+  std::stable_sort(programs.begin(), programs.end(), [](const listed_program& left, const listed_program& right) {
+    return left.greatest.peak > right.greatest.peak;
+  });
+  std::vector<std::vector<std::string>> table(
+      1, {"module", "workers", "runs", "peak", "entry_params", "output", "simulated", "taken"});
+  if (!arguments.tsv) table[0][0] = "module (MB, of the worker with the greatest peak)";
+  for (const listed_program& each : programs) {
+    const memprof::heap_simulation& of = each.greatest;
+    std::vector<std::string>& row = table.emplace_back();
+    row = {memprof::detail::on_one_line(each.name), std::to_string(each.workers), std::to_string(each.runs)};
+    for (const std::int64_t bytes : {of.peak, of.parameters, of.outputs, of.peak - of.indefinite, of.all_allocations})
+      row.push_back(arguments.tsv ? std::to_string(bytes) : mebibytes(static_cast<double>(bytes)));
+  }
+  if (!arguments.tsv) {
+    print_aligned(table);
+    return status;
+  }
+  for (const auto& row : table) {
+    std::string line;
+    for (const std::string& cell : row) line += (line.empty() ? "" : "\t") + cell;
+    std::printf("%s\n", line.c_str());
+  }
+  return status;
+}
+
+int run_xplane(const xplane_arguments& arguments) {
+  try {
+    const memprof::hlo_class_rules rules = read_class_rules(arguments.classes);
+    const int status = arguments.module.empty() ? list_modules(arguments) : analyze_module(arguments, rules);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    complain("cannot write the table: " + memprof::detail::reason_in_errno());
+    return failed;
+  } catch (const memprof::error& fault) {
+    complain(fault.what());
+    return bad_input;
+  }
+}
+
+}  // namespace
+
+void add_xplane(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<xplane_arguments>();
+  CLI::App& command = *program.add_subcommand("xplane", "what the programs in XLA's profiles need, worker by worker");
+  command.add_option("PATH", arguments->paths, "folders of *.xplane.pb or *.hlo_proto.pb, or such files")->required();
+  command.add_option("--module", arguments->module,
+                     "the program, as jit_train_step or jit_train_step(123); without it all are listed");
+  command.add_option("--space", arguments->space, "the memory space: 0 is the device's main memory")->capture_default_str();
+  command.add_option("--classes", arguments->classes, "a TOML file of rules for classes of blocks: docs/formats.md");
+  command.add_option("--rows", arguments->rows, "how many of the blocks at the peak are listed")->capture_default_str();
+  command.add_flag("--tsv", arguments->tsv, "tab-separated values, in GiB");
+  command.callback([arguments, &status] { status = run_xplane(*arguments); });
+}
+
+}  // namespace memprof_tool
