@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -40,6 +41,16 @@ struct session_tensor {
   memprof::category category = category::other;
 };
 
+/// Adds a block to the largest ones, greatest first, if it is one of them; of equal ones the earlier.
+inline void keep_if_larger(std::vector<session_tensor>& largest, const session_tensor& offered) {
+  const auto place =
+      std::upper_bound(largest.begin(), largest.end(), offered,
+                       [](const session_tensor& left, const session_tensor& right) { return left.bytes > right.bytes; });
+  if (static_cast<std::size_t>(place - largest.begin()) == session_largest_blocks) return;
+  largest.insert(place, offered);
+  if (largest.size() > session_largest_blocks) largest.pop_back();
+}
+
 /// One device of a snapshot.
 struct session_device {
   std::string_view name;
@@ -67,6 +78,7 @@ struct session_operation {
   std::int64_t allocated = -1;  ///< blocks; -1: not known
   std::set<std::string> children;
   std::vector<session_call> calls;
+  std::vector<session_tensor> largest;  ///< of what it allocated itself, greatest first; empty in a profile
 
   void add(const session_call& call) {
     max_delta = invocations++ == 0 ? call.delta : std::max(max_delta, call.delta);
@@ -168,8 +180,11 @@ class session_writer {
       node.number("invocations", operation.invocations);
       node.megabytes("total_memory_delta_mb", operation.total_delta);
       put_count(node, "tensors_allocated", operation.allocated);
-      json_array children{node.key("child_operations")};
-      for (const std::string& child : operation.children) append_json_string(children.element(), child);
+      {
+        json_array children{node.key("child_operations")};
+        for (const std::string& child : operation.children) append_json_string(children.element(), child);
+      }
+      if (operation.allocated >= 0) put_tensors(node.key("tensor_details"), operation.largest);
     });
     text_ += "},\n\"pytorch_operations\": ";
     put_pytorch_operations(run);
@@ -263,6 +278,14 @@ class session_writer {
   bool is_first_ = true;
 };
 
+/// The name of a checkpoint; periodic ones have a number, as in the original.
+[[nodiscard]] inline std::string checkpoint_name(std::string_view name, std::uint64_t number) {
+  if (!name.empty()) return std::string{name};
+  const std::string digits = std::to_string(number + 1);
+  constexpr std::size_t width = 4;
+  return "snapshot_" + std::string(width - std::min(width, digits.size()), '0') + digits;
+}
+
 /// What a profile has of the operations: sums, and of the calls in each space the first, the last and the largest.
 [[nodiscard]] inline session_operations session_operations_of(const profile& run) {
   session_operations operations;
@@ -291,24 +314,60 @@ class session_writer {
   return operations;
 }
 
-}  // namespace detail
+/// A memory space at a checkpoint.
+[[nodiscard]] inline session_device session_device_of(const profile& run, const checkpoint_usage& usage) {
+  session_device device{usage.space, usage.live_bytes, usage.live_blocks, {}};
+  for (const live_block& block : usage.largest_blocks) {
+    if (device.largest.size() == session_largest_blocks) break;
+    const operation_profile* const operation = run.find_operation(block.operation);
+    device.largest.push_back({block.bytes, block.shape, block.dtype, usage.space,
+                              operation == nullptr ? std::string_view{block.operation} : std::string_view{operation->name},
+                              block.requires_grad, block.category});
+  }
+  return device;
+}
 
-/// The session profile of a profile, whose segments are the snapshots. What it cannot tell is null and returned as sentences:
-/// only a trace has every call and the blocks at each snapshot.
-template <byte_sink Sink>
-std::vector<std::string> write_session(const profile& run, Sink& out) {
-  const bool has_all_segments = static_cast<std::size_t>(std::max<std::int64_t>(run.segment_count, 0)) <= run.segments.size();
-  std::vector<std::string> missing{"the largest blocks at each snapshot: a profile has those at the peaks"};
-  if (!has_all_segments)
-    missing.push_back("snapshots of " + std::to_string(run.segment_count - static_cast<std::int64_t>(run.segments.size())) +
+/// What is missing in a session profile that is made of a profile.
+[[nodiscard]] inline std::vector<std::string> missing_in_session_of(const profile& run) {
+  std::vector<std::string> missing;
+  const auto kept_segments = static_cast<std::int64_t>(run.segments.size());
+  const auto kept_checkpoints = static_cast<std::int64_t>(run.checkpoints.size());
+  if (kept_segments != 0) missing.emplace_back("the largest blocks at the ends of segments: a profile has those at checkpoints");
+  if (run.segment_count > kept_segments)
+    missing.push_back("snapshots of " + std::to_string(run.segment_count - kept_segments) +
                       " segments that are folded by name, and how many blocks there were at the others");
+  if (run.checkpoint_count > kept_checkpoints)
+    missing.push_back(std::to_string(run.checkpoint_count - kept_checkpoints) + " checkpoints of " +
+                      std::to_string(run.checkpoint_count) + ": a profile keeps some of many");
   if (!run.operations.empty())
     missing.emplace_back(
         "all calls of operations but the first, the last and the largest, and what was live before and after them");
+  return missing;
+}
+
+}  // namespace detail
+
+/// The session profile of a profile, whose checkpoints and ends of segments are the snapshots. What it cannot tell is null and
+/// returned as sentences: only a trace has all of them, and every call.
+template <byte_sink Sink>
+std::vector<std::string> write_session(const profile& run, Sink& out) {
+  const bool has_all_segments = static_cast<std::size_t>(std::max<std::int64_t>(run.segment_count, 0)) <= run.segments.size();
+  std::vector<std::string> missing = detail::missing_in_session_of(run);
   detail::session_writer<Sink> writer{out};
-  writer.begin(run, run.segments.size(), !run.operations.empty(), missing);
+  writer.begin(run, run.segments.size() + run.checkpoints.size(), !run.operations.empty(), missing);
+  std::size_t next_checkpoint = 0;
+  const auto put_checkpoints_until = [&](std::int64_t time_ns) {
+    for (; next_checkpoint < run.checkpoints.size() && run.checkpoints[next_checkpoint].time_ns <= time_ns; ++next_checkpoint) {
+      const checkpoint& point = run.checkpoints[next_checkpoint];
+      std::vector<detail::session_device> devices;
+      for (const checkpoint_usage& usage : point.spaces) devices.push_back(detail::session_device_of(run, usage));
+      writer.snapshot(run.begin_unix_ns + point.time_ns,
+                      detail::checkpoint_name(point.name, static_cast<std::uint64_t>(point.number)), devices);
+    }
+  };
   std::vector<std::int64_t> blocks(run.spaces.size());
   for (std::size_t index = 0; index < run.segments.size(); ++index) {
+    put_checkpoints_until(run.segments[index].end_ns);
     std::vector<detail::session_device> devices;
     for (std::size_t at = 0; at < run.spaces.size(); ++at) {
       const space_profile& space = run.spaces[at];
@@ -319,6 +378,7 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
     }
     writer.snapshot(run.begin_unix_ns + run.segments[index].end_ns, run.segments[index].name, devices);
   }
+  put_checkpoints_until(std::numeric_limits<std::int64_t>::max());
   writer.finish(detail::session_operations_of(run), run);
   return missing;
 }
