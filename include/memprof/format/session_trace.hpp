@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/format/byte_sink.hpp>
-#include <memprof/format/session_profile.hpp>
+#include <memprof/format/session_writer.hpp>
 #include <memprof/format/tables.hpp>
 #include <memprof/format/trace_replay.hpp>
 #include <memprof/format/trace_source.hpp>
