@@ -319,6 +319,15 @@ TEST_CASE("session: a checkpoint at each interval") {
   if (!is_sanitized()) CHECK(periodic >= 5);
 }
 
+TEST_CASE("session: an interval of 0 in the program is one line, and the usual one is used") {
+  const trained run{"an interval of 0"};
+  CHECK(run.exit_status() == 0);
+  CHECK(trained("an interval of 0", {.environment = {}}).errors().empty());  // off
+  CHECK(run.errors().find("memprof: session: interval is 0.000000; use seconds, more than 0; 5 are used\n") == 0);
+  CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // and where the profile is
+  check_ended_capture(run);
+}
+
 TEST_CASE("session: a wall clock that is set is one line, and nothing else") {
   if (is_sanitized()) SKIP("sanitizers have a clock_gettime of their own");
   for (const std::string direction : {"forward", "back"}) {

@@ -305,6 +305,7 @@ const std::map<std::string, ending>& endings() {
       {"wall clock set back", {.after_training = [] { return sleep_through_a_jump(-3600, 0); }}},
       {"both clocks jump forward", {.after_training = [] { return sleep_through_a_jump(3600, 3600); }}},
       {"both clocks jump back", {.after_training = [] { return sleep_through_a_jump(-3600, -3600); }}},
+      {"an interval of 0", {}},
       {"a capture of the program's own", {.before_session = [] { memprof::begin_capture().release(); }}},
   };
   return known;
@@ -317,7 +318,9 @@ int main(int count, char** arguments) {
   if (found == endings().end()) return 99;
   found->second.before_session();
   const bool has_backend = count > 1 && arguments[1] == std::string{"SIGTERM again after a while"};
-  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{};
+  memprof::session_options options;
+  if (found->first == "an interval of 0") options.interval = 0;
+  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{options};
   train();
   return found->second.after_training();
 }
