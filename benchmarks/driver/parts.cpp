@@ -104,12 +104,24 @@ void add_long_run(const repetitions& runs, report& report, bool is_quick) {
     row.on = median(measured);
     return row;
   };
-  report.results.push_back(add("the first", "us", values(runs, name, "first_step_us")));
-  report.results.push_back(add("the last", "us", values(runs, name, "last_step_us")));
-  report.results.push_back(add("memory after 1,000", "KB", values(runs, name, "bytes_after_1000_steps", 1.0 / 1024)));
+  const result first = add("the first", "us", values(runs, name, "first_step_us"));
+  report.results.push_back(first);
+  result last = add("the last", "us", values(runs, name, "last_step_us"));
+  last.goal = at_most(1.1 * first.on);  // it costs the same; the rest is noise
+  report.results.push_back(last);
+  const result early = add("memory after 1,000", "KB", values(runs, name, "bytes_after_1000_steps", 1.0 / 1024));
+  report.results.push_back(early);
+  result growth = add("memory more at the end", "KB", {});
+  growth.measured = {median(values(runs, name, "bytes_at_the_end", 1.0 / 1024)) - early.on};
+  growth.on = growth.measured.front();
+  growth.goal = at_most(64);
+  report.results.push_back(growth);
   result at_the_end = add("memory at the end", "KB", values(runs, name, "bytes_at_the_end", 1.0 / 1024));
   at_the_end.goal = at_most(4096);
   report.results.push_back(at_the_end);
+  result json = add("the profile as JSON", "KB", values(runs, name, "json_bytes", 1.0 / 1024));
+  json.goal = at_most(2048);
+  report.results.push_back(json);
   result profile = add("the profile", "ms", values(runs, name, "profile_ms"));
   profile.goal = at_most(50);
   report.results.push_back(profile);

@@ -1,6 +1,7 @@
 #include "clock.hpp"
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/json.hpp>
 
 #include <benchmark/benchmark.h>
 
@@ -14,7 +15,7 @@ namespace {
 const void* block_at(std::uint64_t index) { return reinterpret_cast<const void*>((std::uint64_t{1} << 40) + index * 64); }
 
 /// Trainings of `state.range(0)` steps with three phases and thirty operations: what the last tenth of the steps costs, the
-/// profiler's memory after the first thousand and at the end, and how long the profile takes.
+/// profiler's memory after the first thousand and at the end, how long the profile takes, and how large it is as JSON.
 void long_run(benchmark::State& state) {
   constexpr const char* phases[] = {"FORWARD_PASS", "BACKWARD_PASS", "OPTIMIZER_STEP"};
   std::vector<std::string> names;
@@ -50,6 +51,7 @@ void long_run(benchmark::State& state) {
     const memprof::profile profile = capture.profile();
     state.counters["profile_ms"] = (thread_seconds() - begin) * 1e3;
     state.counters["bytes_at_the_end"] = static_cast<double>(profile.cost.memory_bytes);
+    state.counters["json_bytes"] = static_cast<double>(memprof::to_json_text(profile).size());
     state.SetIterationTime(last);
   }
 }

@@ -151,6 +151,9 @@ void limit(ledger& fed, const sequence& limits) {
   for (const space_profile& space : built.spaces) {
     for (const std::string& sentence : contradictions(built, space)) text += "  " + space.name + ": " + sentence + '\n';
   }
+  for (const memory_profile& memory : built.memories) {
+    for (const std::string& sentence : contradictions(built, memory)) text += "  " + memory.name + ": " + sentence + '\n';
+  }
   return text;
 }
 

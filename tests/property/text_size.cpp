@@ -44,6 +44,7 @@ class random_profiles {
     for (memprof::space_profile& space : made.spaces) fill(space, segments);
     for (std::size_t count = random_() % 50; count > 0; --count) add_operation(made);
     if (coin()) add_facts(made);
+    if (coin()) add_checkpoints(made);
     for (std::int64_t* const count : {&made.anomalies.dropped_events, &made.anomalies.reentrant_events,
                                       &made.anomalies.rejected_events, &made.anomalies.unbalanced_scopes,
                                       &made.anomalies.missing_events, &made.anomalies.too_deep_scopes, &made.cost.events}) {
@@ -74,6 +75,27 @@ class random_profiles {
       set.by_category.push_back({coin() ? "activation" : name(), bytes(), 1});
     set.remaining_operations = bytes();
     return set;
+  }
+
+  void add_checkpoints(memprof::profile& made) {
+    made.checkpoints.resize(random_() % 128);
+    made.checkpoint_count = static_cast<std::int64_t>(made.checkpoints.size()) + (coin() ? bytes() : 0);
+    for (memprof::checkpoint& point : made.checkpoints) {
+      if (coin()) point.name = name();
+      point.time_ns = bytes();
+      point.live_bytes = bytes();
+      point.live_blocks = bytes();
+      point.spaces.resize(random_() % 3);
+      for (memprof::checkpoint_usage& usage : point.spaces) {
+        usage.largest_blocks.resize(random_() % 4);
+        for (memprof::live_block& block : usage.largest_blocks) {
+          block.bytes = bytes();
+          block.name = name();
+          block.shape = name();
+          block.operation = name();
+        }
+      }
+    }
   }
 
   void fill(memprof::space_profile& space, std::size_t segments) {
@@ -166,6 +188,7 @@ TEST_CASE("text size: at most forty lines of the columns there are, for any prof
                                        .owners = 30,
                                        .largest_blocks = 5,
                                        .streams = 3,
+                                       .checkpoints = 100,
                                        .core_ranges = 3,
                                        .all_spaces = true,
                                        .all_faults = true,

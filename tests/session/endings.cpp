@@ -319,6 +319,49 @@ TEST_CASE("session: a checkpoint at each interval") {
   if (!is_sanitized()) CHECK(periodic >= 5);
 }
 
+TEST_CASE("session: an interval of 0 in the program is one line, and the usual one is used") {
+  const trained run{"an interval of 0"};
+  CHECK(run.exit_status() == 0);
+  CHECK(trained("an interval of 0", {.environment = {}}).errors().empty());  // off
+  CHECK(run.errors().find("memprof: session: interval is 0.000000; use seconds, more than 0; 5 are used\n") == 0);
+  CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // and where the profile is
+  check_ended_capture(run);
+}
+
+TEST_CASE("session: a wall clock that is set is one line, and nothing else") {
+  if (is_sanitized()) SKIP("sanitizers have a clock_gettime of their own");
+  for (const std::string direction : {"forward", "back"}) {
+    const trained run{"wall clock set " + direction, {.environment = {"MEMPROF=1", "MEMPROF_INTERVAL=0.02"}}};
+    INFO(run.errors());
+    CHECK(run.exit_status() == 0);
+    CHECK(run.errors().find("memprof: session: the wall clock went " + direction +
+                            " by 3600 s (it was set, or the machine slept); times in the profile go on from the session's "
+                            "begin\n") == 0);
+    CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // and where the profile is
+    check_ended_capture(run);
+    const memprof::profile profile = run.profile();
+    CHECK(profile.checkpoint_count > 4);
+    CHECK(profile.duration_ns > 300'000'000);
+    CHECK(profile.duration_ns < 60'000'000'000);
+    for (std::size_t index = 1; index < profile.checkpoints.size(); ++index)
+      CHECK(profile.checkpoints[index].time_ns >= profile.checkpoints[index - 1].time_ns);
+  }
+}
+
+TEST_CASE("session: where the monotonic clock jumps too, checkpoints go on at their interval") {
+  if (is_sanitized()) SKIP("sanitizers have a clock_gettime of their own");
+  for (const std::string direction : {"forward", "back"}) {
+    const trained run{"both clocks jump " + direction, {.environment = {"MEMPROF=1", "MEMPROF_INTERVAL=0.02"}}};
+    INFO(run.errors());
+    CHECK(run.exit_status() == 0);
+    check_ended_capture(run);
+    // Some before the jump, at most 5, and some after it; those of an hour are left out.
+    const memprof::profile profile = run.profile();
+    CHECK(profile.checkpoint_count > 7);
+    CHECK(profile.checkpoint_count <= 30);
+  }
+}
+
 TEST_CASE("session: bad settings are one line each, and the training goes on") {
   const auto expect_line = [](const std::vector<std::string>& environment, const std::string& line) {
     const trained run{"return", {.environment = environment}};

@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,6 +23,34 @@
 #include <string_view>
 #include <thread>
 #include <vector>
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__linux__)
+#include <sys/syscall.h>
+
+namespace {
+std::atomic<std::int64_t> wall_clock_ahead{0};  ///< seconds, as those of the other
+std::atomic<std::int64_t> monotonic_clock_ahead{0};
+}  // namespace
+
+/// In place of libc's: a clock that the endings set.
+extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
+  const int result = static_cast<int>(::syscall(SYS_clock_gettime, clock, now));
+  if (clock == CLOCK_REALTIME) now->tv_sec += wall_clock_ahead;
+  if (clock == CLOCK_MONOTONIC) now->tv_sec += monotonic_clock_ahead;
+  return result;
+}
+
+namespace {
+void set_clocks(std::int64_t wall, std::int64_t monotonic) {
+  wall_clock_ahead = wall;
+  monotonic_clock_ahead = monotonic;
+}
+}  // namespace
+#else
+namespace {
+void set_clocks(std::int64_t, std::int64_t) {}
+}  // namespace
+#endif
 
 namespace {
 
@@ -97,6 +126,14 @@ struct stuck_backend {
   }
   static inline std::atomic<bool> is_stuck{false};
 };
+
+/// Sleeps for some intervals before the clocks jump, and for some after that.
+int sleep_through_a_jump(std::int64_t wall, std::int64_t monotonic) {
+  ::usleep(100'000);
+  set_clocks(wall, monotonic);
+  ::usleep(200'000);
+  return 0;
+}
 
 struct ending {
   std::function<void()> before_session = [] {};
@@ -264,6 +301,11 @@ const std::map<std::string, ending>& endings() {
               ::usleep(220'000);
               return 0;
             }}},
+      {"wall clock set forward", {.after_training = [] { return sleep_through_a_jump(3600, 0); }}},
+      {"wall clock set back", {.after_training = [] { return sleep_through_a_jump(-3600, 0); }}},
+      {"both clocks jump forward", {.after_training = [] { return sleep_through_a_jump(3600, 3600); }}},
+      {"both clocks jump back", {.after_training = [] { return sleep_through_a_jump(-3600, -3600); }}},
+      {"an interval of 0", {}},
       {"a capture of the program's own", {.before_session = [] { memprof::begin_capture().release(); }}},
   };
   return known;
@@ -276,7 +318,9 @@ int main(int count, char** arguments) {
   if (found == endings().end()) return 99;
   found->second.before_session();
   const bool has_backend = count > 1 && arguments[1] == std::string{"SIGTERM again after a while"};
-  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{};
+  memprof::session_options options;
+  if (found->first == "an interval of 0") options.interval = 0;
+  memprof::session session = has_backend ? memprof::session::with<stuck_backend>() : memprof::session{options};
   train();
   return found->second.after_training();
 }

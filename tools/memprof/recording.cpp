@@ -75,6 +75,7 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status, kept_segments);
   result.complaint = complaint_about(status, path);
+  say_what_was_dropped(status, path);
   return result;
 }
 
@@ -131,6 +132,20 @@ std::string complaint_about(const memprof::trace_file_status& status, const std:
     return "'" + path + "' was left by a process that ended without ending its capture; what was read is all that it recorded";
   }
   return "'" + path + "' was written before its capture had ended; what was read is what had happened by then";
+}
+
+std::string note_of_dropped(const memprof::trace_file_status& status, const std::string& path) {
+  if (status.dropped == 0) return {};
+  return "'" + path + "' lacks its first " + std::to_string(status.dropped) +
+         " events, as it was recorded with a trace_limit; profiles count them, and all that shows single events begins after "
+         "them";
+}
+
+void say_what_was_dropped(const memprof::trace_file_status& status, const std::string& path) {
+  const std::string note = note_of_dropped(status, path);
+  if (note.empty()) return;
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof: %s\n", note.c_str());
 }
 
 }  // namespace memprof_tool

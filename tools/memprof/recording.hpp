@@ -21,6 +21,12 @@ void keep_input(const std::string& input, const std::string& output);
 /// Why what was read of a trace is not all of it, as a sentence without its stop; empty: it is.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);
 
+/// That a trace had a limit and lacks its first events, likewise; empty: it does not.
+[[nodiscard]] std::string note_of_dropped(const memprof::trace_file_status& status, const std::string& path);
+
+/// Says that in one line on stderr.
+void say_what_was_dropped(const memprof::trace_file_status& status, const std::string& path);
+
 /// What a file holds, whatever its name.
 struct recording {
   memprof::profile profile;

@@ -61,6 +61,9 @@ void check_output(const std::filesystem::path& output) {
     complaint = complaint_about(status, arguments.file);
     if (!status.damage.empty() && status.chunks == 0) memprof::detail::raise(complaint);
     if (!complaint.empty()) page.notes.push_back(without_folder(complaint, arguments.file));
+    say_what_was_dropped(status, arguments.file);
+    if (const std::string dropped = note_of_dropped(status, arguments.file); !dropped.empty())
+      page.notes.push_back(without_folder(dropped, arguments.file));
   };
   (void)memprof::write_html_of_trace_file(file.get(), arguments.file, output, options, note);
   return complaint;

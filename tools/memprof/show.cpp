@@ -158,7 +158,7 @@ void add_show(CLI::App& program, int& status) {
   command.footer(
       "A summary has at most 40 lines of 100 columns, and is no wider than the terminal. --segments, --top, --blocks, "
       "--streams,\n"
-      "--cores, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
+      "--cores, --checkpoints, --spaces and --faults show more. NO_COLOR in the environment turns colours off.");
   command.add_option("FILE", arguments->file, "a trace, or a profile in JSON");
   memprof::text_options& options = arguments->options;
   command.add_flag("--segments", options.all_segments, "a line for each segment in the order of time");
@@ -172,6 +172,10 @@ void add_show(CLI::App& program, int& status) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command.add_option("--cores", options.core_ranges, "so many rectangles of cores")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  command
+      .add_option("--checkpoints", options.checkpoints, "so many checkpoints; with --blocks, so many blocks of each (default: 4)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--spaces", options.all_spaces, "the whole answer for every memory space");

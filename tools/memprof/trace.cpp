@@ -185,6 +185,7 @@ int run_trace(const trace_arguments& arguments) {
       complain("cannot write to the standard output");
       return failed;
     }
+    say_what_was_dropped(status, arguments.file);
     const std::string complaint = complaint_about(status, arguments.file);
     if (complaint.empty()) return success;
     complain(complaint);

@@ -382,6 +382,36 @@ describe('the allocator', () => {
 });
 
 describe('tables', () => {
+  it('of checkpoints have what was live, and the largest blocks of all spaces', async () => {
+    const made = runOf(training(), { bare: true });
+    const block = (bytes, name, shape, dtype, operation) => ({ address: 4096, bytes, operation, category: 'other', name, shape, dtype, requires_grad: 'unknown' });
+    const checkpoint = (name, number, time_ns, spaces) => ({
+      name,
+      number,
+      time_ns,
+      live_bytes: spaces.reduce((sum, [, blocks]) => sum + blocks.reduce((of, b) => of + b.bytes, 0), 0),
+      live_blocks: spaces.reduce((sum, [, blocks]) => sum + blocks.length, 0),
+      spaces: spaces.map(([space, blocks]) => ({ space, live_bytes: 0, live_blocks: blocks.length, largest_blocks: blocks })),
+    });
+    made.run.profile.checkpoints = [
+      checkpoint('after_model_load', 0, 0, [['cpu', [block(1000, '', '', '', 'forward/<b>')]], ['cuda:0', [block(4096, 'wte', '[32, 32]', 'float32', null)]]]),
+      checkpoint(null, 9, 2000, [['cpu', []]]),
+    ];
+    made.run.profile.checkpoint_count = 12;
+    await on('checkpoints', made, {}, async (page) => {
+      await page.locator('#segments [data-value=checkpoints]').click();
+      const rows = await rowsOf(page, 'Checkpoints');
+      assert.deepEqual(
+        rows.map((row) => row.cells),
+        [
+          ['after_model_load', '1', '0 ns', shownBytes(5096), '2', shownBytes(4096), `wte [32, 32] float32 (${shownBytes(4096)}), forward/<b> (${shownBytes(1000)})`],
+          ['(periodic)', '10', '2.00 µs', '0 B', '0', '0 B', ''],
+        ],
+      );
+      assert.match(await text(page, '#segments .counter'), /10 others of 12 not kept/);
+    });
+    await on('no-checkpoints', trained(), {}, async (page) => assert.equal(await page.locator('#segments [data-value=checkpoints]').count(), 0));
+  });
   it('of segments have the tracker’s numbers', async () => {
     await on('training', trained(), {}, async (page, path) => {
       const run = runIn(await readFile(path, 'latin1'));

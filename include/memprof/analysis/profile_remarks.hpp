@@ -30,6 +30,18 @@ namespace detail {
          ", but the bytes here are those of all cores together: the device memory is not that of the profile";
 }
 
+/// Those of a space, and of the memories in which it lies.
+[[nodiscard]] inline std::vector<std::string> contradictions_around(const profile& of, const space_profile& space) {
+  std::vector<std::string> sentences = contradictions(of, space);
+  for (const memory_profile& memory : of.memories) {
+    bool is_around = false;
+    for (const owned_bytes& part : memory.spaces) is_around = is_around || part.owner == space.name;
+    if (!is_around) continue;
+    for (std::string& sentence : contradictions(of, memory)) sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
 }  // namespace detail
 
 /// What has to be known about the numbers of a memory space before they are believed, one sentence each: what its source lacks,
@@ -38,7 +50,7 @@ namespace detail {
   std::vector<std::string> remarks = of.provenance.remarks;
   if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
   if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));
-  for (std::string& sentence : contradictions(of, space)) {
+  for (std::string& sentence : detail::contradictions_around(of, space)) {
     remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
   if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");

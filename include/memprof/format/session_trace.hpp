@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/format/byte_sink.hpp>
-#include <memprof/format/session_profile.hpp>
+#include <memprof/format/session_writer.hpp>
 #include <memprof/format/tables.hpp>
 #include <memprof/format/trace_replay.hpp>
 #include <memprof/format/trace_source.hpp>
@@ -27,15 +27,15 @@ namespace memprof {
 
 namespace detail {
 
-/// Clock, and how many segments there are: what stands before the first snapshot.
+/// Clock, and how many ends of segments and checkpoints there are: what stands before the first snapshot.
 struct session_survey : clock_visitor {
-  std::uint64_t segments = 0;
+  std::uint64_t snapshots = 0;
   bool has_operations = false;
 
   void events(const event* first, const event* last, std::uint32_t ring) {
     clock_visitor::events(first, last, ring);
     for (; first != last; ++first) {
-      segments += first->kind == event_kind::segment_end ? 1 : 0;
+      snapshots += first->kind == event_kind::segment_end || first->kind == event_kind::checkpoint ? 1 : 0;
       has_operations = has_operations || first->kind == event_kind::scope_begin;
     }
   }
@@ -55,10 +55,11 @@ class session_fold : public replay_handler {
     ++now_.blocks;
     ++now_.allocated;
   }
-  void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
+  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
     space_state& space = spaces_[block.space];
     space.bytes -= static_cast<std::int64_t>(block.bytes);
     space.live.erase(key_of(block));
+    keep_if_large(at, block);
     now_.bytes -= static_cast<std::int64_t>(block.bytes);
     --now_.blocks;
     ++now_.freed;
@@ -84,18 +85,21 @@ class session_fold : public replay_handler {
     }
   }
 
-  void on_segment_end(const replay_state& at, label name) {
-    std::vector<session_device> devices;
+  void on_segment_end(const replay_state& at, label name) { put_snapshot(at, at.names.text(name)); }
+  void on_checkpoint(const replay_state& at, label name) {
+    put_snapshot(at, checkpoint_name(at.names.text(name), checkpoints_++));
+  }
+
+  /// To be called at the end of the trace.
+  void on_end(const replay_state& at) {
     for (const auto& [id, space] : spaces_) {
-      const std::string_view device = at.space_name(id);
-      session_device& part = devices.emplace_back();
-      part.name = device;
-      part.bytes = space.bytes;
-      part.blocks = static_cast<std::int64_t>(space.live.size());
-      for (auto next = space.live.begin(); next != space.live.end() && part.largest.size() < session_largest_blocks; ++next)
-        part.largest.push_back(described(at, device, next->second));
+      for (const auto& [key, block] : space.live) keep_if_large(at, block);
     }
-    out_.snapshot(begin_unix_ns_ + at.now_ns, at.names.text(name), devices);
+    for (const auto& [node, tensors] : largest_) {
+      const auto called = operations_.find(std::string{name_of(at, node)});
+      if (called == operations_.end()) continue;  // it has not ended
+      for (const session_tensor& tensor : tensors) keep_if_larger(called->second.largest, tensor);
+    }
   }
 
   /// The calls that have ended, and how many have not.
@@ -107,6 +111,20 @@ class session_fold : public replay_handler {
   }
 
  private:
+  void put_snapshot(const replay_state& at, std::string_view name) {
+    std::vector<session_device> devices;
+    for (const auto& [id, space] : spaces_) {
+      const std::string_view device = at.space_name(id);
+      session_device& part = devices.emplace_back();
+      part.name = device;
+      part.bytes = space.bytes;
+      part.blocks = static_cast<std::int64_t>(space.live.size());
+      for (auto next = space.live.begin(); next != space.live.end() && part.largest.size() < session_largest_blocks; ++next)
+        part.largest.push_back(described(at, device, next->second));
+    }
+    out_.snapshot(begin_unix_ns_ + at.now_ns, name, devices);
+  }
+
   struct totals {
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
@@ -145,6 +163,12 @@ class session_fold : public replay_handler {
     return tensor;
   }
 
+  /// Offers a block, of which all is known by now, to the operation that allocated it.
+  void keep_if_large(const replay_state& at, const replayed_block& block) {
+    if (block.operation == 0) return;
+    keep_if_larger(largest_[block.operation], described(at, at.space_name(block.space), block));
+  }
+
   void end(const replay_state& at, const open_call& call) {
     session_operation& ended = operations_[std::string{name_of(at, call.operation)}];
     ended.add({begin_unix_ns_ + at.now_ns, now_.bytes - call.before.bytes, now_.blocks - call.before.blocks, call.before.bytes,
@@ -155,26 +179,29 @@ class session_fold : public replay_handler {
 
   std::int64_t begin_unix_ns_;
   session_writer<Sink>& out_;
+  std::uint64_t checkpoints_ = 0;
   totals now_;
   std::map<std::uint8_t, space_state> spaces_;
   std::map<std::uint32_t, std::vector<open_call>> open_;  // by thread
   session_operations operations_;
+  std::map<std::uint32_t, std::vector<session_tensor>> largest_;  // by operation
 };
 
 }  // namespace detail
 
-/// The session profile of a trace, whose profile is `run`: a snapshot at the end of each segment, with the blocks that are live
-/// there, and each call of each operation. A call's numbers are those of all devices and threads while it ran, as in the
-/// original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
+/// The session profile of a trace, whose profile is `run`: a snapshot at each checkpoint and at the end of each segment, with the
+/// blocks that are live there, and each call of each operation. A call's numbers are those of all devices and threads while it
+/// ran, as in the original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
 template <trace_source Source, byte_sink Sink>
 std::vector<std::string> write_session(const Source& source, const profile& run, Sink& out) {
   detail::session_survey survey;
   source.visit(survey);
   detail::session_writer<Sink> writer{out};
-  writer.begin(run, survey.segments, survey.has_operations, {});
+  writer.begin(run, survey.snapshots, survey.has_operations, {});
   detail::session_fold<Sink> fold{run, writer};
   trace_replay replay{fold, survey.clock};
   source.visit(replay);
+  fold.on_end(replay.state());
   writer.finish(fold.operations(), run);
   std::vector<std::string> missing;
   if (fold.open_calls() != 0)

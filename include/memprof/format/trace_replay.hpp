@@ -70,6 +70,8 @@ struct replay_handler {
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
   void on_segment_end(const replay_state&, label /*name*/) {}
+  /// Somebody wants to know what is live; the name is 0 for a periodic one.
+  void on_checkpoint(const replay_state&, label /*name*/) {}
   /// A free of a block that is not live.
   void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
   /// `reserve`, `release`, `out_of_memory` or `complete_deallocation`.
@@ -159,6 +161,7 @@ class trace_replay {
         handler_.on_segment_end(state_, happened.label);
         ++state_.segment;
         break;
+      case event_kind::checkpoint: handler_.on_checkpoint(state_, happened.label); break;
       case event_kind::reserve:
       case event_kind::release:
       case event_kind::out_of_memory:

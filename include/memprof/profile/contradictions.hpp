@@ -167,6 +167,37 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   }
 }
 
+/// What a memory holds is what its spaces hold, and at its peak none holds more than at its own.
+inline void check_memory(const profile& of, const memory_profile& memory, contradiction_list& found) {
+  const std::string where = " of the memory " + memory.name;
+  std::int64_t current = 0;
+  std::int64_t highest = 0;
+  std::int64_t peaks = 0;
+  bool has_peak_space = memory.peak_space.empty();
+  for (const owned_bytes& part : memory.spaces) {
+    has_peak_space = has_peak_space || part.owner == memory.peak_space;
+    const space_profile* const space = of.find_space(part.owner);
+    if (space == nullptr) {
+      found.add("the space '" + part.owner + '\'', where, " is not ", "in the list of spaces", "");
+      continue;
+    }
+    current = add_saturating(current, space->cumulative_current);
+    highest = std::max(highest, space->cumulative_peak);
+    peaks = add_saturating(peaks, space->cumulative_peak);
+    found.expect_at_least("cumulative_peak of the space " + part.owner, space->cumulative_peak, "what it held at the peak",
+                          part.bytes, where);
+  }
+  found.expect_equal("cumulative_current", memory.cumulative_current, "the sum of its spaces", current, where);
+  found.expect_equal("cumulative_peak", memory.cumulative_peak, "the sum of what its spaces held", bytes_of(memory.spaces),
+                     where);
+  found.expect_at_least("cumulative_peak", memory.cumulative_peak, "cumulative_current", memory.cumulative_current, where);
+  found.expect_at_least("cumulative_peak", memory.cumulative_peak, "that of one of its spaces", highest, where);
+  found.expect_at_least("the sum of the peaks of the spaces", peaks, "cumulative_peak", memory.cumulative_peak, where);
+  found.expect_equal("live_at_peak.bytes", memory.live_at_peak.bytes, "cumulative_peak", memory.cumulative_peak, where);
+  check_live_set(memory.live_at_peak, where, found);
+  if (!has_peak_space) found.add("peak_space", where, " is not ", "one of its spaces", ": " + memory.peak_space);
+}
+
 }  // namespace detail
 
 /// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
@@ -177,6 +208,14 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   detail::contradiction_list found;
   detail::check_totals(space, found);
   detail::check_segments(of, space, found);
+  return std::move(found).take();
+}
+
+/// The same of what several spaces share; `memory` must be one of the profile's.
+[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
+  if (of.provenance.rounding != 1) return {};
+  detail::contradiction_list found;
+  detail::check_memory(of, memory, found);
   return std::move(found).take();
 }
 

@@ -172,7 +172,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
-  if (options.interval > 0 && options.interval <= 1e9) return options;
+  if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;
   return options;

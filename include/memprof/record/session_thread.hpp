@@ -59,6 +59,36 @@ inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
   return true;
 }
 
+/// Whether somebody sets the wall clock. Times in a profile are those of the monotonic clock from the capture's begin on, so they
+/// differ from the wall clock's from then on.
+class wall_clock_watch {
+ public:
+  /// Says so the first time.
+  void look() noexcept {
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t ahead_ns = unix_ns() - now_ns;
+    const std::int64_t jump_ns = ahead_ns - ahead_ns_;
+    // NTP slews a clock by at most 1 in 2000.
+    const std::int64_t slewed_ns = ns_per_second + (now_ns > seen_ns_ ? (now_ns - seen_ns_) / 1000 : 0);
+    seen_ns_ = now_ns;
+    ahead_ns_ = ahead_ns;
+    if (has_said_ || (jump_ns <= slewed_ns && jump_ns >= -slewed_ns)) return;
+    has_said_ = true;
+    (void)succeeds([&] {
+      say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
+                     std::to_string((jump_ns > 0 ? jump_ns : -jump_ns) / ns_per_second) +
+                     " s (it was set, or the machine slept); times in the profile go on from the session's begin");
+    });
+  }
+
+ private:
+  static constexpr std::int64_t ns_per_second = 1'000'000'000;
+
+  std::int64_t seen_ns_ = monotonic_ns();
+  std::int64_t ahead_ns_ = unix_ns() - seen_ns_;
+  bool has_said_ = false;
+};
+
 /// A session that records: what its thread and whoever ends it share. The thread alone writes files.
 struct running_session {
   session_options options;
@@ -121,14 +151,18 @@ struct running_session {
   void serve() noexcept {
     session_mailbox& box = mailbox;
     std::int64_t next_ns = monotonic_ns() + interval_ns;
+    wall_clock_watch wall_clock;
     for (;;) {
       const std::uint32_t seen = box.wake.value();
       if (box.wants_end.load()) break;
       answer();
+      wall_clock.look();
       const std::int64_t now_ns = monotonic_ns();
       if (now_ns >= next_ns) {
         const bool goes_on = add_periodic_checkpoint(capture);
         next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
+      } else if (next_ns != INT64_MAX && next_ns - now_ns > interval_ns) {
+        next_ns = now_ns + interval_ns;  // the clock went back, as that of a machine that was moved to another host
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }

@@ -137,6 +137,11 @@ inline void append_markdown_section(std::string& text, const page_section& secti
     append_markdown_table(text, options.all_segments ? every_segment_section(source, space, steps).table
                                                      : wide_segment_table(segments_by_name(source, space)));
   }
+  if (const page_section checkpoints = checkpoint_section(source, options.checkpoints, options.largest_blocks);
+      !checkpoints.table.rows.empty()) {
+    text += "\n**Checkpoints**\n";
+    append_markdown_table(text, checkpoints.table);
+  }
   return text;
 }
 

@@ -121,6 +121,10 @@ class trace_writer {
 
   /// Ends the current segment.
   void end_segment(std::string_view name) { put_own({stamp(), 0, 0, label_of(name), event_kind::segment_end, any_space, 0}); }
+  /// Keeps what is live now; an empty name is that of a periodic checkpoint.
+  void checkpoint(std::string_view name) {
+    put_own({stamp(), 0, 0, name.empty() ? 0 : label_of(name), event_kind::checkpoint, any_space, 0});
+  }
   /// Replaces the table of that name.
   void add_facts(const fact_table& facts) { target_.facts(facts); }
 

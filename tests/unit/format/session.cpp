@@ -142,6 +142,8 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
       json{{"invocation_count", 1}, {"total_memory_delta_mb", 5.0}, {"avg_memory_delta_mb", 5.0}, {"max_memory_delta_mb", 5.0}});
   CHECK(session.at("operation_graph").at("step").at("child_operations") == json::array({"inner"}));
   CHECK(session.at("operation_graph").at("step").at("tensors_allocated") == 2);
+  CHECK(session.at("operation_graph").at("step").at("tensor_details").empty());  // all within `inner` or on another thread
+  CHECK(session.at("operation_graph").at("inner").at("tensor_details") == json::array({activation}));
   const json addmm = {{"op_name", "aten::addmm"},
                       {"count", 16},
                       {"cpu_time_us", 1.5},
@@ -166,6 +168,74 @@ TEST_CASE("session: an arena that is reset at once leaves nothing in the next sn
   CHECK(session.at("snapshots").at(0).at("total_bytes") == 25);
 }
 
+namespace {
+
+/// Two checkpoints and the end of a segment between them.
+[[nodiscard]] memprof::trace trace_with_checkpoints() {
+  memprof::trace made;
+  memprof::capture_info info;
+  info.begin_unix_ns = 1'736'764'200'000'000'000;
+  memprof::trace_writer writer{made, info};
+  const memprof::space_id cpu = writer.space("cpu");
+  writer.at(1 * ms);
+  const auto load = writer.begin_operation("load");
+  for (std::uint64_t block = 1; block <= 12; ++block) writer.allocate(cpu, {block * 100}, block * mib);
+  writer.annotate({1200}, {"wte", "[3, 1048576]", "float32", category::parameter, memprof::requires_grad::yes});
+  writer.end_operation(load);
+  writer.checkpoint("loaded");
+  writer.at(2 * ms);
+  writer.deallocate(cpu, {1200});
+  writer.end_segment("LOAD");
+  writer.at(3 * ms);
+  writer.deallocate(cpu, {1100});
+  writer.checkpoint("");
+  writer.finish("END");
+  return made;
+}
+
+}  // namespace
+
+TEST_CASE("session: checkpoints are snapshots, with the ten largest blocks as they were, from a trace and from a profile") {
+  const memprof::trace made = trace_with_checkpoints();
+  const memprof::profile run = memprof::profile_of(made);
+  memprof::text_sink of_trace;
+  CHECK(memprof::write_session(made, run, of_trace).empty());
+  memprof::text_sink of_profile;
+  (void)memprof::write_session(run, of_profile);
+  for (const json& session : {json::parse(of_trace.text), json::parse(of_profile.text)}) {
+    CHECK(session.at("metadata").at("num_snapshots") == 4);
+    const json& snapshots = session.at("snapshots");
+    REQUIRE(snapshots.size() == 4);
+    const auto field = [&](const char* name) {
+      json values = json::array();
+      for (const json& snapshot : snapshots) values.push_back(snapshot.at(name));
+      return values;
+    };
+    CHECK(field("checkpoint_name") == json{"loaded", "LOAD", "snapshot_0002", "END"});
+    CHECK(field("total_mb") == json{78.0, 66.0, 55.0, 55.0});  // 1 + ... + 12, and so on
+    CHECK(field("tensor_count") == json{12, 11, 10, 10});
+    CHECK(snapshots.at(2).at("timestamp") == "2025-01-13T10:30:00.003000+00:00");
+    const json& largest = snapshots.at(0).at("top_allocations");
+    REQUIRE(largest.size() == 10);
+    const json wte = {{"size_mb", 12.0}, {"size_bytes", 12 * mib}, {"shape", {3, 1048576}}, {"dtype", "torch.float32"},
+                      {"device", "cpu"}, {"requires_grad", true},  {"operation", "load"},   {"purpose", "parameter"}};
+    CHECK(largest.at(0) == wte);
+    CHECK(largest.at(9).at("size_mb") == 3.0);
+    CHECK(snapshots.at(0).at("device_breakdown").at("cpu").at("tensors") == largest);
+    CHECK(snapshots.at(2).at("top_allocations").at(0).at("size_mb") == 10.0);
+  }
+}
+
+TEST_CASE("session: of an operation's own blocks the ten largest are listed, as they were described at their end") {
+  const memprof::trace made = trace_with_checkpoints();
+  memprof::text_sink sink;
+  (void)memprof::write_session(made, memprof::profile_of(made), sink);
+  const json details = json::parse(sink.text).at("operation_graph").at("load").at("tensor_details");
+  REQUIRE(details.size() == 10);
+  CHECK(details.at(0).at("shape") == json{3, 1048576});
+  CHECK(details.at(9).at("size_mb") == 3.0);
+}
+
 TEST_CASE("session: a profile gives what it has, null for the rest, and says so") {
   const memprof::profile run = memprof::profile_of(small_trace());
   memprof::text_sink sink;
@@ -184,7 +254,8 @@ TEST_CASE("session: a profile gives what it has, null for the rest, and says so"
   CHECK(session.at("operation_summary").at("unfinished").at("invocation_count") == 1);
   memprof::profile folded = run;
   folded.segment_count = 100;
+  folded.checkpoint_count = 200;
   memprof::text_sink other;
-  CHECK(memprof::write_session(folded, other).size() == 3);
+  CHECK(memprof::write_session(folded, other).size() == 4);
   CHECK(json::parse(other.text).at("snapshots").at(1).at("tensor_count").is_null());
 }

@@ -77,6 +77,26 @@ TEST_CASE("operations: the greatest delta and peaks are those of one invocation,
   CHECK(usage.self_peak == 40);
 }
 
+TEST_CASE("operations: of the invocations the first, the last and the largest are kept, and how many there were") {
+  ledger_driver driver;
+  std::uint32_t thread = 0;
+  for (const std::uint64_t bytes : {10U, 40U, 40U, 0U, 20U}) {
+    const memprof::test::where at{0, thread};
+    driver.begin("step", 1, at);
+    if (bytes != 0) driver.allocate(bytes * 1000 + thread, bytes, at);
+    driver.end("step", 1, at);
+    ++thread;
+  }
+  driver.snapshot("ALL");
+  const profile made = driver.finished_profile();
+  CHECK(made.find_operation("step")->invocations == 5);
+  const operation_usage& usage = usage_in_cpu(made, "step");
+  // Three events each, 100 ns apart, but two in the one that changes nothing.
+  CHECK(usage.first_invocation == memprof::operation_invocation{0, 100, 300, 10, 10});
+  CHECK(usage.largest_invocation == memprof::operation_invocation{1, 400, 600, 40, 40});
+  CHECK(usage.last_invocation == memprof::operation_invocation{4, 1200, 1400, 20, 20});
+}
+
 TEST_CASE("operations: an invocation before its thread first used a space changed nothing in it") {
   ledger_driver driver;
   driver.begin("step");

@@ -1,5 +1,7 @@
+#include <memprof/analysis/profile_remarks.hpp>
 #include <memprof/profile/contradictions.hpp>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 #include <functional>
@@ -36,6 +38,29 @@ std::vector<std::string> after(const std::function<void(space_profile&)>& change
   profile changed = consistent_profile();
   change(changed.spaces[0]);
   return memprof::contradictions(changed, changed.spaces[0]);
+}
+
+/// Two spaces that share a memory: 110 and 40 bytes at most, and 130 together.
+profile shared_profile() {
+  profile result = consistent_profile();
+  space_profile& other = result.spaces.emplace_back();
+  other.name = "pinned";
+  other.cumulative_peak = 40;
+  other.cumulative_current = 10;
+  memprof::memory_profile& memory = result.memories.emplace_back();
+  memory.name = "host";
+  memory.cumulative_peak = 130;
+  memory.cumulative_current = 100;
+  memory.peak_space = "cpu";
+  memory.spaces = {{"cpu", 100, 2}, {"pinned", 30, 1}};
+  memory.live_at_peak = {130, 3, {{"forward", 130, 3}}, 0, 0, {{"activation", 130, 3}}, {}};
+  return result;
+}
+
+std::vector<std::string> after_memory(const std::function<void(memprof::memory_profile&)>& change) {
+  profile changed = shared_profile();
+  change(changed.memories[0]);
+  return memprof::contradictions(changed, changed.memories[0]);
 }
 
 using sentences = std::vector<std::string>;
@@ -131,4 +156,42 @@ TEST_CASE("contradictions: segments between which others are missing need not me
   space.segments_by_name[1].allocations.sum = 100;
   folded.segments[1].number = 1;  // then B comes right behind A
   CHECK_FALSE(memprof::contradictions(folded, space).empty());
+}
+
+TEST_CASE("contradictions: a memory holds what its spaces hold") {
+  using memprof::memory_profile;
+  CHECK(after_memory([](memory_profile&) {}).empty());
+  CHECK(after_memory([](memory_profile& memory) { memory.cumulative_current = 101; }) ==
+        sentences{"cumulative_current of the memory host is 101, but the sum of its spaces is 100"});
+  CHECK(after_memory([](memory_profile& memory) { memory.spaces[1].bytes = 41; }) ==
+        sentences{"cumulative_peak of the space pinned of the memory host is 40, less than what it held at the peak, 41",
+                  "cumulative_peak of the memory host is 130, but the sum of what its spaces held is 141"});
+  CHECK(after_memory([](memory_profile& memory) { memory.spaces[1].owner = "gone"; }) ==
+        sentences{"the space 'gone' of the memory host is not in the list of spaces",
+                  "cumulative_current of the memory host is 100, but the sum of its spaces is 90",
+                  "the sum of the peaks of the spaces of the memory host is 110, less than cumulative_peak, 130"});
+  CHECK(after_memory([](memory_profile& memory) { memory.live_at_peak.bytes = 129; }) ==
+        sentences{"live_at_peak.bytes of the memory host is 129, but cumulative_peak is 130",
+                  "the sum of live_at_peak.by_operation and its rest of the memory host is 130, but live_at_peak.bytes is 129",
+                  "the sum of live_at_peak.by_category of the memory host is 130, but live_at_peak.bytes is 129"});
+  CHECK(after_memory([](memory_profile& memory) { memory.peak_space = "dram"; }) ==
+        sentences{"peak_space of the memory host is not one of its spaces: dram"});
+  // At another moment than the peak of either.
+  CHECK(after_memory([](memory_profile& memory) {
+          memory.cumulative_peak = memory.live_at_peak.bytes = 90;
+          memory.spaces = {{"cpu", 60, 1}, {"pinned", 30, 1}};
+          memory.live_at_peak.by_operation[0].bytes = memory.live_at_peak.by_category[0].bytes = 90;
+        }) == sentences{"cumulative_peak of the memory host is 90, less than cumulative_current, 100",
+                        "cumulative_peak of the memory host is 90, less than that of one of its spaces, 110"});
+}
+
+TEST_CASE("contradictions: those of a memory are remarks on each of its spaces") {
+  profile changed = shared_profile();
+  changed.memories[0].cumulative_current = 101;
+  const std::string expected =
+      "the profile contradicts itself: cumulative_current of the memory host is 101, but the sum of its spaces is 100";
+  for (const char* space : {"cpu", "pinned"}) {
+    const std::vector<std::string> remarks = memprof::remarks_on(changed, changed.space(space));
+    CHECK(std::count(remarks.begin(), remarks.end(), expected) == 1);
+  }
 }

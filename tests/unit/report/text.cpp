@@ -7,6 +7,7 @@
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/fact_lines.hpp>
 
+#include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <clocale>
 #include <cstdint>
@@ -110,6 +111,56 @@ TEST_CASE("text: answers come first, then one table of segments") {
         "FORWARD_PASS        3  5.00 MiB  +5.00 MiB  each time within 2.00 KiB\n"
         "BACKWARD_PASS       3  1.00 MiB  -5.00 MiB  each time\n"
         "END_TRACE           1       0 B        0 B\n");
+}
+
+namespace {
+
+/// A training with checkpoints: of two spaces, of which the smaller has the larger block.
+memprof::profile training_with_checkpoints(std::int64_t count) {
+  memprof::profile profile = training();
+  for (std::int64_t number = 0; number < count; ++number) {
+    memprof::checkpoint& point = profile.checkpoints.emplace_back();
+    if (number == 0) point.name = "after_model_load";
+    point.number = number;
+    point.time_ns = number * 5'000'000'000;
+    point.live_bytes = 3 * mib + number * mib;
+    point.live_blocks = 1500 + number;
+    point.spaces = {{"cpu", 2 * mib + number * mib, 1499 + number, {}}, {"cuda:0", mib, 1, {}}};
+    point.spaces[0].largest_blocks = {{0x10, mib / 4, "", memprof::category::other, "", "", ""}};
+    point.spaces[1].largest_blocks = {{0x20, mib, "gpt/head/aten::addmm", memprof::category::activation, "", "[256, 1024]",
+                                       "float32", memprof::requires_grad::yes}};
+  }
+  profile.checkpoint_count = count;
+  return profile;
+}
+
+std::string checkpoints_of(const std::string& text) {
+  const std::size_t begin = text.find("\nCheckpoint ");
+  return begin == std::string::npos ? "" : text.substr(begin + 1);
+}
+
+}  // namespace
+
+TEST_CASE("text: checkpoints are a table of what was live, with the largest block of all spaces") {
+  CHECK(checkpoints_of(memprof::to_text(training())).empty());
+  CHECK(checkpoints_of(memprof::to_text(training_with_checkpoints(2), {.columns = 110})) ==
+        "Checkpoint          Time      Live  Blocks   Largest  Block                              Operation\n"
+        "after_model_load    0 ns  3.00 MiB   1,500  1.00 MiB  [256, 1024] float32 requires_grad  gpt/head/aten::addmm\n"
+        "(periodic)        5.00 s  4.00 MiB   1,501  1.00 MiB  [256, 1024] float32 requires_grad  gpt/head/aten::addmm\n");
+}
+
+TEST_CASE("text: of many checkpoints the first, the last and some between are shown, and how many others there are") {
+  memprof::profile profile = training_with_checkpoints(128);
+  profile.checkpoint_count = 5000;
+  const std::string text = checkpoints_of(memprof::to_text(profile));
+  for (const char* part : {"after_model_load", " 3 min 30 s ", " 7 min 00 s ", " 10 min 35 s "}) CHECK(contains(text, part));
+  CHECK(std::count(text.begin(), text.end(), '\n') == 6);
+  CHECK(contains(text, "124 further checkpoints, and 4,872 that the profile does not keep\n"));
+  const std::string all = checkpoints_of(memprof::to_text(profile, {.largest_blocks = 2, .checkpoints = 1000}));
+  CHECK(std::count(all.begin(), all.end(), '\n') == 1 + 2 * 128 + 1);
+  CHECK(contains(all, "256 KiB  0x10"));
+  CHECK(contains(all, "4,872 checkpoints that the profile does not keep\n"));
+  CHECK(checkpoints_of(memprof::to_text(profile, {.checkpoints = 0})).empty());
 }
 
 TEST_CASE("text: segments whose numbers differ show first, last, least, greatest and mean") {

@@ -241,6 +241,10 @@ export interface Profile {
   /** Not in profiles of older versions. */
   memories?: Memory[];
   operations: Operation[];
+  /** Not in profiles of older versions, as the next. */
+  checkpoints?: Checkpoint[];
+  /** Of all, kept or not. */
+  checkpoint_count?: number;
   facts: Record<string, Record<string, unknown>[]>;
   anomalies: Record<string, number>;
   cost: Record<string, number>;
@@ -336,6 +340,17 @@ export interface LiveBlock {
   shape: string;
   dtype: string;
   requires_grad: string;
+}
+
+/** What was live at one moment, in all spaces together and in each. */
+export interface Checkpoint {
+  /** null: a periodic one. */
+  name: string | null;
+  number: number;
+  time_ns: number;
+  live_bytes: number;
+  live_blocks: number;
+  spaces: { space: string; live_bytes: number; live_blocks: number; largest_blocks: LiveBlock[] }[];
 }
 
 export interface Shortfall {

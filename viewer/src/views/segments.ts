@@ -1,8 +1,8 @@
-import type { SegmentUsage } from '../data/contract';
+import type { Checkpoint, LiveBlock, SegmentUsage } from '../data/contract';
 import type { Model } from '../data/model';
 import { segmentsByName, type SegmentsOfName } from '../data/segments';
 import { h } from '../dom';
-import { bytes, change, count, exactBytes, exactTime, number, others, shown, time } from '../format';
+import { bytes, change, count, exactBytes, exactTime, number, others, outside, shown, time } from '../format';
 import type { Store } from '../store';
 import { type ColumnOf, DataTable } from '../table';
 import { choice } from './choice';
@@ -28,7 +28,7 @@ interface StepRow {
   pattern: number;
 }
 
-type Mode = 'folded' | 'all' | 'steps';
+type Mode = 'folded' | 'all' | 'steps' | 'checkpoints';
 
 /** Segments and steps with the tracker's numbers, folded by name or one by one. */
 export class SegmentsView {
@@ -38,6 +38,7 @@ export class SegmentsView {
   private readonly folded: DataTable<SegmentsOfName>;
   private readonly all: DataTable<Row>;
   private readonly steps: DataTable<StepRow>;
+  private readonly checkpoints: DataTable<Checkpoint>;
 
   constructor(
     private readonly model: Model,
@@ -46,8 +47,15 @@ export class SegmentsView {
     this.folded = this.foldedTable();
     this.all = this.allTable();
     this.steps = this.stepsTable();
+    this.checkpoints = this.checkpointTable();
     const options: [Mode, string][] = [['folded', 'Folded by name'], ['all', 'Every segment']];
     if (model.steps.length > 0) options.push(['steps', 'Steps']);
+    const kept = model.profile.checkpoints ?? [];
+    if (kept.length > 0) {
+      options.push(['checkpoints', 'Checkpoints']);
+      const left = (model.profile.checkpoint_count ?? 0) - kept.length;
+      this.checkpoints.setRows(kept, left > 0 ? `${number(left, 'other')} of ${count(kept.length + left)} not kept` : '');
+    }
     const mode = choice('Rows', options, () => this.mode, (value) => {
       this.mode = value;
       this.show();
@@ -60,7 +68,7 @@ export class SegmentsView {
 
   private show(): void {
     if (this.mode === 'steps') this.fillSteps();
-    this.place.replaceChildren({ folded: this.folded, all: this.all, steps: this.steps }[this.mode].element);
+    this.place.replaceChildren({ folded: this.folded, all: this.all, steps: this.steps, checkpoints: this.checkpoints }[this.mode].element);
   }
 
   private rows(): Row[] {
@@ -212,4 +220,37 @@ export class SegmentsView {
       ],
     });
   }
+
+  private checkpointTable(): DataTable<Checkpoint> {
+    const { store, model } = this;
+    return new DataTable<Checkpoint>({
+      label: 'Checkpoints',
+      noun: 'checkpoint',
+      empty: 'The run has no checkpoints.',
+      activate: {
+        does: 'Shows the moment on the time axis',
+        run: (row) => {
+          store.select({ event: model.eventOfNs(row.time_ns), ns: row.time_ns });
+          document.getElementById('timeline')?.scrollIntoView();
+        },
+      },
+      columns: [
+        { title: 'Checkpoint', value: (row) => (row.name ? shown(row.name) : '(periodic)') },
+        { title: 'No.', about: 'Its place among all, from 1', value: (row) => row.number + 1, text: (row) => count(row.number + 1), exact: () => '', minor: true },
+        { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => exactTime(row.time_ns) },
+        { title: 'Live', about: 'In all memory spaces together', value: (row) => row.live_bytes, text: (row) => bytes(row.live_bytes), exact: (row) => exactBytes(row.live_bytes) },
+        { title: 'Blocks', value: (row) => row.live_blocks, text: (row) => count(row.live_blocks), exact: () => '' },
+        { title: 'Largest', value: (row) => largest(row)[0]?.bytes ?? 0, text: (row) => bytes(largest(row)[0]?.bytes ?? 0), exact: (row) => exactBytes(largest(row)[0]?.bytes ?? 0) },
+        { title: 'Largest blocks', about: 'Name, shape and type, or the operation', value: (row) => largest(row).slice(0, 3).map(described).join(', ') },
+      ],
+    });
+  }
 }
+
+/** The largest blocks of all spaces, greatest first. */
+const largest = (row: Checkpoint): LiveBlock[] => row.spaces.flatMap((space) => space.largest_blocks).sort((a, b) => b.bytes - a.bytes);
+
+const described = (block: LiveBlock): string => {
+  const what = [block.name, block.shape, block.dtype].filter((part) => part).join(' ');
+  return `${shown(what || (block.operation ?? outside))} (${bytes(block.bytes)})`;
+};

@@ -3,6 +3,7 @@
 #include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/check_section.hpp>
+#include <memprof/report/text/checkpoint_section.hpp>
 #include <memprof/report/text/device_section.hpp>
 #include <memprof/report/text/end_section.hpp>
 #include <memprof/report/text/fit_section.hpp>
@@ -48,7 +49,7 @@ inline constexpr std::size_t least_segment_rows = 8;
 [[nodiscard]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;
   return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
-         options.all_spaces || options.all_segments || options.all_faults;
+         options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
 /// The answers about one space, in the order in which they are read.
@@ -87,6 +88,13 @@ inline constexpr std::size_t least_segment_rows = 8;
   return sections;
 }
 
+/// The lines that the table of checkpoints takes at most, with the empty one before it.
+[[nodiscard]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
+  if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
+  constexpr std::size_t around = 3;  // empty line, titles, what is left out
+  return around + std::min(options.checkpoints, source.checkpoints.size());
+}
+
 /// The lines of a summary, without ends.
 [[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
@@ -104,23 +112,31 @@ inline constexpr std::size_t least_segment_rows = 8;
     add(fact_section(source), 2);
     return lines;
   }
+  const std::size_t least_lines_of_tables = 2 + least_segment_rows;
+  std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   for (summary_limits limits : summary_levels) {
     if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
     if (options.all_faults) limits.faults = all_faults;
     lines.clear();
     for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
-    if (asks_for_more(options) || lines.size() + 2 + least_segment_rows <= most_lines) break;
+    if (asks_for_more(options) || lines.size() + least_lines_of_tables + for_checkpoints <= most_lines) break;
   }
+  if (!asks_for_more(options) && lines.size() + least_lines_of_tables + for_checkpoints > most_lines) for_checkpoints = 0;
   const std::size_t tables = options.all_spaces ? spaces.size() : 1;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
     lines.emplace_back();
     if (options.all_spaces && spaces.size() > 1)
       lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
-    const std::size_t room = asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1);
+    const std::size_t room =
+        asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1 + for_checkpoints);
     add(options.all_segments ? every_segment_section(source, space, steps)
                              : segment_section(segments_by_name(source, space), room),
         1);
+  }
+  if (for_checkpoints != 0) {
+    lines.emplace_back();
+    add(checkpoint_section(source, options.checkpoints, options.largest_blocks), 1);
   }
   return lines;
 }

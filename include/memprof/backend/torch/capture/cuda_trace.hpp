@@ -103,13 +103,18 @@ class cuda_trace {
     torch_thread* const self = this_torch_thread();
     const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
     event_sink{}.allocate_on_stream(device.space, address, bytes, where, category);
-    if (self != nullptr) count_on_device(*self, static_cast<std::int64_t>(bytes));
+    if (self == nullptr) return;
+    remember_new_block(*self, address);
+    count_on_device(*self, static_cast<std::int64_t>(bytes));
   }
 
   static void record_end_of_block(const named_device& device, const void* address, std::size_t bytes,
                                   stream_and_pool where) noexcept {
     torch_thread* const self = this_torch_thread();
-    if (self != nullptr) forget_undecided(*self, address);
+    if (self != nullptr) {
+      forget_undecided(*self, address);
+      forget_new_block(*self, address);
+    }
     event_sink{}.request_deallocation(device.space, address, where, bytes);
     if (self != nullptr) count_on_device(*self, -static_cast<std::int64_t>(bytes));
   }

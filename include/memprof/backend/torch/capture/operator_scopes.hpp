@@ -3,6 +3,7 @@
 #include <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <memprof/backend/torch/capture/memory_from_malloc.hpp>
 #include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/output_annotation.hpp>
 #include <memprof/backend/torch/capture/shared_end.hpp>
 #include <memprof/backend/torch/capture/tensor_events.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
@@ -46,7 +47,9 @@ inline void close_scope(const open_operator& opened) noexcept {
 /// Takes the innermost operator off a thread and closes its scope.
 inline void close_innermost(torch_thread& self) noexcept {
   if (self.graph_operator == self.open_count) decide_category(self);
-  const open_operator& ended = self.open[--self.open_count];
+  const open_operator& ended = self.open[self.open_count - 1];
+  if (self.returning_operator == self.open_count) annotate_new_blocks(self, ended.capture == event_sink{}.capture());
+  --self.open_count;
   close_scope(ended);
   if (ended.end != nullptr) ended.end->release();
 }
@@ -91,7 +94,7 @@ class operator_scopes {
     if (is_observing.load(std::memory_order_relaxed)) {
       raise("begin_capture: operators are recorded already; give one of torch_backend and torch_no_dispatch, and once");
     }
-    handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.scopes(
+    handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.needsOutputs(true).scopes(
         {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
     is_observing.store(true, std::memory_order_relaxed);
   }
@@ -121,7 +124,7 @@ class operator_scopes {
 
   [[nodiscard]] static open_operator& push(torch_thread& self, const at::RecordFunction& function) noexcept {
     open_operator& opened = self.open[self.open_count++];
-    opened = {&function, 0, {}, false, nullptr};
+    opened = {&function, 0, {}, false, false, nullptr};
     return opened;
   }
 
@@ -143,7 +146,10 @@ class operator_scopes {
       // Acquire pairs with the release of who waits.
       if (auto* const look = before_unrecorded_operator.load(std::memory_order_acquire); look != nullptr) look();
     }
-    open_scope(push(self, function), capture, operator_label(self, name), {});
+    open_operator& opened = push(self, function);
+    open_scope(opened, capture, operator_label(self, name), {});
+    opened.returns_tensors = function.num_outputs() != 0;
+    if (opened.returns_tensors && self.returning_operator == 0) self.returning_operator = self.open_count;
     if (sequence >= 0 && self.graph_operator == 0) {
       self.graph_operator = self.open_count;
       self.graph_sequence = static_cast<std::uint64_t>(sequence);
@@ -183,7 +189,9 @@ class operator_scopes {
     while (kept != 0 && self.open[kept - 1].function != &function) --kept;
     if (kept == 0) return;  // it began unseen
     while (kept > 1 && self.open[kept - 2].function == &function) --kept;
-    while (self.open_count >= kept) close_innermost(self);
+    while (self.open_count > kept) close_innermost(self);
+    if (self.open[kept - 1].returns_tensors) describe_outputs(self, function);
+    close_innermost(self);
     close_ended_elsewhere(self);
   }
 

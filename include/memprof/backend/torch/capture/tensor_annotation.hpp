@@ -8,11 +8,11 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/capture/tensor_events.hpp>
+#include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/category.hpp>
-#include <memprof/trace/label.hpp>
 #include <memprof/trace/requires_grad.hpp>
 
 #include <ATen/SparseTensorImpl.h>
@@ -55,8 +55,8 @@ namespace detail {
   return block.get() != nullptr ? block.get() : block.get_context();
 }
 
-/// Interns what `annotate` would: name, shape, element type and `requires_grad`.
-[[nodiscard]] inline label describe_tensor(std::string_view name, const at::Tensor& tensor) {
+/// What `annotate` would intern: name, shape, element type and `requires_grad`.
+[[nodiscard]] inline std::string tensor_text(std::string_view name, const at::Tensor& tensor) {
   std::string text{name};
   text += "\x1f[";
   for (const std::int64_t size : tensor.sizes()) {
@@ -65,7 +65,7 @@ namespace detail {
   }
   text.append("]\x1f").append(dtype_name(tensor.scalar_type()));
   text.append(1, '\x1f').append(to_string(tensor.requires_grad() ? requires_grad::yes : requires_grad::no));
-  return event_sink{}.label_of(text);
+  return text;
 }
 
 struct sparse_parts {
@@ -99,7 +99,8 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
   const void* const address = block_address(tensor);
   if (address == nullptr) return;
   const recording_suppressor hidden;
-  annotate_block(address, kind, describe_tensor(name, tensor));
+  if (torch_thread* const self = this_torch_thread()) forget_new_block(*self, address);
+  annotate_block(address, kind, event_sink{}.label_of(tensor_text(name, tensor)));
 }
 
 }  // namespace detail

@@ -9,6 +9,7 @@
 
 #include <ATen/SequenceNumber.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -47,6 +48,30 @@ inline void annotate_block(const void* address, category kind, label description
   return {};
 }
 
+/// Records what is known of a block's tensor, if anything is.
+inline void annotate_new_block(const new_block& described) noexcept {
+  if (described.description != 0) event_sink{}.annotate(described.address, {}, described.description);
+}
+
+/// Keeps a block that was allocated within an operator that may return it. Of too many the oldest goes, as it is known by then.
+inline void remember_new_block(torch_thread& self, const void* address) noexcept {
+  if (self.returning_operator == 0) return;
+  if (self.new_block_count == torch_thread::max_new_blocks) {
+    annotate_new_block(self.new_blocks[0]);
+    std::move(self.new_blocks + 1, self.new_blocks + self.new_block_count--, self.new_blocks);
+  }
+  self.new_blocks[self.new_block_count++] = {address, 0, 0};
+}
+
+/// A block that was freed, or that the program has described itself.
+inline void forget_new_block(torch_thread& self, const void* address) noexcept {
+  for (std::uint32_t index = self.new_block_count; index-- > 0;) {
+    if (self.new_blocks[index].address != address) continue;
+    std::move(self.new_blocks + index + 1, self.new_blocks + self.new_block_count--, self.new_blocks + index);
+    return;
+  }
+}
+
 /// A freed block needs no annotation when its operator ends.
 inline void forget_undecided(torch_thread& self, const void* address) noexcept {
   for (std::uint32_t index = 0; index < self.undecided_count; ++index) {
@@ -71,6 +96,7 @@ inline void record_tensor_allocation(const void* address, std::size_t bytes, std
   torch_thread* const self = this_torch_thread();
   event_sink{}.allocate({space}, address, bytes, self == nullptr ? optional_category{} : category_in_graph(*self, address));
   if (self == nullptr) return;
+  remember_new_block(*self, address);
   if (space == cpu_space)
     count_allocation(*self, address, bytes);
   else
@@ -85,6 +111,7 @@ inline void record_tensor_deallocation(const void* address, std::size_t bytes = 
     else
       count_on_device(*self, -static_cast<std::int64_t>(bytes));
     forget_undecided(*self, address);
+    forget_new_block(*self, address);
   }
   event_sink{}.deallocate({space}, address, bytes);
 }

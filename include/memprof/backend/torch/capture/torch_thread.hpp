@@ -19,7 +19,15 @@ struct open_operator {
   std::uint32_t capture;  ///< in which its scope was recorded; 0: it has none
   open_operation scope;
   bool is_engine_wrapper;  ///< what the autograd engine opens around each node
+  bool returns_tensors;    ///< it may
   shared_end* end;         ///< null: it ends on this thread
+};
+
+/// A block that was allocated within an operator that may return it.
+struct new_block {
+  const void* address;
+  std::size_t described_bytes;  ///< of the tensor that `description` is about
+  label description;            ///< 0: none yet
 };
 
 /// What the hooks of libtorch keep for one thread.
@@ -28,6 +36,8 @@ struct torch_thread {
   static constexpr std::size_t max_undecided = 8;
   static constexpr std::size_t cached_names = 64;
   static constexpr std::size_t cached_gradients = 32;
+  static constexpr std::size_t max_new_blocks = 16;
+  static constexpr std::size_t cached_shapes = 64;
 
   struct known_name {
     const char* pointer;
@@ -39,6 +49,12 @@ struct torch_thread {
     label scope;
     label gradients;
   };
+  struct known_shape {
+    static constexpr std::size_t max_rank = 5;
+    std::int64_t sizes[max_rank];
+    std::uint32_t kind;  ///< rank, element type and `requires_grad`; 0: the entry is empty
+    label id;
+  };
 
   open_operator open[max_open];
   std::uint32_t open_count;
@@ -49,11 +65,17 @@ struct torch_thread {
   std::uint32_t undecided_count;  ///< blocks that it allocated before its first node was made
   const void* undecided[max_undecided];
 
+  // The outermost open operator that may return tensors, and what was allocated in it.
+  std::uint32_t returning_operator;  ///< its position in `open`, from 1; 0: there is none
+  std::uint32_t new_block_count;
+  new_block new_blocks[max_new_blocks];  ///< the newest
+
   pytorch_operator_call* call;  ///< innermost operator that `track_pytorch_ops` counts
   torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
   known_gradients gradients[cached_gradients];  ///< by the scope's label
+  known_shape shapes[cached_shapes];            ///< by a hash
 };
 
 /// Objects of threads that have ended, for the next ones. They are on the heap because a module that is loaded at run time takes
