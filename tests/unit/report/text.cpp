@@ -164,7 +164,7 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
   CHECK(shown() ==
         "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS of step 1 of 3, operation gpt/block_0/mlp "
-        "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short\n"
+        "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short, 3.00 MiB short at the peak\n"
         "          freeing gpt/embedding, 1.50 MiB in 1 block, would suffice\n");
   full.remedy.push_back({"gpt/head", mib, 1});
   CHECK(contains(shown(), "          freeing the 2 largest owners, 2.50 MiB, would suffice; no single owner does\n"));

@@ -12,8 +12,6 @@
 #include <memprof/trace/requires_grad.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -134,11 +132,7 @@ namespace memprof::detail {
     if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
   }
   if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
-  if (text.empty()) {
-    std::array<char, 16> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
-    text = "0x" + std::string{digits.data(), written.ptr};
-  }
+  if (text.empty()) text = address_text(block.address);
   return page_line{}.add_name(text);
 }
 

@@ -24,9 +24,9 @@ struct text_range {
 };
 
 /// Where a name differs from others: from its first component, between slashes, that not all have at this place, to the last one.
-/// In a long component only the characters from shortly before the first difference.
-[[nodiscard]] inline text_range difference_of(std::string_view name, const std::vector<std::string_view>& others) {
-  constexpr std::size_t longest_common_part = 8;
+/// In a long component only from so many characters before the first difference.
+[[nodiscard]] inline text_range difference_of(std::string_view name, const std::vector<std::string_view>& others,
+                                              std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
@@ -83,7 +83,7 @@ struct text_range {
                      [&](std::size_t index) { return std::string_view{names[index]}; });
       if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
       for (const std::size_t index : indices) {
-        std::string next = shortened_around(names[index], difference_of(names[index], same), columns);
+        std::string next = shortened_around(names[index], difference_of(names[index], same, columns / 2), columns);
         has_changed = has_changed || next != text;
         shown[index] = std::move(next);
       }
