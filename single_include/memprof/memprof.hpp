@@ -3882,9 +3882,10 @@ struct segment_usage {
   bool operator==(const segment_usage&) const = default;
 };
 
-/// A stretch of a timeline: `peak` is the greatest and `current` the last value of live bytes within it.
+/// A stretch of a timeline, from its first event to the next stretch: `peak` is the greatest and `current` the last value of live
+/// bytes within it.
 struct timeline_point {
-  std::int64_t time_ns = 0;  ///< when the stretch began
+  std::int64_t time_ns = 0;  ///< of its first event
   std::int64_t peak = 0;
   std::int64_t current = 0;
 
@@ -4093,8 +4094,9 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;          ///< bytes, of `capture_options::device`; 0: no limit
-  bool capacity_is_per_core = false;  ///< that of each core: only blocks on cores are compared with it
+  std::vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  std::int64_t capacity = 0;                     ///< bytes, of `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;             ///< that of each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
   std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
@@ -6525,7 +6527,7 @@ struct owner_at_peak {
   return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
 }
 
-/// What a category had live at a peak.
+/// What a category had live, at a peak or at another moment.
 struct category_at_peak {
   std::int64_t bytes;
   std::int64_t blocks;
@@ -6903,23 +6905,23 @@ struct frame_parts;
 class timeline {
  public:
   struct point {
-    std::uint64_t stamp;   ///< of the last stamped event before it began
-    std::int64_t peak;     ///< greatest value within it, its beginning included
-    std::int64_t current;  ///< value at its end
+    std::uint64_t stamp;   ///< of its first event
+    std::int64_t peak;     ///< greatest value after one of its events
+    std::int64_t current;  ///< value after the last one
   };
 
   /// At most `max_points` points, the open one included; at least 2.
   explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
 
-  /// Tells that live bytes grew to `live`; `add` of the same event follows.
+  /// Live bytes grew to `live`; `add` of the same event follows.
   void raise(std::int64_t live) noexcept {
     open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
   }
 
-  /// Tells the live bytes after one event.
+  /// The live bytes after one event.
   void add(std::int64_t live, std::uint64_t stamp) noexcept {
     if (--remaining_ == 0) [[unlikely]]
-      close(live, stamp);
+      turn(live, stamp);
   }
 
   /// How many events each finished point covers.
@@ -6927,20 +6929,29 @@ class timeline {
   [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
   /// The point that is not full yet; `has_open` says whether any event is in it.
   [[nodiscard]] const point& open() const noexcept { return open_; }
-  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
+  [[nodiscard]] bool has_open() const noexcept { return has_open_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
   friend struct detail::frame_parts;
 
-  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
+  /// The first event of a point, which begins it, or its last one, which ends it: `remaining_` counts down to either, so that the
+  /// events between them need not ask which they are.
+  [[gnu::noinline]] void turn(std::int64_t live, std::uint64_t stamp) noexcept {
+    if (!has_open_) {
+      open_ = {stamp, live, live};  // what `raise` was given before belongs to no point
+      has_open_ = true;
+      remaining_ = width_ - 1;
+      if (remaining_ != 0) return;
+    }
     open_.current = live;
-    remaining_ = width_;
     // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    remaining_ = width_ > 1 ? width_ - 1 : 1;
     if (!points_.push_back(open_)) return;
     if (points_.size() == max_points_) join_neighbours();
-    open_ = {stamp, live, live};
+    has_open_ = false;
+    remaining_ = 1;
   }
 
   void join_neighbours() noexcept {
@@ -6952,11 +6963,11 @@ class timeline {
     }
     while (points_.size() > half) points_.pop_back();
     width_ *= 2;
-    remaining_ = width_;
   }
 
-  std::uint64_t remaining_ = 1;
+  std::uint64_t remaining_ = 1;  ///< events until the open point is full, or 1 if there is none
   std::uint64_t width_ = 1;
+  bool has_open_ = false;
   std::uint32_t max_points_;
   point open_{0, 0, 0};
   detail::page_array<point> points_;
@@ -7224,6 +7235,18 @@ class space_ledger {
       record.categories[0].blocks -= record.categories[index].blocks;
     }
     return record;
+  }
+
+  /// What each category has live.
+  [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept {
+    std::array<category_at_peak, category_names.size()> rows{};
+    rows[0] = {live_, static_cast<std::int64_t>(live_blocks_.size())};
+    for (std::size_t index = 1; index < categories_.size(); ++index) {
+      rows[index] = {categories_[index].live, categories_[index].blocks};
+      rows[0].bytes -= rows[index].bytes;
+      rows[0].blocks -= rows[index].blocks;
+    }
+    return rows;
   }
 
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
@@ -8079,8 +8102,14 @@ struct frame_parts {
       state.number(row.stamp);
       state.amounts(row.peak, row.current);
     };
-    state.amounts(part.width_, part.remaining_);
-    state.require(part.remaining_ != 0 && part.remaining_ <= part.width_);
+    state.amounts(part.width_);
+    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events: none has begun
+    state.amounts(remaining);
+    state.require(remaining != 0 && remaining <= part.width_);
+    if constexpr (State::reads) {
+      part.has_open_ = remaining != part.width_;
+      part.remaining_ = part.has_open_ ? remaining : 1;
+    }
     point(part.open_);
     state.rows(part.points_, point);
     state.require(part.points_.size() < part.max_points_);
@@ -11895,6 +11924,7 @@ class space_builder {
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
+    result_.current_by_category = rows_of_categories(space_.live_by_category());
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_shortfall().has_happened()) {
@@ -15225,11 +15255,12 @@ struct text_options {
   bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
   std::size_t owners = 5;          ///< operations named at the peak, and at the end
   std::size_t largest_blocks = 0;  ///< blocks named at the peak
-  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator tells them
-  std::size_t core_ranges = 0;     ///< rectangles of cores named, for a space whose blocks lie on cores
-  bool all_spaces = false;         ///< the whole answer for every memory space, not for the first one alone
-  bool all_faults = false;         ///< a line for every kind of fault in the numbers
-  bool all_segments = false;       ///< a line for each segment in the order of time, in place of one for each name
+  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator reports them
+  std::size_t checkpoints = 4;  ///< named, of those that the profile keeps; with as many blocks each as `largest_blocks`, or one
+  std::size_t core_ranges = 0;  ///< rectangles of cores named, for a space whose blocks lie on cores
+  bool all_spaces = false;      ///< the whole answer for every memory space, not for the first one alone
+  bool all_faults = false;      ///< a line for every kind of fault in the numbers
+  bool all_segments = false;    ///< a line for each segment in the order of time, in place of one for each name
 };
 
 }  // namespace memprof
@@ -15463,6 +15494,7 @@ struct page_section {
 
 // ---- <memprof/report/text/quantity.hpp>
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -15554,6 +15586,13 @@ namespace memprof::detail {
 [[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
+}
+
+/// "0x7f0000000000".
+[[nodiscard]] inline std::string address_text(std::uint64_t address) {
+  std::array<char, 16> digits{};
+  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
+  return "0x" + std::string{digits.data(), written.ptr};
 }
 
 }  // namespace memprof::detail
@@ -15928,12 +15967,11 @@ void add_place(page_line& line, const auto& source, const segment_steps& steps, 
 
 // ---- <memprof/report/text/peak_section.hpp>
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// @file
 /// The answers: how much was it, when, and whose.
@@ -15954,13 +15992,13 @@ namespace memprof::detail {
   return section;
 }
 
-[[nodiscard]] bool has_categories(const auto& live) {
-  return std::any_of(live.by_category.begin(), live.by_category.end(),
+[[nodiscard]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+  return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] page_line category_line(const auto& live) {
+[[nodiscard]] inline page_line category_line(const std::vector<owned_bytes>& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // ours are shorter
   page_line line;
@@ -15968,11 +16006,10 @@ namespace memprof::detail {
   std::int64_t others = 0;
   const auto add = [&](std::string_view name, std::int64_t bytes) {
     if (!line.empty()) line.add(", ");
-    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, live.bytes) +
-             ")");
+    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, whole) + ")");
   };
-  for (const owned_bytes& row : live.by_category) {
-    if (shown < most && row.bytes >= live.bytes / 100) {
+  for (const owned_bytes& row : by_category) {
+    if (shown < most && row.bytes >= whole / 100) {
       add(row.owner, row.bytes);
       ++shown;
     } else {
@@ -16038,7 +16075,7 @@ namespace memprof::detail {
   page_section section;
   section.heading = "Owners";
   if (live.bytes == 0) return section;
-  if (has_categories(live)) section.lines.push_back(category_line(live));
+  if (has_categories(live.by_category)) section.lines.push_back(category_line(live.by_category, live.bytes));
   section.table = owner_rows(live, most);
   return section;
 }
@@ -16050,11 +16087,7 @@ namespace memprof::detail {
     if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
   }
   if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
-  if (text.empty()) {
-    std::array<char, 16> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
-    text = "0x" + std::string{digits.data(), written.ptr};
-  }
+  if (text.empty()) text = address_text(block.address);
   return page_line{}.add_name(text);
 }
 
@@ -16068,6 +16101,88 @@ namespace memprof::detail {
     section.table.rows.push_back({short_bytes(block.bytes), short_percent(block.bytes, live.bytes), block_text(block),
                                   std::string{block.category == category::other ? "" : to_string(block.category)},
                                   owner_name(block.operation)});
+  }
+  return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/checkpoint_section.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The table of checkpoints: what was live at each, in all memory spaces together, and the largest block of it.
+
+namespace memprof::detail {
+
+[[nodiscard]] inline page_line checkpoint_title(const checkpoint& point) {
+  return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
+}
+
+/// A block of a checkpoint, and its space.
+struct block_at_checkpoint {
+  const live_block* block;
+  const checkpoint_usage* usage;
+};
+
+/// The largest blocks of all spaces, greatest first.
+[[nodiscard]] inline std::vector<block_at_checkpoint> largest_blocks_of(const checkpoint& point, std::size_t most) {
+  std::vector<block_at_checkpoint> blocks;
+  for (const checkpoint_usage& usage : point.spaces) {
+    for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage});
+  }
+  std::stable_sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
+    return left.block->bytes > right.block->bytes;
+  });
+  if (blocks.size() > most) blocks.resize(most);
+  return blocks;
+}
+
+/// Which of `count` checkpoints are shown where there is room for `most`: the first, the last, and others spread evenly.
+[[nodiscard]] inline std::vector<std::size_t> spread_evenly(std::size_t count, std::size_t most) {
+  std::vector<std::size_t> shown;
+  if (count == 0 || most == 0) return shown;
+  if (most == 1) return {count - 1};
+  const std::size_t rows = std::min(count, most);
+  for (std::size_t row = 0; row < rows; ++row) shown.push_back(rows == 1 ? 0 : row * (count - 1) / (rows - 1));
+  return shown;
+}
+
+/// A row for each checkpoint, `most` at most, with so many of its largest blocks, at least one.
+[[nodiscard]] page_section checkpoint_section(const auto& source, std::size_t most, std::size_t blocks) {
+  page_section section;
+  section.is_wide = true;
+  if (source.checkpoints.empty()) return section;
+  section.table.has_titles = true;
+  section.table.columns = {{"Checkpoint", false}, {"Time", true},   {"Live", true},      {"Blocks", true},
+                           {"Largest", true},     {"Block", false}, {"Operation", false}};
+  const std::vector<std::size_t> shown = spread_evenly(source.checkpoints.size(), most);
+  for (const std::size_t index : shown) {
+    const checkpoint& point = source.checkpoints[index];
+    std::vector<page_line> row{checkpoint_title(point), short_time(point.time_ns), short_bytes(point.live_bytes),
+                               grouped(point.live_blocks)};
+    for (const block_at_checkpoint& held : largest_blocks_of(point, std::max<std::size_t>(blocks, 1))) {
+      row.resize(4);  // of the further blocks nothing stands there
+      row.emplace_back(short_bytes(held.block->bytes));
+      row.push_back(block_text(*held.block));
+      row.push_back(owner_name(held.block->operation));
+      section.table.rows.push_back(std::exchange(row, {}));
+    }
+    if (!row.empty()) section.table.rows.push_back(std::move(row));
+  }
+  const auto kept = static_cast<std::int64_t>(source.checkpoints.size());
+  const std::int64_t all = std::max(source.checkpoint_count, kept);
+  const auto rows = static_cast<std::int64_t>(shown.size());
+  if (rows < kept) {
+    section.table.rows.push_back({grouped(kept - rows, "further checkpoint", "further checkpoints") +
+                                  (kept < all ? ", and " + grouped(all - kept) + " that the profile does not keep" : "")});
+  } else if (kept < all) {
+    section.table.rows.push_back({grouped(all - kept, "checkpoint", "checkpoints") + " that the profile does not keep"});
   }
   return section;
 }
@@ -16290,10 +16405,10 @@ namespace memprof::detail {
   page_line line{short_and_exact_bytes(live) + " live"};
   if (owners.size() == 1) {
     line.add(", all of it from ").append(owner_name(owners.front().first));
-    section.lines.push_back(line);
-    return section;
   }
   section.lines.push_back(line);
+  if (has_categories(space.current_by_category)) section.lines.push_back(category_line(space.current_by_category, live));
+  if (owners.size() == 1) return section;
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
   // A row for one further operation would say less than the operation itself.
   const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());
@@ -16358,6 +16473,9 @@ namespace memprof::detail {
   if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
   line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
            " short");
+  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
+  const std::int64_t short_at_peak = subtract_saturating(peak, space.capacity);
+  if (short_at_peak > full.shortfall) line.add(", " + short_bytes(short_at_peak) + " short at the peak");
   section.lines = {line, remedy_line(full)};
   return section;
 }
@@ -16395,6 +16513,100 @@ namespace memprof::detail {
   line.append(room_text(space));
   section.lines.push_back(line);
   return section;
+}
+
+}  // namespace memprof::detail
+
+// ---- <memprof/report/text/shortened_names.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Names of rows made short enough for their column, such that rows can still be told apart: stacks often begin with the same
+/// frames and end in the same allocator.
+
+namespace memprof::detail {
+
+[[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
+
+/// A stretch of a text in bytes.
+struct text_range {
+  std::size_t begin;
+  std::size_t end;
+};
+
+/// Where a name differs from others: from its first component, between slashes, that not all have at this place, to the last one.
+/// In a long component only from so many characters before the first difference.
+[[nodiscard]] inline text_range difference_of(std::string_view name, const std::vector<std::string_view>& others,
+                                              std::size_t longest_common_part) {
+  std::size_t prefix = name.size();
+  std::size_t suffix = name.size();
+  for (const std::string_view other : others) {
+    const auto from_begin = std::mismatch(name.begin(), name.end(), other.begin(), other.end());
+    prefix = std::min(prefix, static_cast<std::size_t>(from_begin.first - name.begin()));
+    const auto from_end = std::mismatch(name.rbegin(), name.rend(), other.rbegin(), other.rend());
+    suffix = std::min(suffix, static_cast<std::size_t>(from_end.first - name.rbegin()));
+  }
+  const std::size_t slash = prefix == 0 ? std::string_view::npos : name.rfind('/', prefix - 1);
+  std::size_t begin = slash == std::string_view::npos ? 0 : slash + 1;
+  if (prefix - begin > longest_common_part) begin = prefix - longest_common_part;
+  while (begin > 0 && continues_utf8(name[begin])) --begin;
+  const std::size_t end = name.find('/', std::max(begin, name.size() - suffix));
+  return {begin, std::min(end, name.size())};
+}
+
+/// The part of a name that tells it from others, with as much of the rest behind it, or else before it, as has room.
+[[nodiscard]] inline std::string shortened_around(std::string_view name, text_range difference, std::size_t columns) {
+  constexpr std::size_t ellipses = 2;
+  constexpr std::string_view ellipsis = "\xe2\x80\xa6";
+  if (columns <= ellipses) return shortened(name, columns);
+  const std::string_view rest = name.substr(difference.begin);
+  const std::string begin{difference.begin == 0 ? std::string_view{} : ellipsis};
+  const std::size_t room = columns - display_width(begin);
+  if (display_width(rest) <= room) return begin + std::string{rest};
+  const std::string_view middle = rest.substr(0, difference.end - difference.begin);
+  const std::size_t used = display_width(middle);
+  if (used + 1 >= room) return begin + std::string{middle.substr(0, bytes_within(middle, room - 1))} + std::string{ellipsis};
+  // Half of what is left has to be of some use.
+  constexpr std::size_t least_end = 6;
+  if (room - used - 1 < least_end) return begin + std::string{middle} + std::string{ellipsis};
+  std::string_view end = rest.substr(middle.size());
+  end.remove_prefix(bytes_within(end, display_width(end) - (room - used - 1)));
+  while (display_width(end) > room - used - 1) {  // a wide character that would be cut in half
+    end.remove_prefix(1);
+    while (!end.empty() && continues_utf8(end.front())) end.remove_prefix(1);
+  }
+  return begin + std::string{middle} + std::string{ellipsis} + std::string{end};
+}
+
+/// The names in at most so many columns, with ellipses where something was left out. Names that differ still do, if that many
+/// columns can show it: those that would look alike show where they differ.
+[[nodiscard]] inline std::vector<std::string> shortened_apart(const std::vector<std::string>& names, std::size_t columns) {
+  constexpr int most_rounds = 8;
+  std::vector<std::string> shown(names.size());
+  std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });
+  for (int round = 0; round < most_rounds; ++round) {
+    std::map<std::string, std::vector<std::size_t>> alike;
+    for (std::size_t index = 0; index < shown.size(); ++index) alike[shown[index]].push_back(index);
+    bool has_changed = false;
+    for (const auto& [text, indices] : alike) {
+      std::vector<std::string_view> same(indices.size());
+      std::transform(indices.begin(), indices.end(), same.begin(),
+                     [&](std::size_t index) { return std::string_view{names[index]}; });
+      if (std::all_of(same.begin(), same.end(), [&](std::string_view name) { return name == same.front(); })) continue;
+      for (const std::size_t index : indices) {
+        std::string next = shortened_around(names[index], difference_of(names[index], same, columns / 2), columns);
+        has_changed = has_changed || next != text;
+        shown[index] = std::move(next);
+      }
+    }
+    if (!has_changed) break;
+  }
+  return shown;
 }
 
 }  // namespace memprof::detail
@@ -16594,11 +16806,33 @@ class line_breaker {
   }
 }
 
-[[nodiscard]] inline std::vector<laid_out> table_text(const page_table& table, std::size_t columns, bool is_colored) {
+/// Shortens the cells that are names and too long for their columns, each such that it differs from the others.
+inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    std::vector<page_line*> cells;
+    std::vector<std::string> names;
+    for (std::vector<page_line>& row : table.rows) {
+      const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
+      if (column >= row.size() || reaches_beyond) continue;
+      const std::vector<page_part>& parts = row[column].parts();
+      if (parts.size() != 1 || !parts.front().is_name) continue;
+      cells.push_back(&row[column]);
+      names.push_back(parts.front().text);
+    }
+    const std::vector<std::string> shown = shortened_apart(names, widths[column]);
+    for (std::size_t index = 0; index < cells.size(); ++index) {
+      const emphasis how = cells[index]->parts().front().how;
+      *cells[index] = page_line{}.add_name(shown[index], how);
+    }
+  }
+}
+
+[[nodiscard]] inline std::vector<laid_out> table_text(page_table table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = 2;
   const std::vector<std::size_t> widths = column_widths(table, columns, gap);
+  shorten_names(table, widths);
   // On a page too narrow for its numbers a table loses its last columns.
   std::size_t fitting = 0;
   for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;
@@ -16992,7 +17226,7 @@ inline constexpr std::size_t least_segment_rows = 8;
 [[nodiscard]] inline bool asks_for_more(const text_options& options) {
   const text_options usual;
   return options.owners > usual.owners || options.largest_blocks != 0 || options.streams != 0 || options.core_ranges != 0 ||
-         options.all_spaces || options.all_segments || options.all_faults;
+         options.checkpoints > usual.checkpoints || options.all_spaces || options.all_segments || options.all_faults;
 }
 
 /// The answers about one space, in the order in which they are read.
@@ -17031,6 +17265,13 @@ inline constexpr std::size_t least_segment_rows = 8;
   return sections;
 }
 
+/// The lines that the table of checkpoints takes at most, with the empty one before it.
+[[nodiscard]] std::size_t lines_of_checkpoints(const auto& source, const text_options& options) {
+  if (source.checkpoints.empty() || options.checkpoints == 0) return 0;
+  constexpr std::size_t around = 3;  // empty line, titles, what is left out
+  return around + std::min(options.checkpoints, source.checkpoints.size());
+}
+
 /// The lines of a summary, without ends.
 [[nodiscard]] std::vector<std::string> summary_lines(const auto& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
@@ -17048,23 +17289,31 @@ inline constexpr std::size_t least_segment_rows = 8;
     add(fact_section(source), 2);
     return lines;
   }
+  const std::size_t least_lines_of_tables = 2 + least_segment_rows;
+  std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   for (summary_limits limits : summary_levels) {
     if (options.owners > text_options{}.owners) limits.owners = limits.owners_at_end = options.owners;
     if (options.all_faults) limits.faults = all_faults;
     lines.clear();
     for (const page_section& section : summary_sections(source, spaces, steps, options, limits)) add(section, limits.lines_each);
-    if (asks_for_more(options) || lines.size() + 2 + least_segment_rows <= most_lines) break;
+    if (asks_for_more(options) || lines.size() + least_lines_of_tables + for_checkpoints <= most_lines) break;
   }
+  if (!asks_for_more(options) && lines.size() + least_lines_of_tables + for_checkpoints > most_lines) for_checkpoints = 0;
   const std::size_t tables = options.all_spaces ? spaces.size() : 1;
   for (std::size_t index = 0; index < tables && !source.segments.empty(); ++index) {
     const space_profile& space = *spaces[index];
     lines.emplace_back();
     if (options.all_spaces && spaces.size() > 1)
       lines.push_back("Segments in " + shortened(on_one_line(space.name), columns - 12));
-    const std::size_t room = asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1);
+    const std::size_t room =
+        asks_for_more(options) ? most_lines : most_lines - std::min(most_lines, lines.size() + 1 + for_checkpoints);
     add(options.all_segments ? every_segment_section(source, space, steps)
                              : segment_section(segments_by_name(source, space), room),
         1);
+  }
+  if (for_checkpoints != 0) {
+    lines.emplace_back();
+    add(checkpoint_section(source, options.checkpoints, options.largest_blocks), 1);
   }
   return lines;
 }
@@ -20933,7 +21182,15 @@ struct open_operator {
   std::uint32_t capture;  ///< in which its scope was recorded; 0: it has none
   open_operation scope;
   bool is_engine_wrapper;  ///< what the autograd engine opens around each node
+  bool returns_tensors;    ///< it may
   shared_end* end;         ///< null: it ends on this thread
+};
+
+/// A block that was allocated within an operator that may return it.
+struct new_block {
+  const void* address;
+  std::size_t described_bytes;  ///< of the tensor that `description` is about
+  label description;            ///< 0: none yet
 };
 
 /// What the hooks of libtorch keep for one thread.
@@ -20942,6 +21199,8 @@ struct torch_thread {
   static constexpr std::size_t max_undecided = 8;
   static constexpr std::size_t cached_names = 64;
   static constexpr std::size_t cached_gradients = 32;
+  static constexpr std::size_t max_new_blocks = 16;
+  static constexpr std::size_t cached_shapes = 64;
 
   struct known_name {
     const char* pointer;
@@ -20953,6 +21212,12 @@ struct torch_thread {
     label scope;
     label gradients;
   };
+  struct known_shape {
+    static constexpr std::size_t max_rank = 5;
+    std::int64_t sizes[max_rank];
+    std::uint32_t kind;  ///< rank, element type and `requires_grad`; 0: the entry is empty
+    label id;
+  };
 
   open_operator open[max_open];
   std::uint32_t open_count;
@@ -20963,11 +21228,17 @@ struct torch_thread {
   std::uint32_t undecided_count;  ///< blocks that it allocated before its first node was made
   const void* undecided[max_undecided];
 
+  // The outermost open operator that may return tensors, and what was allocated in it.
+  std::uint32_t returning_operator;  ///< its position in `open`, from 1; 0: there is none
+  std::uint32_t new_block_count;
+  new_block new_blocks[max_new_blocks];  ///< the newest
+
   pytorch_operator_call* call;  ///< innermost operator that `track_pytorch_ops` counts
   torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
   known_gradients gradients[cached_gradients];  ///< by the scope's label
+  known_shape shapes[cached_shapes];            ///< by a hash
 };
 
 /// Objects of threads that have ended, for the next ones. They are on the heap because a module that is loaded at run time takes
@@ -22090,6 +22361,8 @@ struct replay_handler {
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
   void on_segment_end(const replay_state&, label /*name*/) {}
+  /// Somebody wants to know what is live; the name is 0 for a periodic one.
+  void on_checkpoint(const replay_state&, label /*name*/) {}
   /// A free of a block that is not live.
   void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
   /// `reserve`, `release`, `out_of_memory` or `complete_deallocation`.
@@ -22179,6 +22452,7 @@ class trace_replay {
         handler_.on_segment_end(state_, happened.label);
         ++state_.segment;
         break;
+      case event_kind::checkpoint: handler_.on_checkpoint(state_, happened.label); break;
       case event_kind::reserve:
       case event_kind::release:
       case event_kind::out_of_memory:
@@ -23894,6 +24168,419 @@ void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
 
 }  // namespace memprof
 
+// ---- <memprof/format/hlo_program.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// What a compiled program of XLA says of its memory: the part of `xla.HloProto` that its viewer takes as given. All texts lie in
+/// the file that was read.
+
+namespace memprof {
+
+/// The index of nothing, in the vectors of `hlo_program`.
+inline constexpr std::uint32_t hlo_none = 0xFFFF'FFFFU;
+
+struct hlo_instruction {
+  std::string_view name;
+  std::string_view opcode;
+  std::string_view shape;    ///< a `ShapeProto`: see `hlo_shape`
+  std::string_view op_name;  ///< what the framework calls it: in JAX the path of the traced call, or the argument
+  std::string_view source_file;
+  std::int64_t source_line = 0;
+  std::int64_t stack_frame = 0;  ///< in `hlo_program::frames`, from 1; 0: none
+};
+
+/// A value of the program that needs memory.
+struct hlo_buffer {
+  std::int64_t id = 0;
+  std::int64_t bytes = 0;  ///< with padding
+  std::int64_t space = 0;  ///< the "color": 0 is the device's main memory
+  std::uint32_t instruction = hlo_none;
+  std::vector<std::int64_t> shape_index;  ///< which part of a tuple; empty: the whole value
+  std::uint32_t allocation = hlo_none;    ///< in which it lies; none: it is in no allocation, and nobody asks for it
+  std::int64_t offset = 0;                ///< from the allocation's begin
+};
+
+/// Why a block lives, in the order in which the first that is true counts.
+enum class hlo_group : std::uint8_t { parameter, output, thread_local_memory, constant, temporary };
+
+/// The name of a group as XLA's viewer spells it.
+[[nodiscard]] constexpr std::string_view to_string(hlo_group group) noexcept {
+  constexpr std::string_view names[] = {"Parameter", "Output", "Thread-local", "Constant", "Temporary"};
+  return names[static_cast<std::size_t>(group)];
+}
+
+/// A range of memory that the program takes.
+struct hlo_allocation {
+  std::int64_t index = 0;
+  std::int64_t bytes = 0;
+  std::int64_t space = 0;
+  bool is_parameter = false;  ///< of the entry computation
+  bool may_be_output = false;
+  bool is_thread_local = false;
+  bool is_constant = false;
+  bool is_tuple = false;
+  std::vector<std::uint32_t> buffers;  ///< those that lie in it, in the file's order
+
+  /// Whether it is there for as long as the program runs, and in no simulation.
+  [[nodiscard]] bool is_indefinite() const noexcept { return is_thread_local || is_parameter || is_constant || may_be_output; }
+  [[nodiscard]] hlo_group group() const noexcept {
+    return is_parameter      ? hlo_group::parameter
+           : may_be_output   ? hlo_group::output
+           : is_thread_local ? hlo_group::thread_local_memory
+           : is_constant     ? hlo_group::constant
+                             : hlo_group::temporary;
+  }
+};
+
+enum class hlo_heap_event_kind : std::uint8_t { allocate, free, share };
+
+/// An event of the compiler's heap simulation.
+struct hlo_heap_event {
+  hlo_heap_event_kind kind = hlo_heap_event_kind::allocate;
+  std::uint32_t buffer = hlo_none;  ///< none: its id is that of no buffer
+  std::uint32_t shared = hlo_none;  ///< whose memory `buffer` takes over, where it is shared
+  std::string_view instruction;
+};
+
+struct hlo_frame_location {
+  std::int64_t file = 0;  ///< these from 1
+  std::int64_t function = 0;
+  std::int64_t line = 0;
+  std::int64_t column = 0;
+};
+struct hlo_frame {
+  std::int64_t location = 0;  ///< these from 1
+  std::int64_t parent = 0;
+};
+
+struct hlo_program {
+  std::string_view name;
+  std::string_view entry_computation;
+  std::vector<hlo_instruction> instructions;
+  std::vector<hlo_buffer> buffers;
+  std::vector<hlo_allocation> allocations;
+  std::vector<std::vector<hlo_heap_event>> traces;
+  std::vector<std::string_view> files;
+  std::vector<hlo_frame_location> locations;
+  std::vector<hlo_frame> frames;
+};
+
+}  // namespace memprof
+
+// ---- <memprof/format/heap_simulation.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// @file
+/// What a program of XLA needs in a memory space, as the memory viewer of openxla/xprof v2.23 finds it: the compiler's heap
+/// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it. From v2.24
+/// on xprof leaves `thread_local_bytes` out of the peak and of the sum of allocations.
+
+namespace memprof {
+
+/// A block that is live at the peak.
+struct hlo_live_buffer {
+  std::uint32_t owner = hlo_none;  ///< whose allocation it was
+  std::uint32_t shown = hlo_none;  ///< what has its memory now: another one where that is shared
+  bool is_indefinite = false;
+};
+
+/// All in bytes.
+struct heap_simulation {
+  std::uint32_t trace = hlo_none;  ///< of `hlo_program::traces`; none: nothing was simulated
+  std::int64_t peak = 0;           ///< with `indefinite`
+  std::int64_t unpadded_peak = 0;  ///< with `indefinite`, which is padded all the same
+  std::size_t peak_event = 0;
+  std::int64_t indefinite = 0;  ///< allocations that are there from begin to end and hold a value
+
+  std::int64_t parameters = 0;  ///< these are sums of allocations
+  std::int64_t outputs = 0;     ///< those that are parameters too (donated ones) included
+  std::int64_t constants = 0;
+  std::int64_t thread_local_bytes = 0;
+  std::int64_t non_reusable = 0;            ///< of threads, and tuples
+  std::int64_t all_allocations = 0;         ///< what the program takes from the device
+  std::int64_t indefinite_allocations = 0;  ///< those that hold nothing included
+
+  std::vector<hlo_live_buffer> live_at_peak;  ///< the indefinite ones first, then in order of their allocation
+};
+
+namespace detail {
+
+/// Sums of a hostile file are an error, and no wrong number.
+inline void add_bytes(std::int64_t& sum, std::int64_t bytes) {
+  if (__builtin_add_overflow(sum, bytes, &sum)) raise("sizes add up to more than 64 bits hold");
+}
+
+/// The value that represents an allocation: its largest; the first of several. None: all are empty.
+[[nodiscard]] inline std::uint32_t largest_buffer(const hlo_program& program, const hlo_allocation& allocation) {
+  std::uint32_t largest = hlo_none;
+  std::int64_t bytes = 0;
+  for (const std::uint32_t buffer : allocation.buffers) {
+    if (program.buffers[buffer].bytes > bytes) largest = buffer, bytes = program.buffers[buffer].bytes;
+  }
+  return largest;
+}
+
+/// The trace that is simulated for a space: that of its first allocation with one, else that with most events there.
+[[nodiscard]] inline std::uint32_t trace_for(const hlo_program& program, std::int64_t space) {
+  std::vector<std::uint32_t> of_allocation(program.allocations.size(), hlo_none);
+  for (std::size_t trace = 0; trace < program.traces.size(); ++trace) {
+    const std::vector<hlo_heap_event>& events = program.traces[trace];
+    if (events.empty() || events[0].buffer == hlo_none) continue;
+    of_allocation[program.buffers[events[0].buffer].allocation] = static_cast<std::uint32_t>(trace);
+  }
+  std::uint32_t first = hlo_none;
+  for (std::uint32_t allocation = 0; allocation < program.allocations.size(); ++allocation) {
+    const hlo_allocation& seen = program.allocations[allocation];
+    if (seen.space != space || seen.is_indefinite() || of_allocation[allocation] == hlo_none) continue;
+    if (first == hlo_none || seen.index < program.allocations[first].index) first = allocation;
+  }
+  if (first != hlo_none) return of_allocation[first];
+  std::uint32_t best = hlo_none;
+  std::ptrdiff_t most = 0;
+  for (std::uint32_t trace = 0; trace < program.traces.size(); ++trace) {
+    const std::vector<hlo_heap_event>& events = program.traces[trace];
+    const auto count = std::count_if(events.begin(), events.end(), [&](const hlo_heap_event& happened) {
+      return happened.buffer != hlo_none && program.buffers[happened.buffer].space == space;
+    });
+    if (count > most) best = trace, most = count;
+  }
+  return best;
+}
+
+/// Replays a trace. `Visitor` is called as `allocated(event, owner, shown)` and `freed(event, owner)`: `owner` is the buffer
+/// whose size counts, `shown` the one that has its memory now.
+template <class Visitor>
+class heap_replay {
+ public:
+  heap_replay(const hlo_program& program, Visitor& visitor)
+      : program_(program), visitor_(visitor), canonical_(program.buffers.size(), hlo_none), users_(program.buffers.size(), 0) {}
+
+  /// The events up to `end`, without it.
+  void run(const std::vector<hlo_heap_event>& events, std::size_t end) {
+    std::uint32_t allocation = hlo_none;
+    for (std::size_t index = 0; index < end; ++index) {
+      const hlo_heap_event& happened = events[index];
+      if (happened.buffer == hlo_none) continue;
+      const std::uint32_t own = program_.buffers[happened.buffer].allocation;
+      if (allocation != hlo_none && own != allocation) raise("the events of one heap simulation are of several allocations");
+      allocation = own;
+      step(index, happened);
+    }
+  }
+
+ private:
+  void step(std::size_t index, const hlo_heap_event& happened) {
+    const std::uint32_t buffer = happened.buffer;
+    switch (happened.kind) {
+      case hlo_heap_event_kind::allocate:
+        ++users_[root_of(buffer)];
+        visitor_.allocated(index, buffer, buffer);
+        break;
+      case hlo_heap_event_kind::free: {
+        const std::uint32_t root = root_of(buffer);
+        if (--users_[root] < 0) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " is freed multiple times");
+        if (users_[root] == 0) visitor_.freed(index, root);
+        break;
+      }
+      case hlo_heap_event_kind::share: {
+        if (happened.shared == hlo_none) break;
+        check_is_behind(buffer, happened.shared);
+        canonical_[buffer] = happened.shared;
+        const std::uint32_t root = root_of(buffer);
+        // Whose memory had been freed is live again.
+        if (++users_[root] == 1) visitor_.allocated(index, root, buffer);
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) const {
+    while (canonical_[buffer] != hlo_none) buffer = canonical_[buffer];
+    return buffer;
+  }
+
+  /// No buffer may share its own memory, through whatever others.
+  void check_is_behind(std::uint32_t buffer, std::uint32_t shared) const {
+    constexpr int longest = 4096;
+    for (int length = 0; shared != hlo_none; shared = canonical_[shared], ++length) {
+      if (shared == buffer) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " shares its own memory");
+      if (length == longest) raise("memory is shared through more than " + std::to_string(longest) + " buffers");
+    }
+  }
+
+  const hlo_program& program_;
+  Visitor& visitor_;
+  std::vector<std::uint32_t> canonical_;
+  std::vector<std::int32_t> users_;
+};
+
+/// Finds the greatest sum of bytes, and when it is first there.
+class heap_peak {
+ public:
+  explicit heap_peak(const hlo_program& program, const std::vector<std::int64_t>& unpadded)
+      : program_(program), unpadded_(unpadded) {}
+
+  void allocated(std::size_t event, std::uint32_t owner, std::uint32_t) {
+    add_bytes(heap_, program_.buffers[owner].bytes);
+    add_bytes(unpadded_heap_, unpadded_[owner]);
+    if (heap_ <= peak) return;
+    peak = heap_;
+    unpadded_peak = unpadded_heap_;
+    peak_event = event;
+  }
+  void freed(std::size_t, std::uint32_t owner) {
+    heap_ -= program_.buffers[owner].bytes;
+    unpadded_heap_ -= unpadded_[owner];
+    if (heap_ < 0) raise("a heap simulation frees more than it allocates");
+  }
+
+  std::int64_t peak = 0;
+  std::int64_t unpadded_peak = 0;
+  std::size_t peak_event = 0;
+
+ private:
+  const hlo_program& program_;
+  const std::vector<std::int64_t>& unpadded_;
+  std::int64_t heap_ = 0;
+  std::int64_t unpadded_heap_ = 0;
+};
+
+/// What is live, in order of allocation.
+class heap_live_list {
+ public:
+  void allocated(std::size_t, std::uint32_t owner, std::uint32_t shown) {
+    if (owner != shown) shown_[owner] = shown;
+    places_[owner].push_back(entries_.size());
+    entries_.push_back(owner);
+  }
+  void freed(std::size_t, std::uint32_t owner) {
+    for (const std::size_t place : places_[owner]) entries_[place] = hlo_none;
+    places_.erase(owner);
+  }
+  /// Calls `visit(owner, shown)`.
+  template <class Visitor>
+  void each(Visitor&& visit) const {
+    for (const std::uint32_t owner : entries_) {
+      if (owner == hlo_none) continue;
+      const auto shown = shown_.find(owner);
+      visit(owner, shown == shown_.end() ? owner : shown->second);
+    }
+  }
+
+ private:
+  std::vector<std::uint32_t> entries_;
+  std::unordered_map<std::uint32_t, std::vector<std::size_t>> places_;
+  std::unordered_map<std::uint32_t, std::uint32_t> shown_;
+};
+
+}  // namespace detail
+
+/// The memory spaces in which the program has allocations, ascending.
+[[nodiscard]] inline std::vector<std::int64_t> memory_spaces(const hlo_program& program) {
+  std::vector<std::int64_t> spaces;
+  for (const hlo_allocation& allocation : program.allocations) spaces.push_back(allocation.space);
+  std::sort(spaces.begin(), spaces.end());
+  spaces.erase(std::unique(spaces.begin(), spaces.end()), spaces.end());
+  return spaces;
+}
+
+/// Simulates the program in a space. `unpadded` has the bytes of each buffer without padding. Time: events; memory: buffers.
+/// Throws `memprof::error` if the program contradicts itself.
+[[nodiscard]] inline heap_simulation simulate_heap(const hlo_program& program, std::int64_t space,
+                                                   const std::vector<std::int64_t>& unpadded) {
+  heap_simulation result;
+  for (const hlo_allocation& allocation : program.allocations) {
+    if (allocation.space != space) continue;
+    const auto add_if = [&](bool is_of, std::int64_t& sum) {
+      if (is_of) detail::add_bytes(sum, allocation.bytes);
+    };
+    add_if(true, result.all_allocations);
+    add_if(allocation.is_parameter, result.parameters);
+    add_if(allocation.may_be_output, result.outputs);
+    add_if(allocation.is_constant, result.constants);
+    add_if(allocation.is_thread_local, result.thread_local_bytes);
+    add_if(allocation.is_thread_local || allocation.is_tuple, result.non_reusable);
+    add_if(allocation.is_indefinite(), result.indefinite_allocations);
+    const std::uint32_t largest = allocation.is_indefinite() ? detail::largest_buffer(program, allocation) : hlo_none;
+    if (largest == hlo_none) continue;
+    detail::add_bytes(result.indefinite, allocation.bytes);
+    result.live_at_peak.push_back({largest, largest, true});
+  }
+  result.trace = detail::trace_for(program, space);
+  if (result.trace != hlo_none) {
+    const std::vector<hlo_heap_event>& events = program.traces[result.trace];
+    detail::heap_peak peak{program, unpadded};
+    detail::heap_replay{program, peak}.run(events, events.size());
+    result.peak = peak.peak;
+    result.unpadded_peak = peak.unpadded_peak;
+    result.peak_event = peak.peak_event;
+    detail::heap_live_list live;
+    if (peak.peak > 0) detail::heap_replay{program, live}.run(events, peak.peak_event + 1);
+    live.each([&](std::uint32_t owner, std::uint32_t shown) { result.live_at_peak.push_back({owner, shown, false}); });
+  }
+  detail::add_bytes(result.peak, result.indefinite);
+  detail::add_bytes(result.unpadded_peak, result.indefinite);
+  return result;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/format/mapped_file.hpp>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::detail {
+
+/// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who
+/// shortens the file meanwhile ends the process with SIGBUS, as with every mapping.
+class mapped_file {
+ public:
+  /// Maps all of a file, which may be closed afterwards; `path` is its name for messages. Throws `memprof::error` if it cannot.
+  mapped_file(std::FILE* file, std::filesystem::path path) : path_(std::move(path)) {
+    struct ::stat status = {};
+    if (::fstat(::fileno(file), &status) != 0) raise_about_file("read", path_, reason_in_errno());
+    if (!S_ISREG(status.st_mode)) raise_about_file("read", path_, "it is not a file");
+    size_ = static_cast<std::size_t>(status.st_size);
+    if (size_ == 0) return;
+    void* const pages = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, ::fileno(file), 0);
+    if (pages == MAP_FAILED) raise_about_file("read", path_, reason_in_errno());
+    begin_ = static_cast<const char*>(pages);
+  }
+  mapped_file(const mapped_file&) = delete;
+  mapped_file& operator=(const mapped_file&) = delete;
+  ~mapped_file() {
+    if (begin_ != nullptr) ::munmap(const_cast<char*>(begin_), size_);
+  }
+
+  [[nodiscard]] std::string_view bytes() const noexcept { return {begin_, size_}; }
+  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+
+ private:
+  std::filesystem::path path_;
+  const char* begin_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::detail
+
 // ---- <memprof/format/massif.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -24780,7 +25467,7 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
 
 }  // namespace memprof::detail
 
-// ---- <memprof/format/session_profile.hpp>
+// ---- <memprof/format/session_writer.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24788,7 +25475,6 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 /// @file
@@ -24812,6 +25498,16 @@ struct session_tensor {
   memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
   memprof::category category = category::other;
 };
+
+/// Adds a block to the largest ones, greatest first, if it is one of them; of equal ones the earlier.
+inline void keep_if_larger(std::vector<session_tensor>& largest, const session_tensor& offered) {
+  const auto place =
+      std::upper_bound(largest.begin(), largest.end(), offered,
+                       [](const session_tensor& left, const session_tensor& right) { return left.bytes > right.bytes; });
+  if (static_cast<std::size_t>(place - largest.begin()) == session_largest_blocks) return;
+  largest.insert(place, offered);
+  if (largest.size() > session_largest_blocks) largest.pop_back();
+}
 
 /// One device of a snapshot.
 struct session_device {
@@ -24840,6 +25536,7 @@ struct session_operation {
   std::int64_t allocated = -1;  ///< blocks; -1: not known
   std::set<std::string> children;
   std::vector<session_call> calls;
+  std::vector<session_tensor> largest;  ///< of what it allocated itself, greatest first; empty in a profile
 
   void add(const session_call& call) {
     max_delta = invocations++ == 0 ? call.delta : std::max(max_delta, call.delta);
@@ -24941,8 +25638,11 @@ class session_writer {
       node.number("invocations", operation.invocations);
       node.megabytes("total_memory_delta_mb", operation.total_delta);
       put_count(node, "tensors_allocated", operation.allocated);
-      json_array children{node.key("child_operations")};
-      for (const std::string& child : operation.children) append_json_string(children.element(), child);
+      {
+        json_array children{node.key("child_operations")};
+        for (const std::string& child : operation.children) append_json_string(children.element(), child);
+      }
+      if (operation.allocated >= 0) put_tensors(node.key("tensor_details"), operation.largest);
     });
     text_ += "},\n\"pytorch_operations\": ";
     put_pytorch_operations(run);
@@ -25036,6 +25736,33 @@ class session_writer {
   bool is_first_ = true;
 };
 
+/// The name of a checkpoint; periodic ones have a number, as in the original.
+[[nodiscard]] inline std::string checkpoint_name(std::string_view name, std::uint64_t number) {
+  if (!name.empty()) return std::string{name};
+  const std::string digits = std::to_string(number + 1);
+  constexpr std::size_t width = 4;
+  return "snapshot_" + std::string(width - std::min(width, digits.size()), '0') + digits;
+}
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/format/session_profile.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The session profile of a profile: what it kept of checkpoints, segments and calls.
+
+namespace memprof {
+
+namespace detail {
+
 /// What a profile has of the operations: sums, and of the calls in each space the first, the last and the largest.
 [[nodiscard]] inline session_operations session_operations_of(const profile& run) {
   session_operations operations;
@@ -25064,24 +25791,60 @@ class session_writer {
   return operations;
 }
 
-}  // namespace detail
+/// A memory space at a checkpoint.
+[[nodiscard]] inline session_device session_device_of(const profile& run, const checkpoint_usage& usage) {
+  session_device device{usage.space, usage.live_bytes, usage.live_blocks, {}};
+  for (const live_block& block : usage.largest_blocks) {
+    if (device.largest.size() == session_largest_blocks) break;
+    const operation_profile* const operation = run.find_operation(block.operation);
+    device.largest.push_back({block.bytes, block.shape, block.dtype, usage.space,
+                              operation == nullptr ? std::string_view{block.operation} : std::string_view{operation->name},
+                              block.requires_grad, block.category});
+  }
+  return device;
+}
 
-/// The session profile of a profile, whose segments are the snapshots. What it cannot tell is null and returned as sentences:
-/// only a trace has every call and the blocks at each snapshot.
-template <byte_sink Sink>
-std::vector<std::string> write_session(const profile& run, Sink& out) {
-  const bool has_all_segments = static_cast<std::size_t>(std::max<std::int64_t>(run.segment_count, 0)) <= run.segments.size();
-  std::vector<std::string> missing{"the largest blocks at each snapshot: a profile has those at the peaks"};
-  if (!has_all_segments)
-    missing.push_back("snapshots of " + std::to_string(run.segment_count - static_cast<std::int64_t>(run.segments.size())) +
+/// What is missing in a session profile that is made of a profile.
+[[nodiscard]] inline std::vector<std::string> missing_in_session_of(const profile& run) {
+  std::vector<std::string> missing;
+  const auto kept_segments = static_cast<std::int64_t>(run.segments.size());
+  const auto kept_checkpoints = static_cast<std::int64_t>(run.checkpoints.size());
+  if (kept_segments != 0) missing.emplace_back("the largest blocks at the ends of segments: a profile has those at checkpoints");
+  if (run.segment_count > kept_segments)
+    missing.push_back("snapshots of " + std::to_string(run.segment_count - kept_segments) +
                       " segments that are folded by name, and how many blocks there were at the others");
+  if (run.checkpoint_count > kept_checkpoints)
+    missing.push_back(std::to_string(run.checkpoint_count - kept_checkpoints) + " checkpoints of " +
+                      std::to_string(run.checkpoint_count) + ": a profile keeps some of many");
   if (!run.operations.empty())
     missing.emplace_back(
         "all calls of operations but the first, the last and the largest, and what was live before and after them");
+  return missing;
+}
+
+}  // namespace detail
+
+/// The session profile of a profile, whose checkpoints and ends of segments are the snapshots. What it cannot tell is null and
+/// returned as sentences: only a trace has all of them, and every call.
+template <byte_sink Sink>
+std::vector<std::string> write_session(const profile& run, Sink& out) {
+  const bool has_all_segments = static_cast<std::size_t>(std::max<std::int64_t>(run.segment_count, 0)) <= run.segments.size();
+  std::vector<std::string> missing = detail::missing_in_session_of(run);
   detail::session_writer<Sink> writer{out};
-  writer.begin(run, run.segments.size(), !run.operations.empty(), missing);
+  writer.begin(run, run.segments.size() + run.checkpoints.size(), !run.operations.empty(), missing);
+  std::size_t next_checkpoint = 0;
+  const auto put_checkpoints_until = [&](std::int64_t time_ns) {
+    for (; next_checkpoint < run.checkpoints.size() && run.checkpoints[next_checkpoint].time_ns <= time_ns; ++next_checkpoint) {
+      const checkpoint& point = run.checkpoints[next_checkpoint];
+      std::vector<detail::session_device> devices;
+      for (const checkpoint_usage& usage : point.spaces) devices.push_back(detail::session_device_of(run, usage));
+      writer.snapshot(run.begin_unix_ns + point.time_ns,
+                      detail::checkpoint_name(point.name, static_cast<std::uint64_t>(point.number)), devices);
+    }
+  };
   std::vector<std::int64_t> blocks(run.spaces.size());
   for (std::size_t index = 0; index < run.segments.size(); ++index) {
+    put_checkpoints_until(run.segments[index].end_ns);
     std::vector<detail::session_device> devices;
     for (std::size_t at = 0; at < run.spaces.size(); ++at) {
       const space_profile& space = run.spaces[at];
@@ -25092,6 +25855,7 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
     }
     writer.snapshot(run.begin_unix_ns + run.segments[index].end_ns, run.segments[index].name, devices);
   }
+  put_checkpoints_until(std::numeric_limits<std::int64_t>::max());
   writer.finish(detail::session_operations_of(run), run);
   return missing;
 }
@@ -25404,15 +26168,15 @@ namespace memprof {
 
 namespace detail {
 
-/// Clock, and how many segments there are: what stands before the first snapshot.
+/// Clock, and how many ends of segments and checkpoints there are: what stands before the first snapshot.
 struct session_survey : clock_visitor {
-  std::uint64_t segments = 0;
+  std::uint64_t snapshots = 0;
   bool has_operations = false;
 
   void events(const event* first, const event* last, std::uint32_t ring) {
     clock_visitor::events(first, last, ring);
     for (; first != last; ++first) {
-      segments += first->kind == event_kind::segment_end ? 1 : 0;
+      snapshots += first->kind == event_kind::segment_end || first->kind == event_kind::checkpoint ? 1 : 0;
       has_operations = has_operations || first->kind == event_kind::scope_begin;
     }
   }
@@ -25432,10 +26196,11 @@ class session_fold : public replay_handler {
     ++now_.blocks;
     ++now_.allocated;
   }
-  void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
+  void on_deallocation(const replay_state& at, const replayed_block& block, std::uint32_t) {
     space_state& space = spaces_[block.space];
     space.bytes -= static_cast<std::int64_t>(block.bytes);
     space.live.erase(key_of(block));
+    keep_if_large(at, block);
     now_.bytes -= static_cast<std::int64_t>(block.bytes);
     --now_.blocks;
     ++now_.freed;
@@ -25461,18 +26226,21 @@ class session_fold : public replay_handler {
     }
   }
 
-  void on_segment_end(const replay_state& at, label name) {
-    std::vector<session_device> devices;
+  void on_segment_end(const replay_state& at, label name) { put_snapshot(at, at.names.text(name)); }
+  void on_checkpoint(const replay_state& at, label name) {
+    put_snapshot(at, checkpoint_name(at.names.text(name), checkpoints_++));
+  }
+
+  /// To be called at the end of the trace.
+  void on_end(const replay_state& at) {
     for (const auto& [id, space] : spaces_) {
-      const std::string_view device = at.space_name(id);
-      session_device& part = devices.emplace_back();
-      part.name = device;
-      part.bytes = space.bytes;
-      part.blocks = static_cast<std::int64_t>(space.live.size());
-      for (auto next = space.live.begin(); next != space.live.end() && part.largest.size() < session_largest_blocks; ++next)
-        part.largest.push_back(described(at, device, next->second));
+      for (const auto& [key, block] : space.live) keep_if_large(at, block);
     }
-    out_.snapshot(begin_unix_ns_ + at.now_ns, at.names.text(name), devices);
+    for (const auto& [node, tensors] : largest_) {
+      const auto called = operations_.find(std::string{name_of(at, node)});
+      if (called == operations_.end()) continue;  // it has not ended
+      for (const session_tensor& tensor : tensors) keep_if_larger(called->second.largest, tensor);
+    }
   }
 
   /// The calls that have ended, and how many have not.
@@ -25484,6 +26252,20 @@ class session_fold : public replay_handler {
   }
 
  private:
+  void put_snapshot(const replay_state& at, std::string_view name) {
+    std::vector<session_device> devices;
+    for (const auto& [id, space] : spaces_) {
+      const std::string_view device = at.space_name(id);
+      session_device& part = devices.emplace_back();
+      part.name = device;
+      part.bytes = space.bytes;
+      part.blocks = static_cast<std::int64_t>(space.live.size());
+      for (auto next = space.live.begin(); next != space.live.end() && part.largest.size() < session_largest_blocks; ++next)
+        part.largest.push_back(described(at, device, next->second));
+    }
+    out_.snapshot(begin_unix_ns_ + at.now_ns, name, devices);
+  }
+
   struct totals {
     std::int64_t bytes = 0;
     std::int64_t blocks = 0;
@@ -25522,6 +26304,12 @@ class session_fold : public replay_handler {
     return tensor;
   }
 
+  /// Offers a block, of which all is known by now, to the operation that allocated it.
+  void keep_if_large(const replay_state& at, const replayed_block& block) {
+    if (block.operation == 0) return;
+    keep_if_larger(largest_[block.operation], described(at, at.space_name(block.space), block));
+  }
+
   void end(const replay_state& at, const open_call& call) {
     session_operation& ended = operations_[std::string{name_of(at, call.operation)}];
     ended.add({begin_unix_ns_ + at.now_ns, now_.bytes - call.before.bytes, now_.blocks - call.before.blocks, call.before.bytes,
@@ -25532,26 +26320,29 @@ class session_fold : public replay_handler {
 
   std::int64_t begin_unix_ns_;
   session_writer<Sink>& out_;
+  std::uint64_t checkpoints_ = 0;
   totals now_;
   std::map<std::uint8_t, space_state> spaces_;
   std::map<std::uint32_t, std::vector<open_call>> open_;  // by thread
   session_operations operations_;
+  std::map<std::uint32_t, std::vector<session_tensor>> largest_;  // by operation
 };
 
 }  // namespace detail
 
-/// The session profile of a trace, whose profile is `run`: a snapshot at the end of each segment, with the blocks that are live
-/// there, and each call of each operation. A call's numbers are those of all devices and threads while it ran, as in the
-/// original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
+/// The session profile of a trace, whose profile is `run`: a snapshot at each checkpoint and at the end of each segment, with the
+/// blocks that are live there, and each call of each operation. A call's numbers are those of all devices and threads while it
+/// ran, as in the original. Returns what is missing as sentences. Two passes; memory for what is live and 48 bytes for each call.
 template <trace_source Source, byte_sink Sink>
 std::vector<std::string> write_session(const Source& source, const profile& run, Sink& out) {
   detail::session_survey survey;
   source.visit(survey);
   detail::session_writer<Sink> writer{out};
-  writer.begin(run, survey.segments, survey.has_operations, {});
+  writer.begin(run, survey.snapshots, survey.has_operations, {});
   detail::session_fold<Sink> fold{run, writer};
   trace_replay replay{fold, survey.clock};
   source.visit(replay);
+  fold.on_end(replay.state());
   writer.finish(fold.operations(), run);
   std::vector<std::string> missing;
   if (fold.open_calls() != 0)
@@ -28432,7 +29223,7 @@ template <std::size_t Count>
 
 namespace memprof {
 
-/// How many parameters the model has, where a source tells it.
+/// How many parameters the model has, where a source says so.
 struct model_parameters {
   std::int64_t count = 0;  ///< elements of all parameters together
 
@@ -29039,6 +29830,2211 @@ namespace memprof {
   std::vector<profile> answered = answers.finish();
   return std::move(reader).finish(std::move(answered), answers.reason());
 }
+
+}  // namespace memprof
+
+// ---- <memprof/format/mlir_operation.hpp>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// An operation as MLIR prints it in its generic form (https://mlir.llvm.org/docs/LangRef), as far as a memory log needs it.
+
+namespace memprof {
+
+/// The shape of a tensor, "1x768" (empty: a scalar), and the type of its elements, "bf16".
+struct mlir_tensor {
+  std::string shape;
+  std::string dtype;
+
+  bool operator==(const mlir_tensor&) const = default;
+};
+
+/// `%4 = "ttnn.add"(%2, %3) <{...}> : (tensor<...>, ...) -> tensor<...> loc("add.6")`; what is not there is empty.
+struct mlir_operation {
+  std::string result;               ///< "%4", "%0:2"
+  std::string name;                 ///< "ttnn.add"
+  std::vector<std::string> inputs;  ///< "%2", "@main_const_eval_0", "[%arg0, %arg1]"
+  std::string attributes;           ///< within the `<{` and `}>`
+  std::string input_types;          ///< without the parentheses around them
+  std::string output_type;
+  std::vector<mlir_tensor> input_tensors;
+  std::vector<mlir_tensor> output_tensors;
+  std::string loc;  ///< the outermost name, or "file.mlir:10:9"
+};
+
+namespace detail {
+
+/// The index behind the bracket that closes the one at `begin`; `npos` if none does. Knows strings, and that the `>` of "->" and
+/// of ">=" is no bracket.
+[[nodiscard]] constexpr std::size_t end_of_bracket(std::string_view text, std::size_t begin) noexcept {
+  std::size_t depth = 0;
+  for (std::size_t index = begin; index < text.size(); ++index) {
+    const char next = index + 1 < text.size() ? text[index + 1] : '\0';
+    switch (text[index]) {
+      case '"':
+        for (++index; index < text.size() && text[index] != '"'; ++index) {
+          if (text[index] == '\\') ++index;
+        }
+        break;
+      case '<':
+      case '(':
+      case '[':
+      case '{':
+        if (next != '=') ++depth;
+        break;
+      case '>':
+        if (next == '=' || (index != 0 && text[index - 1] == '-')) break;
+        [[fallthrough]];
+      case ')':
+      case ']':
+      case '}':
+        if (depth != 0 && --depth == 0) return index + 1;
+        break;
+      default: break;
+    }
+  }
+  return std::string_view::npos;
+}
+
+[[nodiscard]] constexpr bool is_opening_bracket(char character) noexcept {
+  return character == '<' || character == '(' || character == '[' || character == '{';
+}
+
+/// Where `wanted` begins outside all brackets and strings, from `begin` on; `npos` if it does not.
+[[nodiscard]] constexpr std::size_t find_outside_brackets(std::string_view text, std::string_view wanted,
+                                                          std::size_t begin = 0) noexcept {
+  for (std::size_t index = begin; index < text.size(); ++index) {
+    if (text.substr(index).starts_with(wanted)) return index;
+    if (is_opening_bracket(text[index])) {
+      const std::size_t end = end_of_bracket(text, index);
+      if (end == std::string_view::npos) return end;
+      index = end - 1;
+    } else if (text[index] == '"') {
+      for (++index; index < text.size() && text[index] != '"'; ++index) {
+        if (text[index] == '\\') ++index;
+      }
+    }
+  }
+  return std::string_view::npos;
+}
+
+/// The parts between commas that are outside all brackets, without spaces around them; empty ones are left out.
+[[nodiscard]] inline std::vector<std::string_view> split_outside_brackets(std::string_view text) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = find_outside_brackets(text, ",");
+    if (const std::string_view part = trimmed(text.substr(0, end)); !part.empty()) parts.push_back(part);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  }
+  return parts;
+}
+
+/// What stands between `tensor<` and the first comma or its end.
+[[nodiscard]] inline mlir_tensor parse_mlir_tensor(std::string_view inner) {
+  inner = trimmed(inner.substr(0, find_outside_brackets(inner, ",")));
+  std::size_t end = 0;
+  while (end < inner.size() && (is_digit(inner[end]) || inner[end] == '?' || inner[end] == '*')) {
+    const std::size_t next = inner.find_first_not_of("0123456789?*", end);
+    if (next == std::string_view::npos || inner[next] != 'x') break;
+    end = next + 1;
+  }
+  return {std::string{inner.substr(0, end == 0 ? 0 : end - 1)}, std::string{inner.substr(end)}};
+}
+
+/// All tensors in a list of types.
+[[nodiscard]] inline std::vector<mlir_tensor> tensors_of_types(std::string_view types) {
+  constexpr std::string_view head = "tensor<";
+  std::vector<mlir_tensor> tensors;
+  for (std::size_t at = types.find(head); at != std::string_view::npos; at = types.find(head, at)) {
+    const std::size_t begin = at + head.size();
+    const std::size_t end = end_of_bracket(types, begin - 1);
+    if (end == std::string_view::npos) break;
+    tensors.push_back(parse_mlir_tensor(types.substr(begin, end - 1 - begin)));
+    at = end;
+  }
+  return tensors;
+}
+
+/// The outermost name in what stands between `loc(` and its end; of a place in a file also line and column; empty if it has none.
+[[nodiscard]] inline std::string parse_mlir_location(std::string_view inner) {
+  const std::size_t begin = inner.find('"');
+  if (begin == std::string_view::npos) return {};
+  const std::size_t end = inner.find('"', begin + 1);
+  std::string name{inner.substr(begin + 1, end == std::string_view::npos ? end : end - begin - 1)};
+  if (end == std::string_view::npos) return name;
+  const std::string_view rest = inner.substr(end + 1);
+  return name.append(rest.substr(0, rest.starts_with(':') ? rest.find_first_not_of(":0123456789") : 0));
+}
+
+[[nodiscard]] constexpr bool is_mlir_name(char character) noexcept {
+  return is_letter(character) || is_digit(character) || character == '_' || character == '.' || character == '$';
+}
+
+}  // namespace detail
+
+/// Reads an operation; nothing if the text does not begin with one. Of one that is cut off, what is there.
+[[nodiscard]] inline std::optional<mlir_operation> parse_mlir_operation(std::string_view text) {
+  using namespace detail;
+  constexpr std::size_t npos = std::string_view::npos;
+  mlir_operation found;
+  text = trimmed(text);
+  if (text.starts_with('%')) {
+    const std::size_t equals = text.find('=');
+    if (equals == npos) return std::nullopt;
+    found.result = trimmed(text.substr(0, equals));
+    text = trimmed(text.substr(equals + 1));
+  }
+  const bool is_quoted = text.starts_with('"');
+  if (is_quoted) text.remove_prefix(1);
+  std::size_t end = 0;
+  while (end < text.size() && is_mlir_name(text[end])) ++end;
+  if (end == 0 || (is_quoted && !text.substr(end).starts_with('"'))) return std::nullopt;
+  found.name = text.substr(0, end);
+  text.remove_prefix(end + (is_quoted ? 1 : 0));
+  if (!text.starts_with('(')) return std::nullopt;
+  end = end_of_bracket(text, 0);
+  for (const std::string_view input : split_outside_brackets(text.substr(1, end == npos ? end : end - 2)))
+    found.inputs.emplace_back(input);
+  text = end == npos ? std::string_view{} : trimmed(text.substr(end));
+  if (text.starts_with("<{")) {
+    end = end_of_bracket(text, 0);
+    found.attributes = text.substr(2, end == npos ? end : end - 4);
+    text = end == npos ? std::string_view{} : trimmed(text.substr(end));
+  }
+  const std::size_t loc = find_outside_brackets(text, "loc(");
+  if (loc != npos) {
+    end = end_of_bracket(text, loc + 3);
+    found.loc = parse_mlir_location(text.substr(loc + 4, end == npos ? end : end - loc - 5));
+  }
+  const std::size_t colon = find_outside_brackets(text, ":");
+  if (colon == npos || colon > loc) return found;
+  const std::string_view types = trimmed(text.substr(colon + 1, loc == npos ? npos : loc - colon - 1));
+  const std::size_t arrow = find_outside_brackets(types, " -> ");
+  if (arrow == npos) return found;
+  std::string_view inputs = trimmed(types.substr(0, arrow));
+  if (inputs.starts_with('(') && inputs.ends_with(')')) inputs = inputs.substr(1, inputs.size() - 2);
+  found.input_types = inputs;
+  found.output_type = trimmed(types.substr(arrow + 4));
+  found.input_tensors = tensors_of_types(found.input_types);
+  found.output_tensors = tensors_of_types(found.output_type);
+  return found;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/format/tt_log_line.hpp>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <system_error>
+
+/// @file
+/// Parts of the lines that tt-mlir's runtime logs (runtime/lib/ttnn/program_executor.cpp, common/runtime/debug.cpp there).
+
+namespace memprof {
+
+/// The kinds of memory of a device, in the order in which a log lists them.
+inline constexpr std::array<std::string_view, 4> tt_memory_names{"DRAM", "L1", "L1_SMALL", "TRACE"};
+/// The memory spaces that they are in a trace, as `device_preset` names them.
+inline constexpr std::array<std::string_view, 4> tt_space_names{"dram", "l1", "l1_small", "trace"};
+inline constexpr std::size_t tt_memory_count = tt_memory_names.size();
+
+/// What one kind of memory holds in each of its banks: MiB, printed with three decimals, so that bytes are known to a KiB.
+struct tt_memory_view {
+  std::int64_t banks = 0;
+  double total = 0;
+  double allocated = 0;
+  double free = 0;
+  double largest_free = 0;
+
+  bool operator==(const tt_memory_view&) const = default;
+};
+
+/// How much of what is free cannot be had in one piece: 1 - largest / free; 0 if nothing is free.
+[[nodiscard]] inline double fragmentation(double largest_free, double free) noexcept {
+  return free > 0 && largest_free < free ? 1 - largest_free / free : 0;
+}
+
+/// Bytes of so many MiB, to the nearest.
+[[nodiscard]] inline std::int64_t bytes_of_mebibytes(double mebibytes) noexcept {
+  return static_cast<std::int64_t>(std::llround(mebibytes * 0x1p20));
+}
+
+/// An allocation for which a device had no room; bytes, -1 where the line does not say.
+struct tt_out_of_memory {
+  std::size_t memory = 0;  ///< index in `tt_memory_names`
+  std::int64_t requested = 0;
+  std::int64_t banks = 0;
+  std::int64_t per_bank = 0;
+  std::int64_t bank_size = -1;
+  std::int64_t allocated = -1;  ///< these of one bank
+  std::int64_t free = -1;
+  std::int64_t largest_free = -1;
+
+  bool operator==(const tt_out_of_memory&) const = default;
+};
+
+namespace detail {
+
+/// The label "[1,0]<stdout>:" that Open MPI puts before a line of a rank: the rank's number, and how long the label is.
+struct mpi_label {
+  std::string_view rank;
+  std::size_t length = 0;  ///< 0: there is none
+};
+
+[[nodiscard]] constexpr mpi_label mpi_label_of(std::string_view line) noexcept {
+  if (!line.starts_with('[')) return {};
+  const std::string_view job = digits_at(line, 1);
+  std::size_t at = 1 + job.size();
+  if (job.empty() || at >= line.size() || line[at] != ',') return {};
+  const std::string_view rank = digits_at(line, at + 1);
+  at += 1 + rank.size();
+  for (const std::string_view stream : {"]<stdout>:", "]<stderr>:"}) {
+    if (rank.empty() || !line.substr(at).starts_with(stream)) continue;
+    at += stream.size();
+    return {rank, at < line.size() && line[at] == ' ' ? at + 1 : at};
+  }
+  return {};
+}
+
+/// What follows `head` in a line, without spaces; nothing if `head` is not there.
+[[nodiscard]] constexpr std::optional<std::string_view> text_after(std::string_view line, std::string_view head) noexcept {
+  const std::size_t at = line.find(head);
+  if (at == std::string_view::npos) return std::nullopt;
+  return trimmed(line.substr(at + head.size()));
+}
+
+/// The word, without spaces in it, that follows `head`; empty if there is none.
+[[nodiscard]] constexpr std::string_view word_after(std::string_view line, std::string_view head) noexcept {
+  const std::optional<std::string_view> rest = text_after(line, head);
+  return rest ? rest->substr(0, rest->find_first_of(" \t")) : std::string_view{};
+}
+
+[[nodiscard]] inline std::optional<std::int64_t> whole_number(std::string_view text) noexcept {
+  std::int64_t value = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || fault != std::errc{} || end != text.data() + text.size() || value < 0) return std::nullopt;
+  return value;
+}
+
+/// The number of bytes in "12 B" behind `head`.
+[[nodiscard]] inline std::optional<std::int64_t> bytes_after(std::string_view line, std::string_view head) noexcept {
+  const std::optional<std::string_view> rest = text_after(line, head);
+  if (!rest) return std::nullopt;
+  const std::string_view digits = digits_at(*rest, 0);
+  return rest->substr(digits.size()).starts_with(" B") ? whole_number(digits) : std::nullopt;
+}
+
+/// The index of a kind of memory in `tt_memory_names`; nothing if it is none. Some versions write "L1 SMALL".
+[[nodiscard]] constexpr std::optional<std::size_t> tt_memory_of(std::string_view name) noexcept {
+  if (name == "L1 SMALL") name = "L1_SMALL";
+  for (std::size_t index = 0; index < tt_memory_count; ++index) {
+    if (tt_memory_names[index] == name) return index;
+  }
+  return std::nullopt;
+}
+
+inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
+
+/// The kind of memory in "Device DRAM memory state: MemoryView{..."; nothing if the line has none.
+[[nodiscard]] constexpr std::optional<std::size_t> tt_memory_of_line(std::string_view line) noexcept {
+  constexpr std::string_view device = "Device ";
+  const std::size_t end = line.find(tt_view_head);
+  if (end == std::string_view::npos) return std::nullopt;
+  const std::size_t begin = line.substr(0, end).rfind(device);
+  if (begin == std::string_view::npos) return std::nullopt;
+  return tt_memory_of(trimmed(line.substr(begin + device.size(), end - begin - device.size())));
+}
+
+/// A number of MiB as "0.008 MB"; nothing if the text is no such number.
+[[nodiscard]] inline std::optional<double> mebibytes_of(std::string_view text) noexcept {
+  constexpr std::string_view unit = " MB";
+  if (!text.ends_with(unit) || !is_digit(text.front())) return std::nullopt;
+  text.remove_suffix(unit.size());
+  double value = 0;
+  const auto [end, fault] = parse_double(text, value);
+  if (fault != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  return value;
+}
+
+/// Reads what stands in "MemoryView{...}"; nothing if one of its five numbers is missing or is none.
+[[nodiscard]] inline std::optional<tt_memory_view> parse_tt_memory_view(std::string_view line) noexcept {
+  const std::size_t head = line.find(tt_view_head);
+  const std::size_t end = head == std::string_view::npos ? head : line.find('}', head);
+  if (end == std::string_view::npos) return std::nullopt;
+  std::string_view fields = line.substr(head + tt_view_head.size(), end - head - tt_view_head.size());
+  tt_memory_view view;
+  unsigned seen = 0;
+  const auto take = [&](double& field, unsigned bit, std::string_view value) {
+    const std::optional<double> number = mebibytes_of(value);
+    if (number) field = *number;
+    if (number) seen |= bit;
+  };
+  while (!fields.empty()) {
+    const std::string_view field = fields.substr(0, fields.find(','));
+    fields.remove_prefix(field.size() + (field.size() < fields.size() ? 1 : 0));
+    const std::size_t colon = field.find(':');
+    if (colon == std::string_view::npos) return std::nullopt;
+    const std::string_view key = trimmed(field.substr(0, colon));
+    const std::string_view value = trimmed(field.substr(colon + 1));
+    if (key == "numBanks") {
+      const std::optional<std::int64_t> banks = whole_number(value);
+      if (banks) view.banks = *banks;
+      if (banks) seen |= 1;
+    }
+    if (key == "totalBytesPerBank") take(view.total, 2, value);
+    if (key == "totalBytesAllocatedPerBank") take(view.allocated, 4, value);
+    if (key == "totalBytesFreePerBank") take(view.free, 8, value);
+    if (key == "largestContiguousBytesFreePerBank") take(view.largest_free, 16, value);
+  }
+  return seen == 31 ? std::optional{view} : std::nullopt;
+}
+
+/// Whether the numbers can be those of a device: at most 65,536 banks of at most 16 TiB, so that no sum leaves 63 bits.
+[[nodiscard]] inline bool is_possible(const tt_memory_view& view) noexcept {
+  constexpr double most = 0x1p24;
+  return view.banks <= 65'536 && view.total <= most && view.allocated <= most && view.free <= most && view.largest_free <= most;
+}
+
+/// Reads "Not enough space to allocate 33554432 B DRAM buffer across 12 banks, where each bank needs to store 2797568 B, but bank
+/// size is 1071821792 B (allocated: ... B, free: ... B, largest free block: ... B)"; nothing if the line has no such sentence.
+[[nodiscard]] inline std::optional<tt_out_of_memory> parse_tt_out_of_memory(std::string_view line) noexcept {
+  constexpr std::string_view head = "Not enough space to allocate ";
+  const std::optional<std::int64_t> requested = bytes_after(line, head);
+  const std::optional<std::string_view> across = text_after(line, " buffer across ");
+  const std::optional<std::int64_t> per_bank = bytes_after(line, "each bank needs to store ");
+  if (!requested || !across || !per_bank) return std::nullopt;
+  const std::string_view before = line.substr(0, line.find(" buffer across "));
+  const std::optional<std::size_t> memory = tt_memory_of(before.substr(before.rfind(' ') + 1));
+  const std::optional<std::int64_t> banks = whole_number(digits_at(*across, 0));
+  if (!memory || !banks) return std::nullopt;
+  tt_out_of_memory found{*memory, *requested, *banks, *per_bank, -1, -1, -1, -1};
+  found.bank_size = bytes_after(line, "bank size is ").value_or(-1);
+  found.allocated = bytes_after(line, "(allocated: ").value_or(-1);
+  found.free = bytes_after(line, ", free: ").value_or(-1);
+  found.largest_free = bytes_after(line, "largest free block: ").value_or(-1);
+  return found;
+}
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/format/tt_inputs_registry.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// An argument of the function `main` of a compiled module.
+struct tt_input {
+  std::string ssa;   ///< "%arg0"
+  std::string name;  ///< `ttir.name`, or else `ssa`
+  std::string type;  ///< "parameter", "constant", "input", or "unknown"
+  std::string shape;
+  std::string dtype;
+  std::int64_t bytes = 0;  ///< of the elements, without padding
+
+  [[nodiscard]] bool is_weight() const noexcept { return type == "parameter" || type == "constant"; }
+};
+
+/// Bytes of an element of MLIR's or StableHLO's type; 4 for types that are not known, as tt-mlir's own profiler has it.
+[[nodiscard]] inline std::int64_t bytes_of_mlir_type(std::string_view type) noexcept {
+  constexpr std::array<std::string_view, 4> prefixes{"bf", "ui", "si", "f"};
+  if (type == "bool" || type == "i1") return 1;
+  if (type == "index") return 8;
+  std::string_view digits = type;
+  for (const std::string_view prefix : prefixes) {
+    if (digits.size() == type.size() && digits.starts_with(prefix)) digits.remove_prefix(prefix.size());
+  }
+  if (digits.size() == type.size() && digits.starts_with('i')) digits.remove_prefix(1);
+  const std::string_view bits = detail::digits_at(digits, 0);
+  if (digits.size() == type.size() || bits.empty()) return 4;
+  // f8E4M3FN has letters behind its bits.
+  if (bits == "8") return 1;
+  if (bits.size() != digits.size()) return 4;
+  return bits == "16" ? 2 : bits == "64" ? 8 : 4;
+}
+
+namespace detail {
+
+/// Collects the arguments of `func.func @main(` from the dumps of modules in a log: of the first that is there of
+/// `shlo_frontend`, `shlo_compiler` and `shlo`.
+class tt_inputs_registry {
+ public:
+  /// Takes each line of the log, in order.
+  void line(std::string_view text) {
+    if (const std::string_view section = word_after(text, "MLIR Module "); !section.empty()) return begin(section);
+    if (section_ == none) return;
+    if (text.find("END OF MLIR MODULE") != std::string_view::npos) return end();
+    if (!is_open_) {
+      const std::size_t at = text.find(head);
+      if (at == std::string_view::npos) return;
+      is_open_ = true;
+      text.remove_prefix(at + head.size() - 1);
+    }
+    if (signature_.size() + text.size() > longest_signature) return end();
+    if (!signature_.empty()) signature_ += ' ';
+    signature_ += text;
+    // Only a line with a parenthesis can close it: others need no search from the begin.
+    if (text.find(") ->") == std::string_view::npos && text.find(") {") == std::string_view::npos) return;
+    const std::size_t end = end_of_bracket(signature_, 0);
+    if (end == std::string_view::npos) return;
+    signature_.resize(end - 1);
+    best_ = section_;
+    inputs_.clear();
+    for (const std::string_view argument : split_outside_brackets(std::string_view{signature_}.substr(1))) add(argument);
+    this->end();
+  }
+
+  [[nodiscard]] const std::vector<tt_input>& inputs() const noexcept { return inputs_; }
+  /// Whether a module is being read.
+  [[nodiscard]] bool is_in_module() const noexcept { return section_ != none; }
+  /// Whether a module's `main` was there.
+  [[nodiscard]] bool has_module() const noexcept { return best_ != none; }
+
+ private:
+  static constexpr std::string_view head = "func.func @main(";
+  static constexpr std::array<std::string_view, 3> sections{"shlo_frontend:", "shlo_compiler:", "shlo:"};
+  static constexpr std::size_t none = sections.size();
+  static constexpr std::size_t longest_signature = std::size_t{16} * 1024 * 1024;
+
+  void begin(std::string_view section) {
+    end();
+    const auto known = std::find(sections.begin(), sections.end(), section);
+    const auto index = static_cast<std::size_t>(known - sections.begin());
+    if (index < best_) section_ = index;
+  }
+  void end() {
+    section_ = none;
+    is_open_ = false;
+    signature_.clear();
+  }
+
+  void add(std::string_view argument) {
+    tt_input input;
+    const std::size_t colon = argument.find(':');
+    input.ssa = trimmed(argument.substr(0, colon));
+    const std::vector<mlir_tensor> tensors = tensors_of_types(argument.substr(0, argument.find('{')));
+    if (!input.ssa.starts_with('%') || tensors.empty()) return;
+    input.shape = tensors.front().shape;
+    input.dtype = tensors.front().dtype;
+    input.type = quoted(argument, "ttcore.argument_type", '<', '>');
+    if (input.type.empty()) input.type = "unknown";
+    input.name = quoted(argument, "ttir.name", '"', '"');
+    if (input.name.empty()) input.name = input.ssa;
+    input.bytes = bytes_of_mlir_type(input.dtype);
+    std::string_view sizes = input.shape;
+    while (!sizes.empty()) {
+      const std::string_view size = sizes.substr(0, sizes.find('x'));
+      sizes.remove_prefix(std::min(sizes.size(), size.size() + 1));
+      const std::optional<std::int64_t> elements = whole_number(size);
+      if (!elements || __builtin_mul_overflow(input.bytes, *elements, &input.bytes)) input.bytes = 0;
+    }
+    inputs_.push_back(std::move(input));
+  }
+
+  /// What stands in the first `open` and `close` behind `key =`.
+  [[nodiscard]] static std::string quoted(std::string_view text, std::string_view key, char open, char close) {
+    const std::optional<std::string_view> rest = text_after(text, key);
+    const std::size_t begin = rest ? rest->find(open) : std::string_view::npos;
+    if (begin == std::string_view::npos) return {};
+    return std::string{rest->substr(begin + 1, rest->find(close, begin + 1) - begin - 1)};
+  }
+
+  std::size_t best_ = none;  ///< the section that `inputs_` is from
+  std::size_t section_ = none;
+  bool is_open_ = false;
+  std::string signature_;
+  std::vector<tt_input> inputs_;
+};
+
+}  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/format/tt_log_blocks.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The first part of a block that is freed while the rest stays live.
+struct tt_split {
+  std::uint64_t block = 0;
+  std::int64_t bytes = 0;
+};
+
+/// What one kind of memory is made of, as far as states tell: each growth is a block of the operation before it, and each
+/// decrease frees blocks. Of a tensor that is deallocated its own block goes first, then the newest of as many bytes, then the
+/// newest ones, of the last only a part.
+///
+/// A block of a trace is freed as a whole, so that one which goes in parts has to be several from the begin. Which ones those
+/// are, a first pass over the log finds out; see `tt_splits`.
+class tt_blocks {
+ public:
+  struct block {
+    std::uint64_t number = 0;
+    std::uint64_t address = 0;  ///< of what is left of it
+    std::int64_t bytes = 0;     ///< these
+    std::string tensor;         ///< whose it is, if that is known
+  };
+
+  void add(block&& made) { live_.push_back(std::move(made)); }
+
+  /// Frees `bytes`; calls `free(block, part)` for each block that loses a part or all, before it does.
+  template <class Free>
+  void remove(std::int64_t bytes, const std::vector<std::string>& tensors, Free&& free) {
+    for (const std::string& tensor : tensors) {
+      const std::size_t index = find([&](const block& each) { return each.tensor == tensor; });
+      if (index != none && bytes > 0) bytes -= take(index, bytes, free);
+    }
+    while (bytes > 0 && !live_.empty()) {
+      const std::size_t equal = find([&](const block& each) { return each.bytes == bytes; });
+      bytes -= take(equal == none ? live_.size() - 1 : equal, bytes, free);
+    }
+  }
+
+ private:
+  static constexpr std::size_t none = ~std::size_t{0};
+  static constexpr std::size_t most_tried = 4096;  ///< so that no state costs more, whatever is live
+
+  /// The newest block of which `is_wanted` is true.
+  template <class Predicate>
+  [[nodiscard]] std::size_t find(Predicate&& is_wanted) const {
+    const std::size_t oldest = live_.size() - std::min(live_.size(), most_tried);
+    for (std::size_t index = live_.size(); index > oldest; --index) {
+      if (is_wanted(live_[index - 1])) return index - 1;
+    }
+    return none;
+  }
+
+  template <class Free>
+  std::int64_t take(std::size_t index, std::int64_t bytes, Free&& free) {
+    block& from = live_[index];
+    const std::int64_t part = std::min(bytes, from.bytes);
+    free(from, part);
+    from.bytes -= part;
+    from.address += static_cast<std::uint64_t>(part);
+    if (from.bytes == 0) live_.erase(live_.begin() + static_cast<std::ptrdiff_t>(index));
+    return part;
+  }
+
+  std::vector<block> live_;
+};
+
+/// In which parts blocks go: what the first pass writes and the second reads.
+class tt_splits {
+ public:
+  void add(const tt_split& split) { splits_.push_back(split); }
+  void finish() {
+    std::stable_sort(splits_.begin(), splits_.end(),
+                     [](const tt_split& left, const tt_split& right) { return left.block < right.block; });
+  }
+
+  /// Calls `part(bytes)` for the parts of a block, in the order in which they are freed. Blocks must be asked for in order.
+  template <class Part>
+  void for_each_part(std::uint64_t block, std::int64_t bytes, Part&& part) {
+    for (; next_ < splits_.size() && splits_[next_].block <= block; ++next_) {
+      // The file may have changed since the first pass.
+      if (splits_[next_].block != block || splits_[next_].bytes >= bytes) continue;
+      part(splits_[next_].bytes);
+      bytes -= splits_[next_].bytes;
+    }
+    part(bytes);
+  }
+
+ private:
+  std::vector<tt_split> splits_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/format/tt_log_facts.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// What a trace of a tt-mlir log has beside events, and the names it gives.
+
+namespace memprof {
+
+/// One kind of memory of a rank: a row of the table `tt_memory`. Bytes are those of one bank; a fragmentation is 1 - largest free
+/// block / free bytes.
+struct tt_memory_fact {
+  std::string space;
+  std::int64_t banks = 0;
+  std::int64_t bank_bytes = 0;
+  std::int64_t peak_bytes = 0;  ///< allocated in a bank, at most
+  std::int64_t peak_free_bytes = 0;
+  std::int64_t peak_largest_free_bytes = 0;
+  double peak_fragmentation = 0;
+  std::string peak_before;     ///< the first operation before which that stands
+  std::int64_t peak_line = 0;  ///< of the log
+  double greatest_fragmentation = 0;
+  std::string greatest_before;  ///< the first operation before which that was
+  std::int64_t greatest_line = 0;
+  std::int64_t states = 0;
+
+  static constexpr std::string_view table = "tt_memory";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("space", row.space);
+    visit("banks", row.banks);
+    visit("bank_bytes", row.bank_bytes);
+    visit("peak_bytes", row.peak_bytes);
+    visit("peak_free_bytes", row.peak_free_bytes);
+    visit("peak_largest_free_bytes", row.peak_largest_free_bytes);
+    visit("peak_fragmentation", row.peak_fragmentation);
+    visit("peak_before", row.peak_before);
+    visit("peak_line", row.peak_line);
+    visit("greatest_fragmentation", row.greatest_fragmentation);
+    visit("greatest_before", row.greatest_before);
+    visit("greatest_line", row.greatest_line);
+    visit("states", row.states);
+  }
+};
+
+/// How fragmented one kind of memory was over time: a row of the table `tt_fragmentation`, which has at most 512 of a space. Each
+/// is the most fragmented state of its stretch; bytes are those of one bank.
+struct tt_fragmentation_fact {
+  std::string space;
+  std::int64_t time_ns = 0;
+  std::int64_t line = 0;
+  std::int64_t allocated_bytes = 0;
+  std::int64_t free_bytes = 0;
+  std::int64_t largest_free_bytes = 0;
+  double fragmentation = 0;
+
+  static constexpr std::string_view table = "tt_fragmentation";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("space", row.space);
+    visit("time_ns", row.time_ns);
+    visit("line", row.line);
+    visit("allocated_bytes", row.allocated_bytes);
+    visit("free_bytes", row.free_bytes);
+    visit("largest_free_bytes", row.largest_free_bytes);
+    visit("fragmentation", row.fragmentation);
+  }
+};
+
+/// An allocation for which there was no room, as its message has it: a row of the table `tt_out_of_memory`, which has the first
+/// 32. Bytes; -1: the message does not say.
+struct tt_out_of_memory_fact {
+  std::string space;
+  std::int64_t line = 0;
+  std::int64_t requested = 0;
+  std::int64_t banks = 0;
+  std::int64_t bytes_per_bank = 0;
+  std::int64_t bank_bytes = -1;
+  std::int64_t allocated_in_bank = -1;
+  std::int64_t free_in_bank = -1;
+  std::int64_t largest_free_in_bank = -1;
+  double fragmentation = 0;
+
+  static constexpr std::string_view table = "tt_out_of_memory";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("space", row.space);
+    visit("line", row.line);
+    visit("requested", row.requested);
+    visit("banks", row.banks);
+    visit("bytes_per_bank", row.bytes_per_bank);
+    visit("bank_bytes", row.bank_bytes);
+    visit("allocated_in_bank", row.allocated_in_bank);
+    visit("free_in_bank", row.free_in_bank);
+    visit("largest_free_in_bank", row.largest_free_in_bank);
+    visit("fragmentation", row.fragmentation);
+  }
+};
+
+/// An argument of the compiled module's `main`: a row of the table `tt_inputs`, which has the first 4096.
+struct tt_input_fact {
+  std::string argument;
+  std::string name;
+  std::string type;
+  std::string shape;
+  std::string dtype;
+  std::int64_t bytes = 0;
+
+  static constexpr std::string_view table = "tt_inputs";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("argument", row.argument);
+    visit("name", row.name);
+    visit("type", row.type);
+    visit("shape", row.shape);
+    visit("dtype", row.dtype);
+    visit("bytes", row.bytes);
+  }
+};
+
+inline constexpr std::string_view tt_before_log = "(before the log)";  ///< operation of what was live when the log begins
+inline constexpr std::string_view tt_before_segment = "BEFORE_LOG";    ///< segment in which that is allocated
+inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segment of what follows the last program
+
+}  // namespace memprof
+
+// ---- <memprof/format/tt_log_reader.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
+
+namespace memprof {
+
+/// What each kind of memory held at one moment, as far as the log says; by index in `tt_memory_names`.
+using tt_memory_state = std::array<std::optional<tt_memory_view>, tt_memory_count>;
+
+/// One of the processes that wrote into a log.
+struct tt_rank {
+  std::size_t index = 0;  ///< in the order of their first lines
+  std::string number;     ///< as its label has it; empty: its lines have none
+};
+
+/// An operation that the log says was executed.
+struct tt_executed_operation {
+  mlir_operation mlir;         ///< without a name where the log has only the state
+  std::string type;            ///< "LoadCachedOp"
+  std::uint64_t line = 0;      ///< of the file, from 1
+  std::string program;         ///< the innermost that runs; empty: none
+  std::string const_eval;      ///< the innermost of those that compute weights; empty: none
+  bool is_cache_miss = false;  ///< whether its result was not in the cache
+
+  /// What it is called.
+  [[nodiscard]] const std::string& name() const noexcept { return mlir.name.empty() ? type : mlir.name; }
+};
+
+/// Where the reading of a log ended, and what was odd.
+struct tt_log_status {
+  std::string damage;  ///< why the end is missing, as a sentence without its stop; empty: it is not
+  std::uint64_t lines = 0;
+  std::uint64_t states = 0;         ///< before operations, before and after programs
+  std::uint64_t without_state = 0;  ///< operations before which no state stands, but deallocations
+  std::string first_without_state;  ///< "'ttnn.mean' in line 41"
+  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none
+  std::string first_unreadable;     ///< "line 17: ..."
+};
+
+/// Operations that the profiler of tt-mlir leaves out of its files.
+[[nodiscard]] inline bool is_deallocation(const mlir_operation& operation) noexcept {
+  return operation.name.find("deallocate") != std::string::npos;
+}
+[[nodiscard]] inline bool is_get_device(const mlir_operation& operation) noexcept {
+  return operation.name.find("get_device") != std::string::npos;
+}
+
+/// What takes the content of a log.
+template <class T>
+concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_operation& operation, const tt_memory_state& state,
+                               const tt_out_of_memory& failure, std::string_view name, std::uint64_t line) {
+  sink.operation(rank, operation, state);  ///< with the state before it
+  sink.operation_without_state(rank, operation);
+  sink.program_state(rank, state);  ///< before or after a program
+  sink.begin_program(rank, name);
+  sink.end_program(rank, name);
+  sink.out_of_memory(rank, failure, line);
+};
+
+namespace detail {
+
+/// Puts lines together: an operation's text, the header of its state, and the four lines that follow it, which may be apart where
+/// several processes write.
+template <tt_log_sink Sink>
+class tt_log_lines {
+ public:
+  tt_log_lines(Sink& sink, std::filesystem::path path) : sink_(sink), path_(std::move(path)) {}
+
+  void line(std::string_view raw) {
+    ++status_.lines;
+    std::string text = visible_text(raw);
+    std::string_view rest = text;
+    const mpi_label label = mpi_label_of(rest);
+    rest.remove_prefix(label.length);
+    rank_state& rank = rank_of(label.rank);
+    if (read(rank, rest)) return;
+    if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
+    // Modules of ranks may be dumped side by side.
+    if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
+    if (registry_rank_ == rank.rank.index) registry_.line(rest);
+  }
+
+  /// After the last line.
+  void finish() {
+    for (auto& [label, rank] : ranks_) {
+      if (status_.damage.empty() && rank.header && views_of(rank.state) < rank.usual_views)
+        status_.damage = "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+      deliver(rank);
+      give_up(rank);
+    }
+  }
+
+  [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
+  [[nodiscard]] tt_log_status& status() noexcept { return status_; }
+  [[nodiscard]] const tt_inputs_registry& registry() const noexcept { return registry_; }
+
+ private:
+  /// Lines of something else that may stand within a state.
+  static constexpr unsigned most_foreign_lines = 8;
+  static constexpr std::size_t most_ranks = 4096;
+  static constexpr std::size_t deepest = 256;
+
+  enum class header_kind : std::uint8_t { operation, program };
+  struct rank_state {
+    tt_rank rank;
+    std::optional<tt_executed_operation> waiting;  ///< for its state
+    std::optional<header_kind> header;             ///< of a state that is not complete
+    std::string type;                              ///< of the operation that the header names
+    std::uint64_t header_line = 0;
+    tt_memory_state state;
+    unsigned foreign_lines = 0;
+    std::ptrdiff_t usual_views = 1;  ///< lines of the state before
+    std::vector<std::string> programs;
+    std::set<std::string, std::less<>> cache_misses;
+  };
+
+  rank_state& rank_of(std::string_view number) {
+    auto found = ranks_.find(number);
+    if (found == ranks_.end()) {
+      if (ranks_.size() == most_ranks) fail("more than " + std::to_string(most_ranks) + " ranks");
+      found = ranks_.try_emplace(std::string{number}).first;
+      found->second.rank = {ranks_.size() - 1, std::string{number}};
+    }
+    return found->second;
+  }
+
+  /// Whether the line was one of the runtime's.
+  [[nodiscard]] bool read(rank_state& rank, std::string_view line) {
+    if (const auto text = text_after(line, "Executing operation:"); text && line.find("RuntimeTT") != line.npos) {
+      execute(rank, *text);
+    } else if (const std::string_view type = word_after(line, "Device memory state before operation "); !type.empty()) {
+      begin_state(rank, header_kind::operation, type);
+    } else if (line.find("Device memory state before submit") != line.npos ||
+               line.find("Device memory state after submit") != line.npos) {
+      begin_state(rank, header_kind::program, {});
+    } else if (const std::optional<std::size_t> memory = tt_memory_of_line(line)) {
+      view(rank, *memory, line);
+    } else if (const std::string_view begun = word_after(line, "Starting execution of program:"); !begun.empty()) {
+      begin_program(rank, begun);
+    } else if (const std::string_view ended = word_after(line, "Finished execution of program:"); !ended.empty()) {
+      end_program(rank, ended);
+    } else if (const std::string_view missed = word_after(line, "Cache miss or invalid cache for function:"); !missed.empty()) {
+      rank.cache_misses.emplace(missed);
+    } else if (const std::optional<tt_out_of_memory> failure = parse_tt_out_of_memory(line)) {
+      deliver(rank);
+      sink_.out_of_memory(rank.rank, *failure, status_.lines);
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void execute(rank_state& rank, std::string_view text) {
+    deliver(rank);
+    give_up(rank);
+    std::optional<mlir_operation> parsed = parse_mlir_operation(text);
+    if (!parsed) return note("expected an operation of MLIR behind 'Executing operation:'");
+    rank.waiting = describe(rank, std::move(*parsed));
+  }
+
+  [[nodiscard]] tt_executed_operation describe(const rank_state& rank, mlir_operation&& operation) const {
+    tt_executed_operation made;
+    made.mlir = std::move(operation);
+    made.line = status_.lines;
+    if (!rank.programs.empty()) made.program = rank.programs.back();
+    const auto weights = std::find_if(rank.programs.rbegin(), rank.programs.rend(),
+                                      [](const std::string& name) { return name.find("const_eval") != std::string::npos; });
+    if (weights != rank.programs.rend()) {
+      made.const_eval = *weights;
+      made.is_cache_miss = rank.cache_misses.contains(*weights);
+    }
+    return made;
+  }
+
+  void begin_state(rank_state& rank, header_kind kind, std::string_view type) {
+    deliver(rank);
+    rank.header = kind;
+    rank.type = type;
+    rank.header_line = status_.lines;
+    rank.foreign_lines = 0;
+  }
+
+  void view(rank_state& rank, std::size_t memory, std::string_view line) {
+    const std::optional<tt_memory_view> found = parse_tt_memory_view(line);
+    if (!found) return note("expected MemoryView{numBanks: N, totalBytesPerBank: X MB, ...} with five numbers");
+    if (!is_possible(*found)) fail("the numbers of " + std::string{tt_memory_names[memory]} + " are those of no device");
+    if (!rank.header || rank.state[memory]) return;  // a second one, of a process without a label
+    rank.state[memory] = *found;
+    if (views_of(rank.state) == std::ptrdiff_t{tt_memory_count}) deliver(rank);
+  }
+
+  [[nodiscard]] static std::ptrdiff_t views_of(const tt_memory_state& state) {
+    return std::count_if(state.begin(), state.end(), [](const auto& view) { return view.has_value(); });
+  }
+
+  /// Hands on the state that was being read, as far as it came.
+  void deliver(rank_state& rank) {
+    if (!rank.header) return;
+    const header_kind kind = *std::exchange(rank.header, std::nullopt);
+    const tt_memory_state state = std::exchange(rank.state, {});
+    if (views_of(state) == 0) return;
+    rank.usual_views = views_of(state);
+    ++status_.states;
+    if (kind == header_kind::program) return sink_.program_state(rank.rank, state);
+    tt_executed_operation operation =
+        rank.waiting ? std::move(*std::exchange(rank.waiting, std::nullopt)) : describe(rank, mlir_operation{});
+    if (operation.mlir.name.empty()) operation.line = rank.header_line;
+    operation.type = rank.type;
+    sink_.operation(rank.rank, operation, state);
+  }
+
+  /// The operation that waits for its state gets none.
+  void give_up(rank_state& rank) {
+    if (!rank.waiting) return;
+    const tt_executed_operation operation = std::move(*std::exchange(rank.waiting, std::nullopt));
+    if (!is_deallocation(operation.mlir) && !is_get_device(operation.mlir) && status_.without_state++ == 0)
+      status_.first_without_state = "'" + operation.name() + "' in line " + std::to_string(operation.line);
+    sink_.operation_without_state(rank.rank, operation);
+  }
+
+  void begin_program(rank_state& rank, std::string_view name) {
+    deliver(rank);
+    give_up(rank);
+    // A program does not call itself: the one of that name that runs was ended by an exception.
+    const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
+    if (running != rank.programs.end()) end_from(rank, running);
+    if (rank.programs.size() == deepest) return;
+    rank.programs.emplace_back(name);
+    sink_.begin_program(rank.rank, name);
+  }
+
+  void end_program(rank_state& rank, std::string_view name) {
+    deliver(rank);
+    give_up(rank);
+    const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
+    if (running != rank.programs.end()) end_from(rank, running);
+  }
+  void end_from(rank_state& rank, std::vector<std::string>::iterator first) {
+    const std::string name = *first;
+    rank.programs.erase(first, rank.programs.end());
+    sink_.end_program(rank.rank, name);
+  }
+
+  void note(const char* what) {
+    if (status_.unreadable++ == 0) status_.first_unreadable = "line " + std::to_string(status_.lines) + ": " + what;
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    raise_about_file("read", path_, "line " + std::to_string(status_.lines) + ": " + what);
+  }
+
+  Sink& sink_;
+  std::filesystem::path path_;
+  tt_log_status status_;
+  tt_inputs_registry registry_;
+  std::map<std::string, rank_state, std::less<>> ranks_;
+  std::size_t registry_rank_ = 0;  ///< the rank that dumps a module
+};
+
+/// Hands all lines of a file to `lines`. Of a line, at most a mebibyte is kept.
+template <class Lines>
+void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& lines) {
+  constexpr std::size_t longest_line = std::size_t{1} << 20;
+  byte_reader in{file, path};
+  std::string line;
+  int byte = 0;
+  while (byte >= 0) {
+    line.clear();
+    for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) {
+      if (line.size() < longest_line) line += static_cast<char>(byte);
+    }
+    if (byte >= 0 || !line.empty()) lines.line(line);
+  }
+  lines.finish();
+}
+
+}  // namespace detail
+
+/// Whether a file, which stands at its begin and does so afterwards, has lines of tt-mlir's runtime. Looks at 64 MiB at most: a
+/// program may say much before its first operation.
+[[nodiscard]] inline bool is_tt_log(std::FILE* file) {
+  constexpr std::array<std::string_view, 3> marks{"RuntimeTTNN", "Device memory state before", "memory state: MemoryView{"};
+  constexpr std::size_t most = std::size_t{64} << 20;
+  constexpr std::size_t overlap = 32;  // more than any mark has
+  std::string part;
+  bool is_found = false;
+  for (std::size_t seen = 0; seen < most && !is_found;) {
+    const std::size_t kept = part.size() < overlap ? part.size() : overlap;
+    part.erase(0, part.size() - kept);
+    part.resize(kept + (std::size_t{1} << 16));
+    const std::size_t got = std::fread(part.data() + kept, 1, part.size() - kept, file);
+    part.resize(kept + got);
+    seen += got;
+    for (const std::string_view mark : marks) is_found = is_found || part.find(mark) != std::string::npos;
+    if (got == 0) break;
+  }
+  std::rewind(file);
+  return is_found;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/format/tt_log_walk.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The name of a memory space of a rank: "dram", or "dram:3" where the log has labels of ranks.
+[[nodiscard]] inline std::string tt_space_name(const tt_rank& rank, std::size_t memory) {
+  std::string name{tt_space_names[memory]};
+  return rank.number.empty() ? name : name + ':' + rank.number;
+}
+
+/// Turns states into what happened between them. A state stands before its operation: what it has more than the one before is
+/// what the operation before added, and what comes between the two (ends of operations and programs, a failure) has to wait for
+/// it. Both passes over a log take this way, so that they agree; `Target` is what they do with it.
+template <class Target>
+class tt_log_walk {
+ public:
+  tt_log_walk(Target& target, std::filesystem::path path) : target_(target), path_(std::move(path)) {}
+
+  void operation(const tt_rank& rank, const tt_executed_operation& executed, const tt_memory_state& state) {
+    rank_walk& self = walk_of(rank);
+    leave_operation(self);
+    settle(self, state, executed.name(), executed.line);
+    target_.enter(executed.name());
+    self.scopes.push_back({executed.name(), false});
+    self.last = executed;
+    self.is_last_open = true;
+    last_segment_ = tt_end_segment;
+  }
+  void operation_without_state(const tt_rank& rank, const tt_executed_operation& executed) {
+    rank_walk& self = walk_of(rank);
+    leave_operation(self);
+    put_off(self, {action::enter, executed.name(), {}, 0});
+    self.scopes.push_back({executed.name(), false});
+  }
+  void program_state(const tt_rank& rank, const tt_memory_state& state) {
+    rank_walk& self = walk_of(rank);
+    settle(self, state, "(program)", 0);
+    self.last.reset();
+    self.is_last_open = false;
+  }
+  void begin_program(const tt_rank& rank, std::string_view name) {
+    rank_walk& self = walk_of(rank);
+    if (self.scopes.size() == 1) leave_operation(self);  // only operations of programs run others
+    put_off(self, {action::enter, std::string{name}, {}, 0});
+    self.scopes.push_back({std::string{name}, true});
+  }
+  void end_program(const tt_rank& rank, std::string_view name) {
+    rank_walk& self = walk_of(rank);
+    for (bool is_found = false; !is_found && !self.scopes.empty(); self.scopes.pop_back()) {
+      is_found = self.scopes.back().is_program && self.scopes.back().name == name;
+      put_off(self, {action::leave, {}, {}, 0});
+    }
+    if (self.scopes.empty()) put_off(self, {action::end_segment, std::string{name}, {}, 0});
+  }
+  void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
+    rank_walk& self = walk_of(rank);
+    if (self.failure == failure) return;  // the exception says it again
+    self.failure = failure;
+    put_off(self, {action::out_of_memory, {}, failure, line});
+    if (self.is_last_open && self.pending.size() == 1) apply(self, 1);
+  }
+
+  /// After the end of the log.
+  void finish() {
+    for (auto& [index, self] : ranks_) {
+      target_.on_rank(self.rank);
+      apply(self, self.pending.size());
+      if (self.is_last_open) target_.unseen(self.rank, *self.last);
+      for (; !self.scopes.empty(); self.scopes.pop_back()) {
+        if (self.scopes.size() == 1 && is_of_segments(self)) last_segment_ = self.scopes.back().name;
+        target_.leave();
+      }
+    }
+  }
+
+  /// The name of the segment that ends with the log; empty: nothing came after the last one.
+  [[nodiscard]] const std::string& last_segment() const noexcept { return last_segment_; }
+
+ private:
+  struct action {
+    enum kind_type : std::uint8_t { enter, leave, end_segment, out_of_memory };
+    kind_type kind;
+    std::string name;
+    tt_out_of_memory failure;
+    std::uint64_t line;
+  };
+  struct scope {
+    std::string name;
+    bool is_program;
+  };
+  struct memory_walk {
+    bool is_known = false;
+    std::int64_t level = 0;
+    tt_blocks blocks;
+  };
+  struct rank_walk {
+    tt_rank rank;
+    bool has_state = false;
+    std::array<memory_walk, tt_memory_count> memories;
+    std::optional<tt_executed_operation> last;  ///< what the next state shows the effect of
+    bool is_last_open = false;                  ///< whether `target` is within it
+    std::vector<scope> scopes;                  ///< as they are when all that waits has happened
+    std::vector<action> pending;
+    std::optional<tt_out_of_memory> failure;
+  };
+
+  rank_walk& walk_of(const tt_rank& rank) {
+    rank_walk& self = ranks_[rank.index];
+    self.rank = rank;
+    target_.on_rank(rank);
+    return self;
+  }
+
+  void leave_operation(rank_walk& self) {
+    if (self.scopes.empty() || self.scopes.back().is_program) return;
+    self.scopes.pop_back();
+    put_off(self, {action::leave, {}, {}, 0});
+  }
+
+  void put_off(rank_walk& self, action&& what) {
+    constexpr std::size_t most_pending = 4096;
+    if (self.pending.size() == most_pending) {
+      apply(self, most_pending);
+      self.is_last_open = false;
+    }
+    self.pending.push_back(std::move(what));
+  }
+
+  /// Lets the first `count` actions happen.
+  void apply(rank_walk& self, std::size_t count) {
+    for (std::size_t index = 0; index < count; ++index) {
+      const action& next = self.pending[index];
+      switch (next.kind) {
+        case action::enter: target_.enter(next.name); break;
+        case action::leave: target_.leave(); break;
+        case action::end_segment: end_segment(self, next.name); break;
+        case action::out_of_memory: target_.out_of_memory(self.rank, next.failure, next.line); break;
+      }
+    }
+    self.pending.erase(self.pending.begin(), self.pending.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+
+  /// Programs of one rank make the segments of all: those of the first that is heard of.
+  [[nodiscard]] bool is_of_segments(const rank_walk& self) {
+    if (!segment_rank_) segment_rank_ = self.rank.index;
+    return *segment_rank_ == self.rank.index;
+  }
+  void end_segment(const rank_walk& self, std::string_view name) {
+    if (!is_of_segments(self)) return;
+    target_.end_segment(name);
+    last_segment_.clear();
+  }
+
+  /// Puts what a state tells where it belongs among what waits.
+  void settle(rank_walk& self, const tt_memory_state& state, std::string_view before, std::uint64_t line) {
+    target_.next_state();
+    self.failure.reset();
+    if (!self.has_state) {
+      self.has_state = true;
+      target_.enter(tt_before_log);
+      change(self, state, before, line);
+      target_.leave();
+      if (has_blocks_) end_segment(self, tt_before_segment);
+    } else {
+      // Where the operation that had the last state is over, it was the last that began, of those without one.
+      std::size_t count = 0;
+      for (std::size_t index = self.is_last_open ? 0 : self.pending.size(); index > 0 && count == 0; --index) {
+        if (self.pending[index - 1].kind == action::enter) count = index;
+      }
+      apply(self, count);
+      change(self, state, before, line);
+    }
+    last_segment_ = tt_end_segment;
+    apply(self, self.pending.size());
+  }
+
+  void change(rank_walk& self, const tt_memory_state& state, std::string_view before, std::uint64_t line) {
+    for (std::size_t memory = 0; memory < tt_memory_count; ++memory) {
+      if (!state[memory]) continue;
+      memory_walk& of = self.memories[memory];
+      if (!of.is_known && ++spaces_ > most_spaces)
+        raise_about_file("read", path_, "it has states of more than " + std::to_string(most_spaces / tt_memory_count) + " ranks");
+      of.is_known = true;
+      target_.state(self.rank, memory, *state[memory], before, line);
+      const std::int64_t level = state[memory]->banks * bytes_of_mebibytes(state[memory]->allocated);
+      const std::int64_t change = level - of.level;
+      of.level = level;
+      if (change > 0) grow(self, memory, change);
+      if (change < 0) shrink(self, memory, -change);
+    }
+  }
+
+  void grow(rank_walk& self, std::size_t memory, std::int64_t bytes) {
+    constexpr std::uint64_t last_address = std::uint64_t{1} << 62;
+    if (static_cast<std::uint64_t>(bytes) > last_address - next_address_)
+      raise_about_file("read", path_, "its allocations add up to more than 2^62 bytes: they are those of no run");
+    tt_blocks::block made{next_block_++, next_address_, bytes, {}};
+    if (self.last && !self.last->mlir.result.empty()) made.tensor = tensor_of(*self.last, self.last->mlir.result);
+    next_address_ += static_cast<std::uint64_t>(bytes);
+    has_blocks_ = true;
+    target_.allocate(self.rank, memory, made, self.last ? &*self.last : nullptr);
+    self.memories[memory].blocks.add(std::move(made));
+  }
+  void shrink(rank_walk& self, std::size_t memory, std::int64_t bytes) {
+    std::vector<std::string> tensors;
+    if (self.last && is_deallocation(self.last->mlir)) {
+      for (const std::string& input : self.last->mlir.inputs) tensors.push_back(tensor_of(*self.last, input));
+    }
+    self.memories[memory].blocks.remove(bytes, tensors, [&](const tt_blocks::block& from, std::int64_t part) {
+      target_.deallocate(self.rank, memory, from, part);
+    });
+  }
+
+  /// A value's name counts within its program.
+  [[nodiscard]] static std::string tensor_of(const tt_executed_operation& executed, std::string_view value) {
+    return executed.program + ' ' + std::string{value.substr(0, value.find_first_of(":#"))};
+  }
+
+  static constexpr std::size_t most_spaces = 252;  // beside `cpu`, of the 255 that a trace can have
+
+  Target& target_;
+  std::filesystem::path path_;
+  std::map<std::size_t, rank_walk> ranks_;
+  std::optional<std::size_t> segment_rank_;
+  std::string last_segment_;
+  std::size_t spaces_ = 0;
+  std::uint64_t next_block_ = 0;
+  std::uint64_t next_address_ = std::uint64_t{1} << 12;
+  bool has_blocks_ = false;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/format/tt_log_survey.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::detail {
+
+/// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states come.
+class fragmentation_line {
+ public:
+  static constexpr std::size_t most_points = 512;
+
+  void add(tt_fragmentation_fact&& point) {
+    if (in_last_ == 0) {
+      if (points_.size() == most_points) halve();
+      points_.push_back(std::move(point));
+    } else if (point.fragmentation > points_.back().fragmentation) {
+      points_.back() = std::move(point);
+    }
+    in_last_ = (in_last_ + 1) % stretch_;
+  }
+
+  [[nodiscard]] const std::vector<tt_fragmentation_fact>& points() const noexcept { return points_; }
+
+ private:
+  void halve() {
+    for (std::size_t index = 0; index < points_.size() / 2; ++index) {
+      tt_fragmentation_fact& left = points_[2 * index];
+      tt_fragmentation_fact& right = points_[2 * index + 1];
+      points_[index] = std::move(right.fragmentation > left.fragmentation ? right : left);
+    }
+    points_.resize(points_.size() / 2);
+    stretch_ *= 2;
+  }
+
+  std::vector<tt_fragmentation_fact> points_;
+  std::size_t stretch_ = 1;  ///< states that a point stands for
+  std::size_t in_last_ = 0;  ///< of those, how many the last point has seen; 0: all
+};
+
+/// What the first pass over a log finds out: peaks, fragmentation, failures, and in which parts blocks are freed.
+class tt_log_survey {
+ public:
+  void on_rank(const tt_rank&) {}
+  void enter(std::string_view) {}
+  void leave() {}
+  void end_segment(std::string_view) {}
+  void next_state() { ++states_; }
+
+  void state(const tt_rank& rank, std::size_t memory, const tt_memory_view& view, std::string_view before, std::uint64_t line) {
+    memory_survey& self = memories_[{rank.index, memory}];
+    const std::int64_t allocated = bytes_of_mebibytes(view.allocated);
+    const std::int64_t free = bytes_of_mebibytes(view.free);
+    const std::int64_t largest = bytes_of_mebibytes(view.largest_free);
+    const double share = fragmentation(view.largest_free, view.free);
+    tt_memory_fact& fact = self.fact;
+    if (fact.states++ == 0) {
+      fact.space = tt_space_name(rank, memory);
+      fact.banks = view.banks;
+      fact.bank_bytes = bytes_of_mebibytes(view.total);
+    }
+    if (fact.states == 1 || allocated > fact.peak_bytes) {
+      fact.peak_bytes = allocated;
+      fact.peak_free_bytes = free;
+      fact.peak_largest_free_bytes = largest;
+      fact.peak_fragmentation = share;
+      fact.peak_before = before;
+      fact.peak_line = static_cast<std::int64_t>(line);
+    }
+    if (fact.states == 1 || share > fact.greatest_fragmentation) {
+      fact.greatest_fragmentation = share;
+      fact.greatest_before = before;
+      fact.greatest_line = static_cast<std::int64_t>(line);
+    }
+    self.line.add({fact.space, states_ * 1000, static_cast<std::int64_t>(line), allocated, free, largest, share});
+  }
+
+  void allocate(const tt_rank&, std::size_t, const tt_blocks::block&, const tt_executed_operation*) {}
+  void deallocate(const tt_rank&, std::size_t, const tt_blocks::block& from, std::int64_t part) {
+    if (part < from.bytes) splits.add({from.number, part});
+  }
+
+  void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
+    constexpr std::size_t most_failures = 32;
+    if (failures.size() == most_failures) return;
+    const double share = fragmentation(static_cast<double>(failure.largest_free), static_cast<double>(failure.free));
+    failures.push_back({tt_space_name(rank, failure.memory), static_cast<std::int64_t>(line), failure.requested, failure.banks,
+                        failure.per_bank, failure.bank_size, failure.allocated, failure.free, failure.largest_free, share});
+  }
+
+  void unseen(const tt_rank& rank, const tt_executed_operation& last) {
+    std::string source = last.name();
+    if (!rank.number.empty()) source += " of rank " + rank.number;
+    missing.push_back(
+        {source, "line " + std::to_string(last.line) + " has the log's last state, which stands before the operation"});
+  }
+
+  /// One row a space, in the order of ranks.
+  [[nodiscard]] std::vector<tt_memory_fact> memories() const {
+    std::vector<tt_memory_fact> rows;
+    for (const auto& [key, self] : memories_) rows.push_back(self.fact);
+    return rows;
+  }
+  [[nodiscard]] std::vector<tt_fragmentation_fact> fragmentation_over_time() const {
+    std::vector<tt_fragmentation_fact> rows;
+    for (const auto& [key, self] : memories_) rows.insert(rows.end(), self.line.points().begin(), self.line.points().end());
+    return rows;
+  }
+
+  std::vector<tt_out_of_memory_fact> failures;
+  std::vector<missing_source> missing;
+  tt_splits splits;
+
+ private:
+  struct memory_survey {
+    tt_memory_fact fact;
+    fragmentation_line line;
+  };
+
+  std::int64_t states_ = 0;
+  std::map<std::pair<std::size_t, std::size_t>, memory_survey> memories_;  ///< by rank and kind of memory
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/format/tt_log.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+namespace detail {
+
+/// "1x768" as blocks have it: "[1, 768]".
+[[nodiscard]] inline std::string shape_text(std::string_view shape) {
+  std::string text = "[";
+  for (const char character : shape) character == 'x' ? text.append(", ") : text.append(1, character);
+  return text + ']';
+}
+
+/// The type of a tensor's elements and how they lie: "bf16 tile dram interleaved", as far as the type says.
+[[nodiscard]] inline std::string layout_text(const mlir_tensor& tensor, std::string_view type) {
+  std::string text = tensor.dtype;
+  const auto has = [&](std::string_view part) { return type.find(part) != std::string_view::npos; };
+  if (has("memref<")) text += has(".tile<") ? " tile" : " row_major";
+  for (const std::string_view memory : {"dram", "l1", "l1_small", "system_memory", "trace"}) {
+    if (has("buffer_type<" + std::string{memory} + '>') || has(", #" + std::string{memory} + '>'))
+      text.append(" ").append(memory);
+  }
+  for (const std::string_view spread : {"interleaved", "height_sharded", "width_sharded", "block_sharded", "single_bank"}) {
+    if (has('<' + std::string{spread} + '>')) text.append(" ").append(spread);
+  }
+  return text;
+}
+
+/// Tells a writer what a log says, when it is read for the second time.
+template <recorded_event_writer Writer>
+class tt_log_writer {
+ public:
+  tt_log_writer(tt_log_survey& survey, Writer& writer) : survey_(survey), writer_(writer) {}
+
+  void on_rank(const tt_rank& rank) {
+    if (rank_ == rank.index) return;
+    rank_ = rank.index;
+    writer_.on_thread(static_cast<std::uint32_t>(rank.index + 1), rank.number.empty() ? "device" : "rank " + rank.number, 0);
+  }
+  void enter(std::string_view name) { open_[rank_].push_back(writer_.begin_operation(name, {})); }
+  void leave() {
+    auto& open = open_[rank_];
+    if (open.empty()) return;
+    writer_.end_operation(open.back());
+    open.pop_back();
+  }
+  void end_segment(std::string_view name) { writer_.end_segment(name); }
+  void next_state() { writer_.at(1000 * ++states_); }
+  void state(const tt_rank& rank, std::size_t memory, const tt_memory_view& view, std::string_view, std::uint64_t) {
+    const std::pair key{rank.index, memory};
+    if (const auto known = spaces_.find(key); known != spaces_.end()) {
+      known->second.free = view.banks * bytes_of_mebibytes(view.free);
+      return;
+    }
+    const std::int64_t capacity = view.banks * bytes_of_mebibytes(view.total);
+    spaces_[key] = {writer_.space(tt_space_name(rank, memory), capacity), view.banks * bytes_of_mebibytes(view.free)};
+  }
+
+  void allocate(const tt_rank& rank, std::size_t memory, const tt_blocks::block& made, const tt_executed_operation* by) {
+    const space_id space = spaces_[{rank.index, memory}].id;
+    std::uint64_t address = made.address;
+    annotation text;
+    std::string shape;
+    std::string layout;
+    if (by != nullptr) {
+      text.name = by->mlir.loc.empty() ? by->mlir.result : by->mlir.loc;
+      if (!by->const_eval.empty()) text.category = category::parameter;
+      if (!by->mlir.output_tensors.empty()) {
+        text.shape = shape = shape_text(by->mlir.output_tensors.front().shape);
+        text.dtype = layout = layout_text(by->mlir.output_tensors.front(), by->mlir.output_type);
+      }
+    }
+    survey_.splits.for_each_part(made.number, made.bytes, [&](std::int64_t part) {
+      writer_.allocate(space, block_address{address}, static_cast<std::size_t>(part), text.category);
+      if (!annotation_text::is_empty(text)) writer_.annotate(block_address{address}, text);
+      address += static_cast<std::uint64_t>(part);
+    });
+  }
+  void deallocate(const tt_rank& rank, std::size_t memory, const tt_blocks::block& from, std::int64_t part) {
+    writer_.deallocate(spaces_[{rank.index, memory}].id, block_address{from.address}, static_cast<std::size_t>(part));
+  }
+
+  void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t) {
+    const std::pair key{rank.index, failure.memory};
+    if (spaces_.find(key) == spaces_.end())
+      spaces_[key] = {writer_.space(tt_space_name(rank, failure.memory), product(failure.bank_size, failure.banks)), 0};
+    const std::int64_t free = failure.free < 0 ? spaces_[key].free : product(failure.free, failure.banks);
+    writer_.put_event({0, static_cast<std::uint64_t>(free), static_cast<std::uint64_t>(failure.requested), 0,
+                       event_kind::out_of_memory, spaces_[key].id.value, 0});
+  }
+  void unseen(const tt_rank&, const tt_executed_operation&) {}
+
+ private:
+  struct written_space {
+    space_id id;
+    std::int64_t free = 0;  ///< when the last state was printed
+  };
+
+  /// 0 if it is not known, or leaves the numbers.
+  [[nodiscard]] static std::int64_t product(std::int64_t of_bank, std::int64_t banks) noexcept {
+    std::int64_t bytes = 0;
+    return of_bank < 0 || __builtin_mul_overflow(of_bank, banks, &bytes) ? 0 : bytes;
+  }
+
+  tt_log_survey& survey_;
+  Writer& writer_;
+  std::size_t rank_ = ~std::size_t{0};
+  std::map<std::size_t, std::vector<typename Writer::open_operation_type>> open_;
+  std::int64_t states_ = 0;
+  std::map<std::pair<std::size_t, std::size_t>, written_space> spaces_;
+};
+
+}  // namespace detail
+
+/// The log of tt-mlir's runtime as a source: a state before each operation (`TT_RUNTIME_MEMORY_LOG_LEVEL=operation`) becomes what
+/// the operation before it added to or took from each memory space; programs and operations are operations, each outermost
+/// program a segment.
+///
+/// Levels are the log's: MiB of a bank with three decimals, times banks. Whose bytes a decrease frees it does not say: of
+/// `ttnn.deallocate` its input's, else the newest block of as many bytes, else the newest. The file is read twice; it needs
+/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond.
+class tt_log_source {
+ public:
+  /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
+  /// and place, if it has no states, or numbers that no device has.
+  tt_log_source(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {
+    detail::tt_log_walk<detail::tt_log_survey> walk{survey_, path_};
+    detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_survey>> lines{walk, path_};
+    read(lines);
+    walk.finish();
+    survey_.splits.finish();
+    status_ = lines.status();
+    inputs_ = lines.registry().inputs();
+    if (status_.states == 0 && survey_.failures.empty()) raise_without_states();
+  }
+
+  /// What a trace of it says of itself.
+  [[nodiscard]] static capture_info info() {
+    capture_info made;
+    made.library_version = version_string;
+    return made;
+  }
+  [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
+  /// Arguments of the compiled module, if the log has a dump of it.
+  [[nodiscard]] const std::vector<tt_input>& inputs() const noexcept { return inputs_; }
+  /// Operations whose effect no state shows: of each rank the last one.
+  [[nodiscard]] const std::vector<missing_source>& unseen() const noexcept { return survey_.missing; }
+  /// Peaks and fragmentation of each space.
+  [[nodiscard]] std::vector<tt_memory_fact> memories() const { return survey_.memories(); }
+
+  /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
+  /// the second time.
+  template <recorded_event_writer Writer>
+  [[nodiscard]] std::string write_to(Writer& writer) {
+    add_facts(writer);
+    detail::tt_log_writer<Writer> target{survey_, writer};
+    detail::tt_log_walk<detail::tt_log_writer<Writer>> walk{target, path_};
+    detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_writer<Writer>>> lines{walk, path_};
+    read(lines);
+    walk.finish();
+    return walk.last_segment();
+  }
+
+ private:
+  template <class Lines>
+  void read(Lines& lines) {
+    std::rewind(file_);
+    detail::read_tt_lines(file_, path_, lines);
+  }
+
+  template <class Writer>
+  void add_facts(Writer& writer) const {
+    constexpr std::size_t most_inputs = 4096;
+    std::vector<tt_input_fact> rows;
+    for (const tt_input& input : inputs_) {
+      if (rows.size() < most_inputs) rows.push_back({input.ssa, input.name, input.type, input.shape, input.dtype, input.bytes});
+    }
+    const auto add = [&](const auto& table) {
+      if (!table.empty()) writer.add_facts(to_table(table));
+    };
+    add(survey_.memories());
+    add(survey_.fragmentation_over_time());
+    add(survey_.failures);
+    add(rows);
+    add(survey_.missing);
+  }
+
+  [[noreturn]] void raise_without_states() const {
+    std::string reason = "expected memory states of tt-mlir's runtime";
+    if (status_.unreadable != 0) reason += "; " + status_.first_unreadable;
+    if (status_.without_state != 0) {
+      reason += ": there are operations (" + status_.first_without_state +
+                "), but no state before any; set TT_RUNTIME_MEMORY_LOG_LEVEL=operation";
+    } else {
+      reason += " ('Device memory state before operation ...' in a build with TT_RUNTIME_DEBUG=ON)";
+    }
+    detail::raise_about_file("read", path_, reason);
+  }
+
+  std::FILE* file_;
+  std::filesystem::path path_;
+  detail::tt_log_survey survey_;
+  tt_log_status status_;
+  std::vector<tt_input> inputs_;
+};
+
+/// What a user should know of a log beside its numbers, a sentence each.
+[[nodiscard]] inline std::vector<std::string> remarks_on(const tt_log_source& source) {
+  std::vector<std::string> remarks;
+  const tt_log_status& status = source.status();
+  for (const missing_source& each : source.unseen())
+    remarks.push_back("what " + each.source + " allocated is not known: " + each.reason);
+  if (status.without_state != 0) {
+    remarks.push_back("operations without a state before them: " + std::to_string(status.without_state) + ", the first " +
+                      status.first_without_state + "; what they allocated counts for the operation before");
+  }
+  if (status.unreadable != 0) {
+    remarks.push_back("lines that could not be read and are left out: " + std::to_string(status.unreadable) + ", the first " +
+                      status.first_unreadable);
+  }
+  return remarks;
+}
+
+}  // namespace memprof
+
+// ---- <memprof/format/indented_json.hpp>
+#include <charconv>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::detail {
+
+/// Writes JSON as Python's `json.dump(..., indent=2)` does, while it is made: each value on a line of its own, and no line end
+/// behind the last. Characters beyond ASCII stay as they are.
+template <byte_sink Sink>
+class indented_json {
+ public:
+  explicit indented_json(Sink& out) : out_(out) {}
+
+  void begin(char bracket) {
+    next();
+    text_ += bracket;
+    ++depth_;
+    is_empty_ = true;
+  }
+  void end(char bracket) {
+    --depth_;
+    if (!is_empty_) break_line();
+    text_ += bracket;
+    is_empty_ = false;
+    flush();
+  }
+  void key(std::string_view name) {
+    next();
+    append_json_string(text_, name);
+    text_ += ": ";
+    follows_key_ = true;
+  }
+
+  void null() { put("null"); }
+  void value(bool truth) { put(truth ? "true" : "false"); }
+  template <std::integral T>
+  void value(T number) {
+    put(std::to_string(number));
+  }
+  /// The shortest text that reads back as the same number.
+  void value(double number) {
+    char digits[32];
+    std::string text{digits, std::to_chars(digits, digits + sizeof digits, number).ptr};
+    if (text.find_first_of(".e") == std::string::npos) text += ".0";
+    put(text);
+  }
+  void value(std::string_view words) {
+    next();
+    append_json_string(text_, words);
+  }
+  void value(const char* words) { value(std::string_view{words}); }
+  /// Null if it is empty.
+  void value_or_null(std::string_view words) { words.empty() ? null() : value(words); }
+
+  template <class T>
+  void field(std::string_view name, const T& content) {
+    key(name);
+    value(content);
+  }
+
+ private:
+  void put(std::string_view text) {
+    next();
+    text_ += text;
+  }
+  /// Before a value or a key: what separates it from the one before.
+  void next() {
+    if (!follows_key_ && depth_ != 0) {
+      if (!is_empty_) text_ += ',';
+      break_line();
+    }
+    follows_key_ = false;
+    is_empty_ = false;
+  }
+  void break_line() {
+    text_ += '\n';
+    text_.append(2 * depth_, ' ');
+  }
+  void flush() {
+    out_.write(text_);
+    text_.clear();
+  }
+
+  Sink& out_;
+  std::string text_;
+  std::size_t depth_ = 0;
+  bool is_empty_ = true;
+  bool follows_key_ = false;
+};
+
+}  // namespace memprof::detail
+
+// ---- <memprof/format/tt_log_json.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The files that tt-mlir's own profiler (tt-swiss, `ttmem`) makes of a log: `NAME_memory.json`, `NAME_operations.json` and
+/// `NAME_inputs_registry.json`. The nth operation of one is the nth of the other.
+
+namespace memprof {
+
+/// What one rank has in a log, as those files need it before its first operation.
+struct tt_rank_summary {
+  tt_rank rank;
+  tt_memory_state first;            ///< the state before the first operation
+  std::uint64_t operations = 0;     ///< in the files
+  std::uint64_t deallocations = 0;  ///< left out of them, as are the next two
+  std::uint64_t get_devices = 0;
+  std::uint64_t without_state = 0;
+  std::map<std::string, std::uint64_t> const_evals;  ///< operations of each
+  std::map<std::string, bool> cache_misses;          ///< whether it was one, by name
+};
+
+namespace detail {
+
+/// Counts what the files will have.
+struct tt_json_survey {
+  std::map<std::size_t, tt_rank_summary> ranks;
+
+  void operation(const tt_rank& rank, const tt_executed_operation& executed, const tt_memory_state& state) {
+    tt_rank_summary& self = of(rank);
+    if (is_deallocation(executed.mlir)) {
+      ++self.deallocations;
+    } else if (is_get_device(executed.mlir)) {
+      ++self.get_devices;
+    } else {
+      if (self.operations++ == 0) self.first = state;
+      if (executed.const_eval.empty()) return;
+      ++self.const_evals[executed.const_eval];
+      self.cache_misses[executed.const_eval] = executed.is_cache_miss;
+    }
+  }
+  void operation_without_state(const tt_rank& rank, const tt_executed_operation& executed) {
+    tt_rank_summary& self = of(rank);
+    if (is_deallocation(executed.mlir)) {
+      ++self.deallocations;
+    } else {
+      ++(is_get_device(executed.mlir) ? self.get_devices : self.without_state);
+    }
+  }
+  void program_state(const tt_rank&, const tt_memory_state&) {}
+  void begin_program(const tt_rank&, std::string_view) {}
+  void end_program(const tt_rank&, std::string_view) {}
+  void out_of_memory(const tt_rank&, const tt_out_of_memory&, std::uint64_t) {}
+
+ private:
+  tt_rank_summary& of(const tt_rank& rank) {
+    tt_rank_summary& self = ranks[rank.index];
+    self.rank = rank;
+    return self;
+  }
+};
+
+/// Writes the two files of one rank.
+template <byte_sink Sink>
+class tt_json_writer {
+ public:
+  tt_json_writer(Sink& memory, Sink& operations, const tt_rank_summary& summary, const std::vector<tt_input>& inputs)
+      : rank_(summary.rank.index), memory_(memory), operations_(operations), inputs_(inputs) {
+    for (std::size_t index = 0; index < inputs.size(); ++index) {
+      // Of several with one shape the last counts, as in the original.
+      if (inputs[index].is_weight() && !inputs[index].shape.empty()) weights_by_shape_[inputs[index].shape] = index;
+    }
+    memory_.begin('{');
+    memory_.key("metadata");
+    memory_.begin('{');
+    memory_.key("memory_config");
+    memory_.begin('{');
+    for (std::size_t kind = 0; kind < tt_memory_count; ++kind) {
+      if (!summary.first[kind]) continue;
+      memory_.key(tt_memory_names[kind]);
+      memory_.begin('{');
+      memory_.field("num_banks", summary.first[kind]->banks);
+      memory_.field("total_bytes_per_bank_MB", summary.first[kind]->total);
+      memory_.end('}');
+    }
+    memory_.end('}');
+    memory_.field("total_operations", summary.operations);
+    memory_.end('}');
+    memory_.key("operations");
+    memory_.begin('[');
+    operations_.begin('[');
+  }
+
+  void operation(const tt_rank& rank, const tt_executed_operation& executed, const tt_memory_state& state) {
+    if (rank.index != rank_ || is_deallocation(executed.mlir) || is_get_device(executed.mlir)) return;
+    const std::vector<std::size_t> weights = weights_of(executed);
+    const bool is_weight = !executed.const_eval.empty() || !weights.empty();
+    put_memory(executed, state, is_weight);
+    put_operation(executed, weights, is_weight);
+    ++index_;
+  }
+  void operation_without_state(const tt_rank&, const tt_executed_operation&) {}
+  void program_state(const tt_rank&, const tt_memory_state&) {}
+  void begin_program(const tt_rank&, std::string_view) {}
+  void end_program(const tt_rank&, std::string_view) {}
+  void out_of_memory(const tt_rank&, const tt_out_of_memory&, std::uint64_t) {}
+
+  void finish() {
+    memory_.end(']');
+    memory_.end('}');
+    operations_.end(']');
+  }
+
+ private:
+  /// Weights that an operation takes, found by their shapes alone: names of values are those of another module. Operations of a
+  /// const-eval program have those of the `ttcore.load_cached` that runs it.
+  [[nodiscard]] std::vector<std::size_t> weights_of(const tt_executed_operation& executed) {
+    const bool is_load = executed.mlir.name.find("load_cached") != std::string::npos;
+    if (!is_load && !executed.const_eval.empty())
+      return loaded_ == executed.const_eval ? loaded_weights_ : std::vector<std::size_t>{};
+    std::vector<std::size_t> weights;
+    for (const mlir_tensor& input : executed.mlir.input_tensors) {
+      const auto found = weights_by_shape_.find(input.shape);
+      if (found == weights_by_shape_.end()) continue;
+      if (is_load || std::find(weights.begin(), weights.end(), found->second) == weights.end()) weights.push_back(found->second);
+    }
+    if (is_load) {
+      loaded_.clear();
+      for (const std::string& input : executed.mlir.inputs) {
+        if (input.starts_with('@')) loaded_ = input.substr(1);
+      }
+      loaded_weights_ = weights;
+    }
+    return weights;
+  }
+
+  void put_memory(const tt_executed_operation& executed, const tt_memory_state& state, bool is_weight) {
+    memory_.begin('{');
+    memory_.field("op_type", executed.type);
+    memory_.key("memory");
+    memory_.begin('{');
+    for (std::size_t kind = 0; kind < tt_memory_count; ++kind) {
+      if (!state[kind]) continue;
+      memory_.key(tt_memory_names[kind]);
+      memory_.begin('{');
+      memory_.field("numBanks", state[kind]->banks);
+      memory_.field("totalBytesPerBank_MB", state[kind]->total);
+      memory_.field("totalBytesAllocatedPerBank_MB", state[kind]->allocated);
+      memory_.field("totalBytesFreePerBank_MB", state[kind]->free);
+      memory_.field("largestContiguousBytesFreePerBank_MB", state[kind]->largest_free);
+      memory_.end('}');
+    }
+    memory_.end('}');
+    memory_.field("index", index_);
+    memory_.field("mlir_op", executed.name());
+    put_loc(memory_, executed);
+    put_const_eval(memory_, executed, is_weight);
+    memory_.end('}');
+  }
+
+  void put_operation(const tt_executed_operation& executed, const std::vector<std::size_t>& weights, bool is_weight) {
+    const mlir_operation& mlir = executed.mlir;
+    operations_.begin('{');
+    put_or_null("result", mlir.result);
+    operations_.field("mlir_op", executed.name());
+    operations_.key("inputs");
+    operations_.begin('[');
+    for (const std::string& input : mlir.inputs) operations_.value(input);
+    operations_.end(']');
+    put_or_null("attributes", mlir.attributes);
+    put_or_null("input_types", mlir.input_types);
+    put_or_null("output_type", mlir.output_type);
+    put_tensors("input", mlir.input_tensors);
+    put_tensors("output", mlir.output_tensors);
+    put_loc(operations_, executed);
+    operations_.field("index", index_);
+    put_const_eval(operations_, executed, is_weight);
+    operations_.key("weights");
+    operations_.begin('[');
+    for (const std::size_t weight : weights) put_weight(weight);
+    operations_.end(']');
+    operations_.end('}');
+  }
+
+  void put_weight(std::size_t index) {
+    const tt_input& weight = inputs_[index];
+    operations_.begin('{');
+    operations_.field("registry_index", index);
+    operations_.field("name", weight.name);
+    operations_.field("shape", weight.shape);
+    operations_.field("dtype", weight.dtype);
+    operations_.field("bytes", weight.bytes);
+    operations_.end('}');
+  }
+
+  void put_or_null(std::string_view name, std::string_view text) {
+    operations_.key(name);
+    operations_.value_or_null(text);
+  }
+  void put_tensors(std::string which, const std::vector<mlir_tensor>& tensors) {
+    operations_.key(which + "_shapes");
+    operations_.begin('[');
+    for (const mlir_tensor& tensor : tensors) operations_.value_or_null(tensor.shape);
+    operations_.end(']');
+    operations_.key(which + "_dtypes");
+    operations_.begin('[');
+    for (const mlir_tensor& tensor : tensors) operations_.value_or_null(tensor.dtype);
+    operations_.end(']');
+  }
+
+  static void put_loc(indented_json<Sink>& out, const tt_executed_operation& executed) {
+    out.key("loc");
+    out.value_or_null(executed.mlir.loc);
+  }
+  static void put_const_eval(indented_json<Sink>& out, const tt_executed_operation& executed, bool is_weight) {
+    out.key("const_eval_graph");
+    out.value_or_null(executed.const_eval);
+    out.field("const_eval_cache_miss", executed.is_cache_miss);
+    out.field("is_weight_op", is_weight);
+  }
+
+  std::size_t rank_;
+  indented_json<Sink> memory_;
+  indented_json<Sink> operations_;
+  const std::vector<tt_input>& inputs_;
+  std::map<std::string, std::size_t, std::less<>> weights_by_shape_;
+  std::string loaded_;  ///< the function of the last `ttcore.load_cached`
+  std::vector<std::size_t> loaded_weights_;
+  std::uint64_t index_ = 0;
+};
+
+}  // namespace detail
+
+/// What a log has for the files, before they are written: of each rank that has operations with states. The file stays the
+/// caller's. Raises an error as `tt_log_source` does where numbers are those of no device.
+struct tt_log_content {
+  std::vector<tt_rank_summary> ranks;
+  std::vector<tt_input> inputs;
+  bool has_module = false;
+  tt_log_status status;
+};
+
+[[nodiscard]] inline tt_log_content content_of_tt_log(std::FILE* file, const std::filesystem::path& path) {
+  std::rewind(file);
+  detail::tt_json_survey survey;
+  detail::tt_log_lines<detail::tt_json_survey> lines{survey, path};
+  detail::read_tt_lines(file, path, lines);
+  tt_log_content found;
+  for (auto& [index, summary] : survey.ranks) {
+    if (summary.operations != 0) found.ranks.push_back(std::move(summary));
+  }
+  found.inputs = lines.registry().inputs();
+  found.has_module = lines.registry().has_module();
+  found.status = lines.status();
+  return found;
+}
+
+/// Writes what one rank's operations found and what they are, the nth of one beside the nth of the other. Reads the file once,
+/// and takes the memory of a line.
+template <byte_sink Sink>
+void write_tt_json(std::FILE* file, const std::filesystem::path& path, const tt_rank_summary& rank,
+                   const std::vector<tt_input>& inputs, Sink& memory, Sink& operations) {
+  std::rewind(file);
+  detail::tt_json_writer<Sink> writer{memory, operations, rank, inputs};
+  detail::tt_log_lines<detail::tt_json_writer<Sink>> lines{writer, path};
+  detail::read_tt_lines(file, path, lines);
+  writer.finish();
+}
+
+/// Writes the arguments of the compiled module; without one, empty objects.
+template <byte_sink Sink>
+void write_tt_inputs(const tt_log_content& content, Sink& sink) {
+  detail::indented_json<Sink> out{sink};
+  out.begin('{');
+  out.key("metadata");
+  out.begin('{');
+  if (content.has_module) {
+    const std::vector<tt_input>& inputs = content.inputs;
+    std::int64_t weight_bytes = 0;
+    for (const tt_input& input : inputs) weight_bytes = detail::add_saturating(weight_bytes, input.is_weight() ? input.bytes : 0);
+    const auto count = [&](auto&& is_wanted) { return std::count_if(inputs.begin(), inputs.end(), is_wanted); };
+    out.field("total_entries", inputs.size());
+    out.field("total_weights", count([](const tt_input& input) { return input.is_weight(); }));
+    out.field("total_inputs", count([](const tt_input& input) { return input.type == "input"; }));
+    out.field("total_weight_bytes", weight_bytes);
+    out.field("total_weight_MB", static_cast<double>(weight_bytes) / 0x1p20);
+  }
+  out.end('}');
+  out.key("entries");
+  out.begin('[');
+  for (std::size_t index = 0; index < content.inputs.size(); ++index) {
+    const tt_input& input = content.inputs[index];
+    out.begin('{');
+    out.field("index", index);
+    out.field("ssa", input.ssa);
+    out.field("name", input.name);
+    out.field("type", input.type);
+    out.key("shape");
+    out.value_or_null(input.shape);
+    out.field("dtype", input.dtype);
+    out.field("bytes", input.bytes);
+    out.field("bytes_MB", static_cast<double>(input.bytes) / 0x1p20);
+    out.end('}');
+  }
+  out.end(']');
+  out.end('}');
+}
+
+/// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
+/// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
+/// there are.
+[[nodiscard]] inline std::string validate_tt_json(std::FILE* memory, std::FILE* operations, std::uint64_t& count) {
+  struct walker {
+    detail::byte_reader in;
+    std::string indent;
+    std::string line{};
+    /// The next line that begins with the indent and `key`.
+    [[nodiscard]] bool next(std::string_view key) {
+      for (int byte = 0; byte >= 0;) {
+        line.clear();
+        for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) line += static_cast<char>(byte);
+        if (line.starts_with(indent + '"' + std::string{key} + "\": ")) break;
+        if (byte < 0) return false;
+      }
+      line.erase(0, indent.size() + key.size() + 4);
+      if (line.ends_with(',')) line.pop_back();
+      return true;
+    }
+  };
+  // The one has the index first, the other the loc.
+  walker of_memory{{memory, "memory"}, std::string(6, ' ')};
+  walker of_operations{{operations, "operations"}, std::string(4, ' ')};
+  for (count = 0;; ++count) {
+    const bool has_memory = of_memory.next("index");
+    const bool has_operation = of_operations.next("loc");
+    const std::string place = "operation " + std::to_string(count);
+    if (has_memory != has_operation) return place + " is in only one of the files";
+    if (!has_memory) return {};
+    const std::string index = of_memory.line;
+    const std::string loc = of_operations.line;
+    if (!of_memory.next("loc") || !of_operations.next("index")) return place + " is cut off";
+    if (index != std::to_string(count) || of_operations.line != index) return place + " has another index in one of the files";
+    if (of_memory.line != loc) return place + " is at " + of_memory.line + " in one file and at " + loc + " in the other";
+  }
+}
+
+}  // namespace memprof
+
+// ---- <memprof/format/xplane_facts.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// What a trace of a profile of XLA has beside events.
+
+namespace memprof {
+
+/// A program in a memory space, in bytes: a row of the table `xla_programs`.
+struct xla_program_fact {
+  std::string program;
+  std::string space;
+  std::int64_t peak = 0;
+  std::int64_t unpadded_peak = 0;
+  std::int64_t parameters = 0;
+  std::int64_t outputs = 0;
+  std::int64_t temporaries = 0;  ///< at the peak
+  std::int64_t all_allocations = 0;
+  std::int64_t runs = 0;  ///< on all cores of a TPU; 0: the profile does not say
+
+  static constexpr std::string_view table = "xla_programs";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("program", row.program);
+    visit("space", row.space);
+    visit("peak", row.peak);
+    visit("unpadded_peak", row.unpadded_peak);
+    visit("parameters", row.parameters);
+    visit("outputs", row.outputs);
+    visit("temporaries", row.temporaries);
+    visit("all_allocations", row.all_allocations);
+    visit("runs", row.runs);
+  }
+};
+
+/// A block that is live at a program's peak: a row of the table `xla_live_at_peak`.
+struct xla_live_block_fact {
+  std::string program;
+  std::string space;
+  std::string instruction;
+  std::string op_name;
+  std::string opcode;
+  std::string source;  ///< "file:line"
+  std::string shape;
+  std::string group;
+  std::int64_t bytes = 0;
+  std::int64_t unpadded_bytes = 0;
+
+  static constexpr std::string_view table = "xla_live_at_peak";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("program", row.program);
+    visit("space", row.space);
+    visit("instruction", row.instruction);
+    visit("op_name", row.op_name);
+    visit("opcode", row.opcode);
+    visit("source", row.source);
+    visit("shape", row.shape);
+    visit("group", row.group);
+    visit("bytes", row.bytes);
+    visit("unpadded_bytes", row.unpadded_bytes);
+  }
+};
 
 }  // namespace memprof
 
@@ -29681,7 +32677,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
-  if (options.interval > 0 && options.interval <= 1e9) return options;
+  if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;
   return options;
@@ -31918,7 +34914,7 @@ inline constexpr std::string_view page_head[] = {
 <head>
 <meta charset="utf-8">
 <meta name="generator" content="memprof">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-OaVl/gNbAMIKA/o65FEMvHFKpiYawC5DjAl6xr4+CU8='; style-src 'sha256-U3Hl0a2ap/JoZFsauekslrgk4DfKbs1pL9CJbDaW3p4='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-3qoY2Bf3yFq2FWR0Jl9SC/Ec4bFSGuFx580K2m9LI8U='; style-src 'sha256-U3Hl0a2ap/JoZFsauekslrgk4DfKbs1pL9CJbDaW3p4='; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memprof</title>
@@ -31931,19 +34927,19 @@ inline constexpr std::string_view page_head[] = {
 };
 
 inline constexpr std::string_view page_tail[] = {
-    R"memprof(<script>"use strict";(()=>{var $e=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],Xe={parameter:["#0072b2","#3d97d3"],optimizer_state:["#009e73","#1fae85"],gradient:["#e69f00","#e6a117"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"],other:["#8b929b","#7b838d"]},qe=[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],Ut=["#b4bac2","#5d6570"],ce=qe.length,Vt=matchMedia("(prefers-color-scheme: dark)");function ne(){let r=document.documentElement.dataset.theme;return r?r==="dark":Vt.matches}var Ge=r=>r[ne()?1:0],E=r=>Ge(Xe[r]??Xe.other),H=r=>Ge(qe[r]??Ut);function ue(r){let n=e=>{let s=parseInt(r.slice(e,e+2),16)/255;return s<=.04045?s/12.92:((s+.055)/1.055)**2.4};return .2126*n(1)+.7152*n(3)+.0722*n(5)>.22?"#111":"#fff"}var We=null;addEventListener("themechange",()=>We=null);function Ke(){return We??=Xt()}function Xt(){let r=getComputedStyle(document.documentElement),n=e=>r.getPropertyValue(e).trim();return{text:n("--text"),muted:n("--muted"),line:n("--line"),surface:n("--surface"),accent:n("--accent"),band:n("--band"),bandAlt:n("--band-alt")}}var Re=class{constructor(n,e){this.run=n;this.columns=e}run;columns;decoded=new Map;table(n,e=0,s=-1){let t=this.run.detail?.tables.find(i=>i.name===n&&i.frame===e&&i.space===s);if(!t)return null;let o=this.decoded.get(t);if(!o){o={};for(let i of t.columns)o[i.name]=Gt(this.columns,i,t.rows);this.decoded.set(t,o)}return o}};async function Ye(){let r=await je("memprof-run");if(!r)throw new Error("This page has no data: it is the template of a report, or was cut off.");let n=JSON.parse(qt(new TextDecoder().decode(r)));if(n.format!=="memprof-page"||n.version!==1)throw new Error("This page was put together from two versions of memprof.");let e=n.detail?await je("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new Re(n,e)}async function je(r){let n=document.getElementById(r);if(!n)return null;let e=atob((n.textContent??"").trim()),s=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)s[o]=e.charCodeAt(o);n.remove();let t=new Blob([s]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(t).arrayBuffer())}function qt(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function Gt(r,n,e){let s=new Float64Array(e),t=n.begin+n.bytes;if(t>r.length)throw new Error(`This page was cut off within the column '${n.name}'.`);let o=n.encoding==="delta",i=n.begin,a=0;for(let c=0;c<e;c+=1){let l=r[i++],u=l&127,m=7;for(;l>=128&&m<28;)l=r[i++],u|=(l&127)<<m,m+=7;let p=2**28;for(;l>=128;)l=r[i++],u+=(l&127)*p,p*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),s[c]=u}if(i!==t)throw new Error(`The column '${n.name}' of this page does not have the rows it should.`);return s}var Ze=["KiB","MiB","GiB","TiB","PiB","EiB"],Wt=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),Oe="\u2212";function Le(r,n){let e=r*10**n,s=Math.floor(e);return e-s===.5&&(2*s+1)%5**n===0&&s%2===0?(s/10**n).toFixed(n):r.toFixed(n)}function Je(r){return Le(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let s=f(-r);return s==="0 B"?s:Oe+s}if(r<1023.5)return`${Le(r,0)} B`;let n=r/1024,e=0;for(;n>=999.5&&e+1<Ze.length;)n/=1024,e+=1;return`${Je(n)} ${Ze[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?Oe:"")+Wt.format(Math.abs(r))}function x(r,n,e=`${n}s`){return`${v(r)} ${r===1?n:e}`}var L=r=>(r>0?"+":"")+f(r);function M(r){if(r<0)return Oe+M(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let s=["\xB5s","ms","s"],t=r/1e3,o=0;for(;t>=999.5&&o+1<s.length;)t/=1e3,o+=1;return`${Je(t)} ${s[o]}`}let n=(s,t,o,i)=>`${Math.floor(s/t)} ${o} ${String(s%t).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?n(e,60,"min","s"):e<24*3600?n(Math.floor(e/60),60,"h","min"):n(Math.floor(e/3600),24,"d","h")}var B=r=>`${v(r)} ns`;function $(r,n){if(n<=0)return"";let e=100*r/n;return e>0&&e<.05?"< 0.1 %":`${Le(e,e<99.95?1:0)} %`}function g(r){return r.replace(/[\u0000-\u001f]/g,n=>String.fromCharCode(9216+n.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function I(r,n){if(r.length<=n)return r;let e=Math.ceil((n-1)*.62);return`${r.slice(0,n-1-e)}\u2026${r.slice(r.length-e)}`}var P="(outside every operation)",F="(other operations)",C=r=>r.replaceAll("_"," "),he=r=>`0x${BigInt(r).toString(16)}`;function Z(r,n,e,s){let t=n-r;if(!(t>0)||e<1)return[];let o;if(s)for(o=2**Math.floor(Math.log2(t/e)),o<1&&(o=1);t/o>e;)o*=2;else{o=10**Math.floor(Math.log10(t/e));for(let a of[2,2.5,2])t/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=n;a+=1)i.push(a*o);return i}function Qe(r,n){let[e,s]=Math.max(r,n)>=1e9?[1e9,"s"]:Math.max(r,n)>=1e6?[1e6,"ms"]:Math.max(r,n)>=1e3?[1e3,"\xB5s"]:[1,"ns"],t=Math.max(0,Math.ceil(-Math.log10(n/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:t,maximumFractionDigits:t})} ${s}`}var me=class{constructor(n){this.columns=n;this.length=n?.begin_ns.length??0,this.begins={event:n?.begin_event??new Float64Array,ns:n?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+n.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}at(n){let e=this.columns;return{row:n,number:this.numbers[n],count:e.count[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],beginEvent:e.begin_event[n],endEvent:e.end_event[n],pattern:e.pattern[n]-1,segment:e.segment[n]}}},et=r=>({event:Float64Array.from(r,n=>n.beginEvent),ns:Float64Array.from(r,n=>n.beginNs)});function N(r,n){let e=0,s=r.length-1;for(;e<s;){let t=e+s+1>>1;r[t]<=n?e=t:s=t-1}return e}function tt(r,n,e){let s=r.locate(n,e);if(!s||!r.detail)return null;let{timeline:t,row:o}=s,i={event:t.event?.[o]??0,ns:t.ns[o]},a=t.beginEvent?.[o]??0,c=o+1<t.length?t.beginEvent?.[o+1]??0:a+1,l={moment:i,total:t.total[o],blocks:t.blocks?.[o]??0,bucketEvents:Math.max(1,c-a),byOperation:null,byCategory:null,rows:null,blockRows:Kt(r,n,i)},u=t.composition;if(!u)return l;l.rows=[];let m=new Map,p=new Map;u.owners.forEach((b,w)=>{let k=u.bytes[w][o],_=u.blocks[w][o];if(k===0&&_===0)return;let{operation:T,category:S}=r.detail.owners[b],R=r.ownerPath(b);l.rows.push({...R,category:S,bytes:k,blocks:_});let U=m.get(T)??{...R,bytes:0,blocks:0};U.bytes+=k,U.blocks+=_,m.set(T,U);let Y=p.get(S)??{category:S,bytes:0,blocks:0};Y.bytes+=k,Y.blocks+=_,p.set(S,Y)});let d=(b,w)=>w.bytes-b.bytes;return l.rows.sort(d),l.byOperation=[...m.values()].sort(d),l.byCategory=[...p.values()].sort(d),l}function Kt(r,n,e){let s=null;if(r.detail.frames.forEach((a,c)=>{(c===0||e.event>=a.begin_event&&e.event<a.end_event)&&(s=n.blocksOf(c)??s)}),!s)return[];let{columns:t,length:o}=s,i=[];for(let a=0;a<o&&t.begin_event[a]<=e.event;a+=1)(t.end_event[a]>e.event||t.stays[a]===1)&&i.push(se(r,n.index,t,a));return i.sort((a,c)=>c.bytes-a.bytes)}function se(r,n,e,s){let t=r.detail.strings,o=e.owner[s];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[s],name:t[e.name[s]]??"",shape:t[e.shape[s]]??"",dtype:t[e.dtype[s]]??"",address:r.addressOf(n,e.offset[s]),beginEvent:e.begin_event[s],endEvent:e.end_event[s],beginNs:e.begin_ns[s],endNs:e.end_ns[s],stays:e.stays[s]===1}}function oe(r,n){let e=[];if(n.profile.segments.forEach((s,t)=>{s.live_at_peak&&s.live_at_peak.bytes>0&&e.push({ns:s.peak_time_ns,set:s.live_at_peak,segment:r.run.kept_segments?.[t]??t})}),n.profile.cumulative_peak>0){let{peak_time_ns:s,live_at_peak:t,peak_segment:o}=n.profile;e.push({ns:s,set:t,segment:o})}return e.sort((s,t)=>s.ns-t.ns)}function nt(r,n,e){let{timeline:s}=n;if(s.length===0)return null;let t=oe(r,n).filter(c=>c.ns===e.ns);t.length>1&&(t=t.filter(c=>c.set.bytes===Math.max(...t.map(l=>l.set.bytes))));let o=N(s.beginNs,e.ns);if(t.length===0)return{moment:{event:0,ns:s.ns[o]},total:s.total[o],blocks:0,bucketEvents:n.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=t[0];return{moment:{event:0,ns:a},bucketEvents:1,...jt(i)}}function jt(r){let n=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((s,t)=>s+t.blocks,0);n.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:n,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:n.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>Yt(e,r))}}function Yt(r,n){return{path:r.operation,rest:!n.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:he(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var pe=class{constructor(n,e,s){this.data=n;this.index=e;this.profile=s}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(n){return this.timelines.has(n)||this.timelines.set(n,this.makeTimeline(n)),this.timelines.get(n)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((s,t)=>this.timelineOf(t)).filter(s=>s!==null);return e.length>0?e:[this.timeline]}blocksOf(n){if(!this.blockTables.has(n)){let e=this.data.table("blocks",n,this.index),s=this.data.run.detail?.frames[n];this.blockTables.set(n,e&&s?{frame:s,length:e.bytes.length,columns:e,left:Math.max(0,(s.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(n)??null}makeTimeline(n){let e=this.data.table("timeline",n,this.index),s=this.data.run.detail;if(!e||!s)return n===0?this.profileTimeline():null;let t=e.total.length;return{frame:s.frames[n],length:t,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:Zt(this.data.table("parts",n,this.index),t)}}profileTimeline(){let n=this.profile.timeline.points;return{frame:null,length:n.length,beginEvent:null,beginNs:Float64Array.from(n,e=>e.time_ns),event:null,ns:Float64Array.from(n,e=>e.time_ns),total:Float64Array.from(n,e=>e.peak),blocks:null,low:Float64Array.from(n,e=>e.current),reserved:null,active:null,composition:null}}};function Zt(r,n){if(!r)return null;let e=new Map,s={owners:[],bytes:[],blocks:[]},t=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=s.owners.length,e.set(r.owner[o],i),s.owners.push(r.owner[o]),s.bytes.push(new Float64Array(n)),s.blocks.push(new Float64Array(n)),t.push(0)),st(s,t,i,r.bucket[o]),s.bytes[i][r.bucket[o]]=r.bytes[o],s.blocks[i][r.bucket[o]]=r.blocks[o],t[i]=r.bucket[o]+1}for(let o=0;o<t.length;o+=1)st(s,t,o,n);return s}function st(r,n,e,s){let t=n[e];t===0||t>=s||(r.bytes[e].fill(r.bytes[e][t-1],t,s),r.blocks[e].fill(r.blocks[e][t-1],t,s))}var de=class{constructor(n){this.data=n;this.run=n.run,this.profile=n.run.profile,this.detail=n.run.detail,this.spaces=this.profile.spaces.map((s,t)=>new pe(n,t,s)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let s of this.profile.segments)e=Math.max(e,s.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new me(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=et(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let n=0,e=s=>(s.capacity>0&&s.cumulative_peak>0&&!s.capacity_is_per_core?2**60:0)+s.cumulative_peak;return this.profile.spaces.forEach((s,t)=>{e(s)>e(this.profile.spaces[n])&&(n=t)}),n}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(n){return this.clockEvents.length===0?0:n>=this.events?this.durationNs:this.clockNs[N(this.clockEvents,n)]}eventOfNs(n){return this.clockEvents.length===0?0:n>=this.durationNs?this.events:this.clockEvents[N(this.clockNs,n)]}invocationsOf(n){if(!this.invocationTables.has(n)){let e=this.data.table("invocations",n),s=this.detail?.frames[n],t=null;if(e&&s){let o=0;for(let i of e.count)o+=i;t={frame:s,length:e.thread.length,columns:e,left:Math.max(0,s.invocations-o)}}this.invocationTables.set(n,t)}return this.invocationTables.get(n)??null}ownerPath(n){let e=this.detail?.owners[n]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(n,e){let s=this.detail?.regions[n]??[];if(s.length===0)return"";let t=s[N(s.map(o=>o.offset),e)];return he(BigInt(t.address)+BigInt(e-t.offset))}usage(n,e){return n.usage.find(s=>s.space===e)}segmentAt(n){let e=this.segments;if(e.length===0)return null;let s=this.hasEvents,t=e[N(s?this.segmentBegins.event:this.segmentBegins.ns,s?n.event:n.ns)],o=s?t.endEvent:t.endNs;return(s?n.event<o:n.ns<=o)?t:null}stepAt(n){let e=this.steps;if(e.length===0)return null;let s=this.hasEvents,t=e.at(N(s?e.begins.event:e.begins.ns,s?n.event:n.ns)),o=s?n.event:n.ns;return o>=(s?t.beginEvent:t.beginNs)&&o<(s?t.endEvent:t.endNs)?t:null}peak(n){let e=n.timeline,s=-1;for(let t=0;t<e.length;t+=1)(s<0||e.total[t]>e.total[s])&&(s=t);return s<0?{event:0,ns:0}:e.event?{event:e.event[s],ns:e.ns[s]}:{event:0,ns:n.profile.peak_time_ns}}locate(n,e){let s=null;for(let t of n.allTimelines){if(t.length===0)continue;let o=t.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=t.beginEvent&&this.hasEvents?N(t.beginEvent,e.event):N(t.beginNs,e.ns);(!s||o&&o.step>=0)&&(s={timeline:t,row:i})}return s}liveAt(n,e){return this.hasEvents?tt(this,n,e):nt(this,n,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let n=[];for(let e of this.spaces)for(let s of e.allTimelines)if(s.beginEvent)for(let t=0;t<s.length;t+=1)n.push([s.beginEvent[t],s.beginNs[t]]);return n.push([0,0]),n.sort((e,s)=>e[0]-s[0]||e[1]-s[1]),[Float64Array.from(n,e=>e[0]),Float64Array.from(n,e=>e[1])]}readSegments(){let n=this.data.table("segments");return this.profile.segments.map((e,s)=>({index:this.run.kept_segments?.[s]??s,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:n?.begin_event[s]??this.eventOfNs(e.begin_ns),endEvent:n?.end_event[s]??this.eventOfNs(e.end_ns)}))}};function h(r,n={},...e){let s=document.createElement(r);for(let[t,o]of Object.entries(n))typeof o=="function"?s.addEventListener(t,o):o===!0?s.setAttribute(t,""):o!==void 0&&o!==!1&&s.setAttribute(t,String(o));for(let t of e)t!=null&&t!==!1&&s.append(t);return s}function D(r,n){r.textContent!==n&&(r.textContent=n)}function J(r){let n=h("span",{class:"swatch","aria-hidden":"true"});return n.style.backgr)memprof",
-    R"memprof(oundColor=r,n}function re(r,n){let e=h("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=n,h("span",{class:"bar","aria-hidden":"true"},e)}async function fe(r){try{return await navigator.clipboard.writeText(r),!0}catch{let n=h("textarea",{class:"offscreen",readonly:!0});n.value=r,document.body.append(n),n.select();let e=document.execCommand("copy");return n.remove(),e}}var Pe="\0rest",Be="\0outside",G=r=>r.replace(/\d+/g,"*"),be=class{ranks=new Map;single=new Map;constructor(n){let e=new Map,s=(t,o,i)=>{if(t===null||o)return;let a=G(t);e.set(a,(e.get(a)??0)+i);let c=this.single.get(a);c===void 0?this.single.set(a,t):c!==t&&this.single.set(a,null)};for(let t of n.spaces){let{composition:o}=t.timeline;if(o)o.owners.forEach((i,a)=>{let{path:c,rest:l}=n.ownerPath(i),u=0;for(let m of o.bytes[a])m>u&&(u=m);s(c,l,u)});else for(let i of t.profile.live_at_peak.by_operation)s(i.owner,!1,i.bytes)}[...e].sort((t,o)=>o[1]-t[1]).forEach(([t],o)=>this.ranks.set(t,o))}rank(n){return n===null?-1:this.ranks.get(G(n))??-1}colour(n){return H(this.rank(n))}anyColour(n){let e=this.rank(n);if(e>=0&&e<ce)return H(e);let s=0;for(let t=0;t<n.length;t+=1)s=s*31+n.charCodeAt(t)|0;return H(Math.abs(s)%ce)}label(n){return this.single.get(n)??n}},ot=new WeakMap;function ge(r,n,e,s,t){let o=ot.get(e);o||ot.set(e,o=new Map);let i=o.get(s);return i||o.set(s,i=Jt(r,n,e,s,t)),i}function Jt(r,n,e,s,t){let{composition:o}=e;if(!o||s==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>E("activation")}],values:[e.total]};let i=s==="category"?Qt(r,n):en(r,n,t),a=new Map(i.map((l,u)=>[l.key,u])),c=i.map(()=>new Float64Array(e.length));return o.owners.forEach((l,u)=>{let m=c[a.get(rt(r,l,s))??i.length-1],p=o.bytes[u];for(let d=0;d<m.length;d+=1)m[d]+=p[d]}),{groups:i,values:c}}function rt(r,n,e){if(e==="category")return r.detail.owners[n].category;let{path:s,rest:t}=r.ownerPath(n);return t?Pe:s===null?Be:G(s)}function Qt(r,n){let e=new Set((n.timeline.composition?.owners??[]).map(s=>r.detail.owners[s].category));return[...$e,...[...e].filter(s=>!$e.includes(s))].filter(s=>e.has(s)).map(s=>({key:s,label:C(s),colour:()=>E(s)}))}function en(r,n,e){let s=new Set((n.timeline.composition?.owners??[]).map(a=>rt(r,a,"operation"))),t=[...s].filter(a=>!a.startsWith("\0")).sort((a,c)=>e.rank(a)-e.rank(c)),o=t.slice(0,ce).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=t.length-o.length;return s.has(Be)&&o.push({key:Be,label:P,colour:()=>E("other")}),(i>0||s.has(Pe))&&o.push({key:Pe,label:F,colour:()=>H(-1)}),o}var ve=h("div",{class:"status",role:"status","aria-live":"polite"}),at=h("div",{class:"offscreen","aria-live":"polite"}),it;function lt(){document.body.append(ve,at)}function ie(r){D(ve,r),ve.classList.add("shown"),clearTimeout(it),it=setTimeout(()=>ve.classList.remove("shown"),2500)}function ct(r){D(at,r)}function ut(r){let n=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!n?"time":r.profile.duration_ns===0||new Set(n.beginNs).size*8<n.length?"event":"time"}var ye=class{constructor(n){this.model=n;let e=n.mainSpace;this.state={view:"",space:e,by:"category",unit:ut(n),from:0,to:0,at:n.spaces.length>0?n.peak(n.spaces[e]):{event:0,ns:0},find:""},this.state.to=this.full,this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()})}model;state;hover=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get full(){return this.fullOf(this.state.unit)}fullOf(n){return n==="event"?Math.max(1,this.model.events):this.model.durationNs}on(n,e){this.listeners.push([new Set(n),e])}set(n){let e=[];for(let s of Object.keys(n))this.state[s]!==n[s]&&(this.state[s]=n[s],e.push(s));this.notify(e),e.length>0&&this.writeAddress()}setHover(n){this.hover!==n&&(this.hover=n,this.notify(["hover"]))}notify(n){if(n.length!==0)for(let[e,s]of this.listeners)n.some(t=>e.has(t))&&s()}begins(n){return this.state.unit==="event"&&n.beginEvent?n.beginEvent:n.beginNs}valueOf(n){return this.state.unit==="event"?n.event:n.ns}momentOf(n){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(n),ns:e.nsOfEvent(Math.floor(n))}:{event:e.eventOfNs(n),ns:n}}setRange(n,e){let{full:s}=this,t=Math.min(s,this.state.unit==="event"?4:100),o=Math.min(s,Math.max(t,e-n)),i=(n+e)/2,a=Math.min(Math.max(0,o===e-n?n:i-o/2),s-o);this.set({from:a,to:a+o})}zoom(n,e=this.centre()){let{from:s,to:t}=this.state;this.setRange(e-(e-s)*n,e+(t-e)*n)}pan(n){let{from:e,to:s}=this.state,t=(s-e)*n,o=Math.min(Math.max(t,-e),this.full-s);this.setRange(e+o,s+o)}centre(){let n=this.valueOf(this.state.at),{from:e,to:s}=this.state;return n>=e&&n<=s?n:(e+s)/2}setUnit(n){if(n===this.state.unit||n==="event"&&!this.model.hasEvents)return;let{from:e,to:s}=this.state,{model:t}=this,o=e<=0&&s>=this.full,i=c=>n==="event"?t.eventOfNs(c):t.nsOfEvent(c),a=o?[0,this.fullOf(n)]:[i(e),i(s)];this.set({unit:n}),this.setRange(...a)}select(n){this.set({at:n});let e=this.valueOf(n),{from:s,to:t}=this.state;(e<s||e>t)&&this.setRange(e-(t-s)/2,e+(t-s)/2)}rowMoment(n,e){return{event:n.event?.[e]??0,ns:n.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}move(n){let{space:e}=this;if(!e)return;let s=this.model.locate(e,this.state.at);if(!s)return;let t=Math.min(s.timeline.length-1,Math.max(0,s.row+n));if(t===s.row&&s.timeline.frame&&s.timeline.frame.step>=0){let o=e.timeline,i=N(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(n);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(s.timeline,t))}selectLarger(n){let{space:e}=this;if(!e)return!1;let s=e.timeline,{total:t}=s;if(t.length===0)return!1;let o=N(s.beginEvent??s.beginNs,s.beginEvent?this.state.at.event:this.state.at.ns),i=t[o];for(let a=o+n;a>=0&&a<t.length;a+=n)if(!(t[a]<=i)){for(;a+n>=0&&a+n<t.length&&t[a+n]>=t[a];)a+=n;return this.select(this.rowMoment(s,a)),!0}return!1}link(n,e={}){let{state:s,model:t}=this,o=new URLSearchParams,i=e.space??s.space;t.spaces.length>1&&o.set("space",t.spaces[i].name),o.set("by",e.by??s.by),t.hasEvents&&o.set("unit",s.unit);let a=e.from??s.from,c=e.to??s.to;(a>0||c<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(c))));let l=e.at??s.at;return o.set("at",typeof l=="string"?l:t.hasEvents?`e${l.event}`:`${Math.round(l.ns)}`),e.find&&o.set("find",e.find),`#${n}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.lastAddress=this.link(this.state.view||"timeline",{find:this.state.find}),history.replaceState(null,"",this.lastAddress)}readAddress(){let[n,e]=location.hash.replace(/^#/,"").split("?",2);if(!n)return;let{model:s}=this,t=new URLSearchParams(e??""),o=s.spaces.findIndex(k=>k.name===t.get("space")),i=t.get("by"),a=t.get("unit"),c=!s.hasEvents||a==="time"?"time":a==="event"?"event":ut(s),l={unit:c,find:t.get("find")??""};o>=0&&(l.space=o),(i==="category"||i==="operation"||i==="space")&&(l.by=i);let u=(k,_)=>{let T=Number(t.get(k)??NaN);return Number.isFinite(T)&&T>=0?T:_},m=this.fullOf(c),p=Math.min(u("from",0),m),d=Math.min(u("to",m),m);[l.from,l.to]=d>p?[p,d]:[0,m];let b=t.get("at"),w=s.spaces[l.space??this.state.space];if(b==="peak"&&w)l.at=s.peak(w);else if(b==="end")l.at=s.end;else if(b&&/^e\d+$/.test(b)&&s.hasEvents){let k=Math.min(Number(b.slice(1)),s.events);l.at={event:k,ns:s.nsOfEvent(k)}}else b&&/^\d+$/.test(b)&&(l.at={event:s.eventOfNs(Number(b)),ns:Math.min(Number(b),s.durationNs)});this.state.view="",this.set({...l,view:n})}};var W=h("div",{class:"tip",role:"tooltip",id:"tip"});W.hidden=!0;function ht(){document.body.append(W),addEventListener("scroll",O,{passive:!0,capture:!0})}function O(){W.hidden=!0}function we(r,n,e){let s=h("dl");for(let[c,l,u]of r.lines)s.append(h("dt",{},u?J(u):null,c),h("dd",{},l));W.replaceChildren(h("p",{class:"tip-title"},r.title),s,...r.note?[h("p",{class:"tip-note"},r.note)]:[]),W.hidden=!1;let{offsetWidth:t,offsetHeight:o}=W,i=n+16+t>innerWidth?Math.max(4,n-16-t):n+16,a=Math.min(Math.max(4,e+16),innerHeight-o-4);W.style.transform=`translate(${Math.round(i)}px, ${Math.round(a)}px)`}var tn=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function Ie(r){return`${r.map(nn).join(",")}\r
-`}function nn(r){if(typeof r=="number")return String(r);let n=tn.test(r)?`'${r}`:r;return/[",\r\n]/.test(n)?`"${n.replaceAll('"','""')}"`:n}var Q=26,sn=3e5,on=400,A=class{constructor(n){this.options=n;this.sort=n.sort??null,this.search=h("input",{type:"search",placeholder:"Search","aria-label":`Search ${n.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=h("span",{class:"counter"});let e=h("tr",{});n.columns.forEach((s,t)=>{let o=h("th",{scope:"col",class:`${this.isNumber(t)?"number":"text"}${s.minor?" minor":""}`},h("button",{type:"button",title:s.about,click:()=>this.sortBy(t)},s.title));this.heads.push(o),e.append(o)}),this.body=h("tbody"),this.table=h("table",{"aria-label":n.label},h("thead",{},e),this.body),this.scroller=h("div",{class:"rows",tabindex:0,role:"region","aria-label":n.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=h("div",{class:"data-table"},h("div",{class:"table-tools"},this.search,this.counter,h("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(n,e=""){this.rows=n,this.note=e,this.update()}find(n){this.search.value=n,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(n){return this.options.columns[n].text!==void 0&&this.options.columns[n].exact!==void 0}sortBy(n){this.sort?.column!==n?this.sort={column:n,descending:this.isNumber(n)}:this.sort.descending===this.isNumber(n)?this.sort={column:n,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:n}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),s=this.rows;if(e.length>0&&(s=s.filter(i=>{let a=n.map(c=>c.exact?"":(c.text??c.value)(i)).join(`
-`).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=s.map(u=>({row:u,key:n[i].value(u)})),l=a?-1:1;c.sort((u,m)=>u.key<m.key?-l:u.key>m.key?l:0),s=c.map(u=>u.row)}this.shown=s,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=s.length<this.rows.length?`${v(s.length)} of ${x(this.rows.length,t)}`:x(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(s.length+1)),this.scroller.style.height="",this.render(!0)}render(n=!1){let e=Math.min(this.shown.length,this.printing?on:sn),s=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/Q)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(s/Q)+16);if(!n&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.length>e&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},`and ${x(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(n){let e=h("tr",{"aria-hidden":"true",class:"spacer"},h("td",{colspan:this.options.columns.length}));return e.style.height=`${n*Q}px`,e}row(n){let e=this.shown[n],{columns:s,activate:t,indent:o}=this.options,i=h("tr",{"aria-rowindex":n+2,class:t?"active":void 0});return s.forEach((a,c)=>{let l=(a.text??(m=>String(a.value(m))))(e),u=h("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(re(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let m=h("span",{class:"swatch","aria-hidden":"true"});m.style.backgroundColor=a.colour(e),u.append(m)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`),c===0&&t?u.append(h("button",{type:"button",class:"row-action","data-index":n,title:`${l}
-${t.does}`,keydown:m=>this.rowKey(m,n)},l)):u.append(h("span",{class:"cell"},l)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(n,e){let s=n.key==="ArrowDown"?e+1:n.key==="ArrowUp"?e-1:-1;if(s<0||s>=this.shown.length)return;n.preventDefault(),n.stopPropagation();let t=s*Q;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+Q*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+Q*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${s}"]`)?.focus({preventScroll:!0})}print(n){this.printing=n,this.render(!0)}csv(){let{columns:n}=this.options;return[Ie(n.map(e=>e.title)),...this.shown.map(e=>Ie(n.map(s=>s.value(e))))].join("")}async copyCsv(){ie(await fe(this.csv())?`Copied ${x(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};function mt(r,n){let e=h("div"),s=()=>{let t=n.space;t&&e.replaceChildren(rn(r,n),...an(t.profile.streams),...ln(n,t.profile.out_of_memory,t.profile.further_out_of_memory.count),...cn(t.profile.cores.ranges))};return n.on(["space","at"],s),s(),e}function rn(r,n){let e=n.space,{profile:s}=e,t=h("dl",{class:"numbers"}),o=(c,l,u="",m="")=>{t.append(h("div",{title:[u,m].filter(p=>p).join(`
-`)},h("dt",{},c),h("dd",{},l)))};o("allocated in all",f(s.allocations),y(s.allocations)),o("freed in all",f(s.deallocations),y(s.deallocations)),o("allocations",v(s.allocation_count)),o("deallocations",v(s.deallocation_count)),s.allocation_count>0&&o("mean allocation",f(s.allocations/s.allocation_count)),o("peak",f(s.cumulative_peak),y(s.cumulative_peak)),s.capacity>0&&o(s.capacity_is_per_core?"capacity of each core":"capacity",f(s.capacity),y(s.capacity));let i=r.locate(e,n.state.at);if(s.reserved.peak>0){let c=s.reserved.peak-s.cumulative_peak;o("reserved at most",f(s.reserved.peak),y(s.reserved.peak),"What the allocator held of the device"),o("reserved at the end",f(s.reserved.current),y(s.reserved.current)),o("reserved beyond the peak",`${f(c)}, ${$(c,s.reserved.peak)}`,y(c),"Rounding, fragmentation and caching: never in use at once");let l=i?.timeline.reserved?.[i.row];i&&l&&o("idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${$(l-i.timeline.total[i)memprof",
-    R"memprof(.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved and not allocated")}else t.append(h("div",{class:"wide"},h("dt",{},"reserved"),h("dd",{},"unknown: its allocator keeps nothing back, or does not say")));if(s.active&&s.active.peak>0){o("active at most",f(s.active.peak),y(s.active.peak),"Live blocks, and freed ones that streams still use"),o("active at the end",f(s.active.current),y(s.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("freed but in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active and not live")}let{anomalies:a}=s;for(let[c,l]of Object.entries(a))l.count>0&&o(c.replaceAll("_"," "),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function an(r){if(r.length===0)return[];let n=new A({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>g(e.stream)},{title:"Pool",value:e=>g(e.pool)||"its own"},{title:"Reserved at most",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at the end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Live at most",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at the end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return n.setRows(r),[h("h3",{},"Streams and pools"),h("p",{class:"about"},"A block freed on a stream serves only that stream and pool again: many bytes reserved and few live is memory that nobody else can use."),n.element]}function ln(r,n,e){if(n.length===0)return[];let s=new A({label:"Allocations for which the device had no memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?P:g(t.operation)},{title:"Asked for",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>f(t.device_free),exact:t=>y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>M(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return s.setRows(n,e>0?`${x(e,"later one")} not kept`:""),[h("h3",{},"Out of memory"),s.element]}function cn(r){if(r.length===0)return[];let n=new A({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>g(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>g(e.peaks.busiest_core)}]});return n.setRows(r),[h("h3",{},"Peaks on single cores"),n.element]}function ke(r,n){let e=r.segments_by_name??[],s=n.segments_by_name??[];return e.length===0||e.length!==s.length?hn(r,n):e.map((t,o)=>un(t,s[o]))}var un=(r,n)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:n});function hn(r,n){let e=new Map;r.segments.forEach(({name:t},o)=>{o<n.segments.length&&e.set(t,[...e.get(t)??[],o])});let s=pn(r);return[...e].map(([t,o])=>{let i=c=>mn(o,c),a=c=>n.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:dn(o.map(c=>[s[c],a(c).cumulative_current]))}}})}function mn(r,n){let e=r.map(n),s=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:s,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(s)]}}function pn(r){let n=new Set,e=0;return r.segments.map(({name:s})=>(n.has(s)&&(e+=1,n.clear()),n.add(s),e))}function dn(r){let[n,e,s,t,o]=[0,0,0,0,0];for(let[u,m]of r){let p=m-r[0][1];n+=u,e+=p,s+=u*u,t+=u*p,o+=p*p}let i=r.length,[a,c,l]=[i*s-n*n,i*o-e*e,i*t-n*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function pt(r){let n=r.reduce((s,t)=>Math.max(s,t.count),0),e=null;for(let s of r)s.count<3||s.count<Math.floor(n/2)||(e===null||s.lastNumber>e.lastNumber)&&(e=s);return e}function dt(r){let n=new Map;for(let e of r.live_at_peak.by_operation){let s=e.owner===null?"\0":G(e.owner),t=n.get(s);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=s):n.set(s,{label:e.owner??P,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...n.values()].sort((e,s)=>s.bytes-e.bytes)}function ft(r,n){let{profile:e}=n,s=r.peak(n),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(s),c=`at ${M(e.peak_time_ns)}`;return t.push([c,i?`in ${g(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${g(e.peak_operation)}`),t}function bt(r,n){return[fn(r,n.profile),gn(r,n),vn(r,n),yn(r)]}function fn(r,n){let e=g(r.profile.device),s={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=n.out_of_memory.length+n.further_out_of_memory.count;if(t>0){s.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,s.mood="bad";let a=n.out_of_memory[0];return a&&s.lines.push(`requested ${f(a.requested)} with ${f(a.device_free)} free, at ${M(a.time_ns)}`),s}if(n.capacity===0)return s.value=e?"No limit is known":"No device was named",s.lines.push(`the capacity of ${g(n.name)} is unknown`),s;let{first_shortfall:o}=n;if(o.requested>0){s.value=`No: ${f(o.shortfall)} short`,s.mood="bad",s.lines.push(`first at ${M(o.time_ns)}, when ${o.operation===null?"the program":g(o.operation)} requested ${f(o.requested)}`);let[a]=o.remedy;return a&&o.remedy.length===1&&s.lines.push(`fits without ${a.owner===null?"what was allocated outside every operation":g(a.owner)} (${f(a.bytes)})`),s}let i=n.capacity_is_per_core?n.cores.peaks.total:Math.max(n.cumulative_peak,n.reserved.peak);return s.value=`Yes, ${f(n.capacity-i)} to spare`,s.mood="good",s.lines.push(`${f(i)} ${n.reserved.peak>n.cumulative_peak?"reserved ":""}of ${f(n.capacity)}${n.capacity_is_per_core?" on the busiest core":""}`),s}var bn=.9;function gn(r,{profile:n}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},s=pt(ke(r.profile,n));if(!s)return e.value="Too few steps to say",e.lines.push("a trend needs three that repeat"),e;let{cumulative_current:t,growth:o}=s.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${g(s.name)} (${v(s.count)})`),e):(o.r_squared<bn?(e.value="No clear trend",e.lines.push(`${L(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${L(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${g(s.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function vn(r,n){let e=n.profile,s={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=r.profile.operations.map(c=>({path:c.path,live:c.usage.find(l=>l.space===e.name)?.live??0})).filter(c=>c.live>0).sort((c,l)=>l.live-c.live),o=r.hasEvents?r.liveAt(n,r.end):null,i=o?.total===e.cumulative_current?o.byCategory??[]:[];i.length>0&&s.lines.push(i.slice(0,3).map(c=>`${C(c.category)} ${f(c.bytes)}`).join(", "));for(let c of t.slice(0,2))s.lines.push(`${f(c.live)} by ${g(c.path)}`);let a=t.reduce((c,l)=>c+l.live,0);return t.length>2&&s.lines.push(`${f(a-t[0].live-t[1].live)} by ${x(t.length-2,"other operation")}`),e.cumulative_current-a>0&&s.lines.push(`${f(e.cumulative_current-a)} ${P.slice(1,-1)}`),r.hasEvents||(s.view="operations",s.at=void 0,s.link="Operations"),s}var He={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function Fe(r){let n=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&n.push(`${v(a)} ${He[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in He)||n.push(`${g(i.name)}: ${v(c.count)} ${He[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:s,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&n.push(`${x(e.length,"operation")} only estimated`),t?.length&&n.push(`${x(t.length,"value")} unknown to the simulation but read by the program`),s?.length&&n.push(`${x(s.length,"source")} could not be captured`),o?.length&&n.push(`${x(o.length,"library","libraries")} not recorded`),[...n,...r.run.notes.map(g)]}function yn(r){let{profile:n}=r,e=Fe(r),s={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};return n.exact?n.facts.approximations?.length?(s.value="In part: some are estimates",s.mood="bad"):e.length>0&&(s.value="Yes, with remarks",s.mood="plain"):(s.value="No: events were lost",s.mood="bad"),n.complete||e.unshift("the capture had not ended"),e.length===0&&e.push(`${x(r.events||(n.cost.events??0),"event")}, none lost`),n.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),s}function gt(r,n,e){let s=h("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=n.space;if(!i){s.replaceChildren(h("div",{class:"answer wide"},h("h2",{},"Nothing was recorded"),h("p",{class:"value"},"No memory was allocated"),h("p",{},"The capture saw no allocation in any memory space.")));return}let a=[wn(r,n),kn(n,e),...bt(r,i).map(c=>Mn(n,c))];r.spaces.length>1&&a.push(xn(r,n)),s.classList.toggle("with-spaces",r.spaces.length>1),s.replaceChildren(...a)};n.on(["space"],t);let o;return n.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),s}function wn(r,n){let e=n.space,s=e.profile.cumulative_peak,t=h("div",{class:"composition","aria-hidden":"true"}),o=h("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=E(i.owner??"other"),c=h("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(h("li",{title:y(i.bytes)},J(a),`${C(i.owner??"other")} `,h("b",{},f(i.bytes)),` ${$(i.bytes,s)}`))}return h("div",{class:"answer peak","data-answer":"peak"},h("h2",{},`Peak of ${g(e.name)}`),h("p",{class:"value",title:y(s)},h("a",{href:n.link("timeline",{at:"peak"})},f(s))),...ft(r,e).map(i=>h("p",{title:i},I(i,90))),t,o)}function kn(r,n){let e=r.space,s=dt(e.profile),t=e.profile.live_at_peak,o=h("table",{class:"owners","aria-label":"Largest owners at the peak"}),i=s[0]?.bytes??1;for(let l of s.slice(0,7)){let u=g(l.label),m=l.paths>1?` \xD7${l.paths}`:"";o.append(h("tr",{},h("td",{title:u+m},h("a",{href:r.link("live",{at:"peak",find:l.paths>1?l.label.split("*")[0]:l.label})},I(u,46)+m)),h("td",{class:"bar-cell"},re(l.bytes/i,l.path===null?E("other"):n.colour(l.path))),h("td",{class:"number",title:y(l.bytes)},f(l.bytes)),h("td",{class:"number"},$(l.bytes,t.bytes))))}let a=s.slice(7),c=t.remaining_bytes+a.reduce((l,u)=>l+u.bytes,0);return c>0&&o.append(h("tr",{class:"muted"},h("td",{},`${x(t.remaining_operations+a.reduce((l,u)=>l+u.paths,0),"other operation")}`),h("td"),h("td",{class:"number"},f(c)),h("td",{class:"number"},$(c,t.bytes)))),h("div",{class:"answer owners-answer","data-answer":"owners"},h("h2",{},"Who held it"),s.length>0?o:h("p",{},"Nothing was live."))}function Mn(r,n){let e=n.lines.length-4;return h("div",{class:`answer ${n.mood}`,"data-answer":n.id},h("h2",{},n.question),h("p",{class:"value"},n.value),...n.lines.slice(0,4).map(s=>h("p",{title:s},I(s,110))),e>0?h("p",{},`and ${e} more`):null,h("p",{class:"more"},h("a",{href:r.link(n.view,{at:n.at})},n.link)))}function xn(r,n){let e=h("table",{class:"owners","aria-label":"Memory spaces"}),s=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(h("tr",o.index===n.state.space?{"aria-current":"true"}:{},h("td",{title:g(o.name)},h("a",{href:n.link("answers",{space:o.index,at:"peak"})},I(g(o.name),40))),h("td",{class:"bar-cell"},re(o.profile.cumulative_peak/s,"var(--bar)")),h("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=h("div",{class:"answer","data-answer":"spaces"},h("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(m=>m.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${g(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${g(o.name)}: ${f(o.cumulative_peak)} at ${M(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${g(o.peak_operation)}`;t.append(h("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},I(c,110)))}return t}var K=class{constructor(n,e,s){this.wantedHeight=s;this.canvas=h("canvas",{role:"img","aria-label":n,tabindex:0}),this.element=h("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wanted)memprof",
-    R"memprof(Height;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(n){n!==this.wantedHeight&&(this.wantedHeight=n,this.resize())}resize(){let n=Math.floor(this.element.clientWidth);if(n===0)return;let e=devicePixelRatio||1,[s,t]=[Math.round(n*e),Math.round(this.wantedHeight*e)];this.width===n&&this.canvas.width===s&&this.canvas.height===t||(this.width=n,this.height=this.wantedHeight,this.canvas.width=s,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let n=devicePixelRatio||1,e=Ke();this.context.setTransform(n,0,0,n,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},vt=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(vt=r.timeStamp+400)},{passive:!0});var z=class extends K{constructor(e,s,t,o){super(s,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",O)}store;hoverLine=h("div",{class:"line hover-line"});selectionLine=h("div",{class:"line selection-line"});rubber=h("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:s,to:t}=this.store.state;return this.left+(e-s)/(t-s)*(this.right-this.left)}value(e){let{from:s,to:t}=this.store.state;return s+(e-this.left)/(this.right-this.left)*(t-s)}click(e,s){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,s){this.placeLines()}placeLines(){if(this.width<120)return;let e=(s,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;s.hidden=!i,i&&(s.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<vt&&!e.ctrlKey)return;e.preventDefault();let s=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*s/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*s))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:s,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:s,to:t,pan:o,moved:!1}}move(e){let{drag:s}=this;if(!s){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-s.x)>4&&(s.moved=!0),!!s.moved)if(O(),s.pan){let o=(s.x-e.offsetX)/(this.right-this.left)*(s.to-s.from),i=Math.min(Math.max(o,-s.from),this.store.full-s.to);this.store.setRange(s.from+i,s.to+i)}else{let[o,i]=[this.clampX(Math.min(s.x,e.offsetX)),this.clampX(Math.max(s.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let s=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=s();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/s(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:s}=this;if(this.pointers.delete(e.pointerId),!(!s||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!s.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!s.pan){let[t,o]=[this.clampX(Math.min(s.x,e.offsetX)),this.clampX(Math.max(s.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),O())}hoverAt(e,s,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),O();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),s);o?we(o,t.clientX,t.clientY):O()}drawTimeAxis(e,s,t,o){let{from:i,to:a,unit:c}=this.store.state,l=Z(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let m of l){let p=Math.round(this.x(m))+.5;e.strokeStyle=s.line,e.beginPath(),e.moveTo(p,t),e.lineTo(p,o+4),e.stroke();let d=c==="event"?v(m):Qe(m,u),b=e.measureText(d).width/2;e.fillStyle=s.muted,e.fillText(d,Math.min(Math.max(p,b),this.width-b),o+12)}e.textAlign="left"}};var ee=20,Me=class extends z{constructor(e,s){let t=(s.steps.length>0?1:0)+(s.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*ee+4);this.model=s}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:s,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(s-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=N(i,e);l<o.length&&i[l]<=s;){let u=o.at(l),[m,p]=this.ends(u),d=p-m<a?Math.max(l+1,N(i,m+a)):l+1,b=o.at(d-1),w=b.number+b.count-1,k=w>u.number?`${v(u.number)}\u2013${v(w)}`:`step ${v(u.number)}`;p>=e&&c.push({begin:m,end:this.ends(b)[1],text:k,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,s=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:g(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(s),this.merged(s)}addPatterns(e){let{from:s,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=N(i,s),c=N(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[m,p]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:m+d.begin*(p-m),end:m+d.end*(p-m),text:g(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:s,to:t}=this.store.state,o=(t-s)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<s||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,s){super.draw(e,s);let t=2;this.hasSteps&&(this.drawRow(e,s,this.stepPieces(),t,"steps"),t+=ee),this.model.segments.length>0&&this.drawRow(e,s,this.segmentPieces(),t,"segments")}drawRow(e,s,t,o,i){e.fillStyle=s.muted,e.textAlign="right",e.fillText(i,this.left-6,o+ee/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),m=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=m?s.band:s.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),ee-2),!(u-l<24)&&(e.fillStyle=s.text,e.fillText(V(e,a.text,u-l-8),l+4,o+ee/2-1))})}pieceAt(e,s){let t=Math.floor((s-2)/ee),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,s){let t=this.pieceAt(e,s),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:g(t.segment.name),lines:[["begins",M(t.segment.beginNs)],["takes",M(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?g(t.name):a.count>1?`${x(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",M(a.beginNs)],["takes",M(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,s){let t=this.pieceAt(e,s);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function V(r,n,e){if(n.length*14>e&&r.measureText(n).width>e){let s=0,t=Math.min(n.length,Math.ceil(e/3));for(;s<t;){let o=s+t+1>>1;r.measureText(`${n.slice(0,o)}\u2026`).width<=e?s=o:t=o-1}return s<2?"":`${n.slice(0,s)}\u2026`}return n}var te=16,Tn=120,xe=class extends z{constructor(e,s,t){let o=new Map,i=s.detail?.frames.length??0;for(let u=0;u<i;u+=1){let m=s.invocationsOf(u);if(m)for(let p=0;p<m.length;p+=1){let d=m.columns.thread[p];o.set(d,Math.max(o.get(d)??0,m.columns.depth[p]+1))}}let a=0,c=0,l=[];for(let[u,m]of[...o].sort((p,d)=>p[0]-d[0])){let p=Math.min(m,Tn-a);c+=m-p,p>0&&l.push({thread:u,first:a,count:p}),a+=p}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*te+l.length*4+6);this.model=s;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let s=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*te+s*4}forEachVisible(e){let{model:s,store:t}=this,o=s.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(p,d)=>this.x(d)-this.x(p)>=64&&d>a&&p<c,u=[],m=(p,d,b,w)=>{let k=o[p],[_,T]=i?[k.begin_event,k.end_event]:[k.begin_ns,k.end_ns],S=T>_?(b-d)/(T-_):1;this.visitTable(p,R=>d+(R-_)*S,w,[],e),u.push([d,b])};for(let p=1;p<o.length;p+=1){let[d,b]=i?[o[p].begin_event,o[p].end_event]:[o[p].begin_ns,o[p].end_ns];l(d,b)&&s.invocationsOf(p)&&m(p,d,b,0)}for(let[p,d]of ae(s,this.store,l))s.invocationsOf(d)&&m(d,...i?[p.beginEvent,p.endEvent]:[p.beginNs,p.endNs],p.number);this.visitTable(0,p=>p,0,u,e)}visitTable(e,s,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.begin_ns,m=l?c.end_event:c.end_ns,{from:p,to:d}=this.store.state;for(let b=0;b<a.length;b+=1){let w=s(u[b]);if(w>d&&t===0&&o.length===0)break;let k=s(m[b]);if(k<p||w>d||o.some(([S,R])=>w>=S&&k<=R))continue;let _=this.laneOf.get(c.thread[b]);if(_===void 0)continue;let T=_+c.depth[b];T<this.rows&&i({table:a,frame:e,row:b,lane:T,begin:w,end:k,standIn:t})}}draw(e,s){if(super.draw(e,s),this.rows===0){e.fillStyle=s.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,s);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",m=l>0?this.colours.anyColour(u):s.band;e.fillStyle=m;let p=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-p,te-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?ue(m):s.text,e.fillText(V(e,this.text(o),a-i-6),i+3,c+te/2-1))})}drawLanes(e,s){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=s.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=s.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(V(e,a?g(a):`thread ${t.thread}`,this.left-10),this.left-6,i+te/2-1),e.textAlign="left"})}text(e){let{operation:s,count:t}=e.table.columns,o=s[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?g(this.model.profile.operations[o-1]?.name??"?")+i:x(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,s){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);s<i||s>=i+te||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,s){let t=this.at(e,s);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",g(i.path)]]:[],["duration",M(l-c)],...a!==null?[["memory",`${L(a)} in ${g(this.store.space?.name??"")}`]]:[],["begins",`${M(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${M(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,s){if(!this.at(e,s)){super.click(e,s);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let s=this.delta(e);return s===null?"":f(s)}};function ae(r,n,e){let s=r.detail?.frames??[];if(s.length<2)return[];let t=new Map,o=new Set;for(let m=1;m<s.length;m+=1){let p=s[m].step;if(p<0||p>=r.steps.length)continue;let{pattern:d}=r.steps.at(p);o.add(p),d>=0&&!t.has(d)&&t.set(d,m)}let{from:i,to:a,unit:c}=n.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let m=N(u,i);m<r.steps.length;m+=1){let p=r.steps.at(m),[d,b]=c==="event"?[p.beginEvent,p.endEvent]:[p.beginNs,p.endNs];if(b<i)continue;if(d>a||l.length>60)break;let w=t.get(p.pattern);w===void 0||o.has(p.row)||p.count>1||!e(d,b)||l.push([p,w])}return l}function wt(r,n,e,s,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(s).fill(-1),row:new Int32Array(s),low:new Float64Array(s).fill(1/0),standIn:new Float64Array(s)};o.timelines.forEach((i,a)=>yt(n,o,a,t,0));for(let[i,a]of ae(r,n,(c,l)=>_n(n,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!Sn(r,e,i,o.timelines[c].frame.step))continue;let l=En(n,i,o.timelines[c]);yt(n,o,c,u=>t(l(u)),i.number)}return o}function _n(r,n,e,s){let{from:t,to:o}=r.state;return n(s)-n(e)>=64&&s>t&&e<o}function Sn(r,n,e,s){let t=r.data.table("step_usage",0,n.index);return!t||e.row===0||s<=0?!1:t.peak[e.row]===t.peak[s]&&t.current[e.row]===t.current[s]&&t.current[e.row-1]===)memprof",
-    R"memprof(t.current[s-1]}function En(r,n,{frame:e}){let s=r.state.unit==="event",[t,o]=s?[n.beginEvent,n.endEvent]:[n.beginNs,n.endNs],[i,a]=s?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function yt(r,n,e,s,t){let o=n.timelines[e],i=n.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,m=s(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),p=s(u);if(e>0){if(p-m<64)return;for(let d=Math.max(0,Math.floor(m));d<Math.min(i,Math.ceil(p));d+=1)(d<m||d+1>p)&&(t===0||n.timeline[d]!==0)||(n.timeline[d]=-1,n.low[d]=1/0,n.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let b=s(a[d]);if(b>=i)break;let w=d+1<o.length?s(a[d+1]):p;if(w<0)continue;let k=Math.max(0,Math.floor(b)),_=Math.min(i,Math.max(Math.floor(b)+1,Math.ceil(w)));for(let T=k;T<_;T+=1){let S=n.timeline[T];(S<0||o.total[d]>n.timelines[S].total[n.row[T]])&&(n.timeline[T]=e,n.row[T]=d),o.low[d]<n.low[T]&&(n.low[T]=o.low[d])}}}function kt(r){let{context:n,colours:e,store:s,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=s.begins(i);n.strokeStyle=e.text,n.lineWidth=1.5,n.setLineDash([6,3]),n.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let m=u+1<i.length?a[u+1]:s.full;if(m<s.state.from||a[u]>s.state.to)continue;let p=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(m),r.left),r.right),b=o(i.reserved[u]);l<0?n.moveTo(p,b):i.reserved[u]!==c&&n.lineTo(p,b),n.lineTo(d,b),c=i.reserved[u],l=b}n.stroke(),n.setLineDash([]),n.lineWidth=1,l>=0&&De(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Mt(r,n,e,s){let{context:t}=r;s||(t.strokeStyle=E("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=s?`capacity ${f(n)}, far above \u2191`:`capacity ${f(n)}`;De(r,a,i?r.right-4:r.left+6,s?r.top-1:e+9,i?"right":"left")}function xt(r){let{context:n,space:e,y:s}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=s(e.profile.cumulative_peak);n.fillStyle=r.colours.text,n.beginPath(),n.moveTo(t,o+1),n.lineTo(t-4.5,o-7),n.lineTo(t+4.5,o-7),n.fill();let i=t>(r.left+r.right)/2;De(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,Math.max(o-4,r.top+2),i?"right":"left")}function Tt(r){let{context:n,y:e}=r;n.fillStyle=r.colours.text;for(let s of oe(r.model,r.space)){let t=r.x(s.ns);t<r.left||t>r.right||(n.beginPath(),n.arc(t,e(s.set.bytes),2.5,0,2*Math.PI),n.fill())}}function De({context:r,colours:n},e,s,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=n.surface,r.strokeText(e,s,t),r.lineWidth=1,r.fillStyle=n.text,r.fillText(e,s,t),r.textAlign="left"}var le=class extends z{constructor(e,s,t,o,i){super(e,o?`Live bytes of ${g(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=s;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return ge(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:s}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let m=this.store.begins(u);for(let p=0;p<u.length;p+=1)(p+1<u.length?m[p+1]:this.store.full)<e||m[p]>s||(u.total[p]>t&&(t=u.total[p]),u.reserved&&u.reserved[p]>o&&(o=u.reserved[p]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,s){super.draw(e,s);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=s.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,s,o,i),this.drawByteAxis(e,s,a.top,c),this.picks=wt(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,s,c),this.drawLow(e,s,c),this.drawVeil(e,s),e.restore(),e.strokeStyle=s.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:s,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};kt(l),a.capacity>0&&Mt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),xt(l),this.model.hasEvents||Tt(l)}drawByteAxis(e,s,t,o){e.textAlign="right";for(let i of Z(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=s.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=s.muted,e.fillText(i===0?"0":ze(i),this.left-6,a)}e.textAlign="left"}drawStack(e,s,t){let o=this.picks,i=o.row.length,a=o.timelines.map(m=>this.stack(m)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((m,p)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];u[d]=l[d]+(b<0?0:_t(a[b],p,m.key,o.row[d]))}this.fillBand(e,m.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=s.surface,e.lineWidth=1,c.forEach((m,p)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];l[d]+=b<0?0:_t(a[b],p,m.key,o.row[d])}p+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=s.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,s,t,o,i){e.fillStyle=s,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,s,t){e.beginPath();let o=NaN;for(let i=0;i<s.length;i+=1){let a=Math.round(t(s[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+s.length,o),e.stroke()}drawLow(e,s,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=s.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let m=0;m<o.row.length;m+=1){let p=o.timeline[m],d=p<0?0:o.timelines[p].total[o.row[m]];if(p<0||t(o.low[m])-t(d)<2){u=!1;continue}let b=t(o.low[m]);u?e.lineTo(this.left+m+.5,b):e.moveTo(this.left+m+.5,b),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,s){let{standIn:t}=this.picks;e.fillStyle=s.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,s){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,s);return}let a=null;for(let c of oe(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,s)}pickedAt(e){let{picks:s}=this;if(!s)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),s.row.length-1),o=s.timeline[t];return o<0?null:{timeline:s.timelines[o],row:s.row[t],standIn:s.standIn[t]}}tip(e){let{space:s,model:t}=this,o=this.pickedAt(e);if(!s||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let b=u.groups.map((w,k)=>({group:w,value:u.values[k][a]})).filter(w=>w.value>0);b.sort((w,k)=>k.value-w.value);for(let{group:w,value:k}of b.slice(0,7))l.push([I(g(w.label),44),`${f(k)}  ${$(k,c)}`,w.colour()]);b.length>7&&l.push([`${b.length-7} more`,f(b.slice(7).reduce((w,k)=>w+k.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let m={event:i.event?.[a]??0,ns:i.ns[a]},p=t.segmentAt(m);p&&l.push(["segment",I(g(p.name),40)]);let d=t.stepAt(m);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let b=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(b)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${M(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,s){let{timeline:t,row:o}=s;if(!t.event)return`The largest of ${x(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function _t(r,n,e,s){if(r.groups[n]?.key===e)return r.values[n][s];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][s]}function ze(r){let n=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<n.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${n[e]}`}var Ue=34,Te=class extends z{constructor(e,s,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=s;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],s=e[e.length-1];return s?s.offset+s.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,s=(this.low+this.high)/2){let t=Math.max(0,s-(s-this.low)*e),o=Math.min(this.full,s+(this.high-s)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let s=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+s,this.high+s],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return Ue+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let s=this.store.space;if(!s)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(p,d)=>this.x(d)-this.x(p)>=64&&d>i&&p<a,l=[],u=(p,d,b,w)=>{let k=s.blocksOf(p);if(!k)return;let _=t[p],[T,S]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],R=S>T?(b-d)/(S-T):1;this.visitTable(k,U=>d+(U-T)*R,w,[],e),l.push([d,b])};for(let p=1;p<t.length;p+=1){let[d,b]=o?[t[p].begin_event,t[p].end_event]:[t[p].begin_ns,t[p].end_ns];c(d,b)&&u(p,d,b,0)}for(let[p,d]of ae(this.model,this.store,c))u(d,...o?[p.beginEvent,p.endEvent]:[p.beginNs,p.endNs],p.number);let m=s.blocksOf(0);m&&this.visitTable(m,p=>p,0,l,e)}visitTable(e,s,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:m}=this.store.state;for(let p of this.byOwner(e)){let d=s(c[p]),b=s(l[p]);b<u||d>m||o.some(([w,k])=>d>=w&&b<=k)||i({table:e,row:p,begin:d,end:b,standIn:t})}}byOwner(e){let s=this.orders.get(e);if(!s){let{owner:t}=e.columns;s=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,s)}return s}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((s,t)=>{if(e)return E(s.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?H(-1):o===null?E("other"):this.colours.colour(o)})}draw(e,s){super.draw(e,s);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=s.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,s,this.top,this.bottom),this.drawOffsets(e,s),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,s),e.restore(),this.drawRest(e,s,o)}drawOffsets(e,s){let t=Z(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=s.muted,e.fillText(i===0?"0":ze(i),this.left-6,a),e.strokeStyle=s.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=s.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,s){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:m,end:p,standIn:d})=>{let{offset:b,bytes:w,owner:k}=l.columns,_=this.y(b[u]),T=this.y(b[u]+w[u]);if(T>i||_<a)return;let S=Math.max(this.x(m),c),R=Math.max(1,Math.min(this.x(p),o)-S),U=Math.max(1,_-T),Y=this.owners[k[u]]??s.muted;Y!==t&&(e.fillStyle=t=Y),d>0&&(e.globalAlpha=.55);let Dt=R>3?.75:0,zt=U>3?.75:0;e.fillRect(S,T,R-Dt,U-zt),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let s=this.store.space.timeline,t=s.event??new Float64Array(s.length),o=new Float64Array(s.length+1);for(let l=0;l<e.length;l+=1)o[St(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[St(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(s.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,s.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,s,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=s.muted;let a=t.left===0?`all ${x(t.length,"block")} drawn`:`${x(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(V(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=H(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let m=u+1<o.length?l[u+1]:this.store.full;if(m<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let p=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(Ue-16));e.rect(p,Ue+4-d,Math.max(.7,Math.min(this.x(m),this.right)-p),d)}e.fill()}at(e,s){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(s<u-1||s>l+1)return;let m=this.x(i.begin);e<m-1||e>Math.max(this.x(i.end),m+1)+1||c[i)memprof",
-    R"memprof(.row]>o||(o=c[i.row],t=i)}),t}tip(e,s){if(s<this.top)return this.restTip(e);let t=this.at(e,s);if(!t)return null;let o=se(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(g).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?P:g(o.path)],["category",C(o.category)],["allocated",`${M(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${M(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${M(o.endNs-o.beginNs)}, ${x(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let s=this.store.space,t=s?.blocksOf(0);if(!s||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=N(this.store.begins(s.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${$(o[i],s.timeline.total[i])}`]]}}};function St(r,n){let e=0,s=r.length;for(;e<s;){let t=e+s>>1;r[t]<n?e=t+1:s=t}return e}function j(r,n,e,s){let t=n.map(([i,a])=>h("button",{type:"button","data-value":i,click:()=>{s(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:h("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Et={pytorch_operations:"PyTorch's operators",approximations:"Operations that were only estimated",unknown_reads:"Values that a simulated run did not know",not_captured:"What could not be captured",unrecorded_modules:"Libraries whose events are missing"};function Nt(r){let n=h("div",{},Nn(r),An(r));for(let[e,s]of Object.entries(r.profile.facts))s.length!==0&&n.append(h("h3",{},Et[e]??g(e).replaceAll("_"," ")),Cn(e,s).element);return n}function Nn(r){let n=Fe(r);return n.length===0?h("p",{class:"lead"},r.profile.exact?"The numbers are exact: no event was lost, and nothing contradicts another.":"Events were lost."):h("ul",{class:"remarks"},...n.map(e=>h("li",{},e)))}function An(r){let{profile:n,run:e}=r,s=h("dl",{class:"numbers"}),t=(o,i,a=!1)=>{i&&s.append(h("div",{class:a?"wide":void 0},h("dt",{},o),h("dd",{},i)))};return t("command line",g(n.process.command_line),!0),t("file",g(e.source)),t("host",g(n.process.host)),t("process",n.process.id>=0?String(n.process.id):""),t("rank",n.process.rank>=0?`${n.process.rank} of ${n.process.world_size}`:""),t("began",n.begin_unix_ns>0?new Date(n.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("took",M(n.duration_ns)),t("mode",n.mode.replaceAll("_"," ")),t("device",g(n.device)||"none named"),t("memprof",g(n.library_version)),t("events",v(r.events||(n.cost.events??0))),(n.cost.memory_bytes??0)>0&&t("memory of the profiler",f(n.cost.memory_bytes)),(n.cost.record_ns_per_event??0)>0&&t("time to record an event",`${n.cost.record_ns_per_event.toFixed(1)} ns`),s}function Cn(r,n){let s=[...new Set(n.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=g(i.charAt(0).toUpperCase()+i.slice(1));if(!n.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":g(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>M(c(l)),exact:l=>B(c(l))}:/bytes|memory/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new A({label:Et[r]??g(r),noun:"row",empty:"",columns:s});return t.setRows(n),t}function At(r){let n=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(n=e);return{parent:n<0?null:r.slice(0,n),name:$n(r.slice(n+1))}}function $n(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var X=24;function Ct(r){let n={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,s=(i,a,c,l,u)=>{let m={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(m),m},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=n,m=a?F:P;if(!a&&i!==null){let p=At(i);p.parent!==null&&(u=t(p.parent,!1)),m=p.name}return l=s(u,m,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:s(a,C(i.category),"category",i.path,i.category);o.set(Ve(i.path,i.rest,i.category),c);for(let l=c;l&&l!==n;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(Ve(i.path,i.rest,i.category))??o.get(Ve(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=s(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return $t(n),Rt(n),n}var Ve=(r,n,e)=>`${n?"\0rest":r??"\0outside"}${e??""}`;function $t(r){for(let t of r.children)$t(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),s=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${x(s,"smaller block")}`,kind:"rest",bytes:e,blocks:s,category:r.category,path:r.path,children:[],parent:r})}function Rt(r){r.children.sort((n,e)=>e.bytes-n.bytes),r.children.forEach(Rt)}var _e=class extends K{constructor(e,s){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",X*4);this.colourOf=e;this.byCategory=s;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",O),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,O(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let s=[];for(let t=this.focus;t?.parent;t=t.parent)s.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of s){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:s}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:s,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let m=c;for(let p of a.children){let d=a.bytes>0?p.bytes/a.bytes*l:0;d>=.4&&o(p,m,d,u+1),m+=d}};o(e,0,s,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*X+2)}draw(e,s){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=s.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*X,{node:i}=t,a=i.kind==="all"?s.band:this.byCategory()&&i.category!==null?E(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,s.bandAlt):H(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),X-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=s.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),X-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?ue(a):s.text;let c=V(e,`${g(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+X/2)}}operationShade(e,s){return this.byCategory()?s:this.colourOf(e.path)}cellAt(e,s){let t=Math.floor((s-1)/X);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,s){let t=this.cellAt(e,s);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),O()}hover(e){let s=this.cellAt(e.offsetX,e.offsetY);if(!s){O();return}this.tip(s.node,e.clientX,e.clientY)}tip(e,s,t){let o=this.root?.bytes??0;we({title:g(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",$(e.bytes,o)],["blocks",String(e.blocks)],...e.path!==null&&e.kind!=="all"?[["operation",g(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},s,t)}key(e){let s=this.cursor??this.focus;if(!s)return;let t,o=s.parent?.children??[];if(e.key==="ArrowDown")t=s.children[0];else if(e.key==="ArrowUp")t=s.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(s)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(s)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(s);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*X:0))}};var Se=r=>r.rest?F:r.path===null?P:g(r.path),Ee=class{constructor(n,e,s){this.model=n;this.store=e;this.colours=s;this.icicle=new _e(o=>o===null?E("other"):s.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=j("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=h("div",{},this.sentence,this.icicle.element,h("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=h("p",{class:"lead"});icicle;operations;blocks;place=h("div",{});live=null;mode="folded";find(n){this.operations.find(n),this.blocks.find(n)}total(){return this.live?.total??0}operationsTable(){let n=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new A({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":Se(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?E("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>n(e).bytes,text:e=>f(n(e).bytes),exact:e=>y(n(e).bytes),part:e=>n(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>n(e).bytes/Math.max(1,this.total()),text:e=>$(n(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>n(e).blocks,text:e=>v(n(e).blocks),exact:e=>String(n(e).blocks)}]})}blocksTable(){let n=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,s=this.model.hasEvents;return new A({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?x(t.blocks,"smaller block"):g(n(t)?.name??"")},{title:"Operation",value:t=>n(t)?Se(n(t)):""},{title:"Category",value:t=>n(t)?C(n(t).category):"",colour:t=>E(n(t)?.category??"other")},{title:"Shape",value:t=>g(n(t)?.shape??""),minor:!0},{title:"Type",value:t=>g(n(t)?.dtype??""),minor:!0},...s?[{title:"Since",value:t=>n(t)?.beginNs??0,text:t=>n(t)?M(n(t).beginNs):"",exact:t=>n(t)?`event ${v(n(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>n(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(n,e){let{profile:s,timeline:t}=n;return e.bucketEvents>1&&s.allocation_count+s.deallocation_count>=t.length}fillOperations(){let n=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(n.map(s=>({kind:"owner",of:s,times:1})));return}let e=new Map;for(let s of n){let t=s.path===null?null:G(s.path),o=`${s.rest}${t??"\0"}${s.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...s},times:1});continue}i.of.path=t,i.of.bytes+=s.bytes,i.of.blocks+=s.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:n,store:e}=this,{space:s}=e;if(!s)return;let t=this.live=n.liveAt(s,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=n.segmentAt(t.moment),i=n.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${x(t.blocks,"block")}`:"",` at ${M(t.moment.ns)}`,n.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${g(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===s.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(s,t)?` The largest moment of ${x(t.bucketEvents,"event")}.`:"",t.rows===null?n.hasEvents?"":" A profile says who held it only at the peak and at the peaks of segments, the dots on the curve; a trace at every moment.":""].join("");D(this.sentence,c),ct(c),this.icicle.show(t.rows?Ct(t):null),this.fillOperations();let l=t.blockRows.reduce((p,d)=>p+d.bytes,0),u=t.blockRows.map(p=>({kind:"block",of:p})),m=t.blocks-t.blockRows.length;m>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:m}),this.blocks.setRows(u,m>0&&t.blockRows.length>0?`${x(m,"smaller block")} as one row`:"")}};var Rn={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Ot(r,n,e){let s=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(s[u]=s[l.parent]+1)});let t=On(r.profile.operations),o=(l,u,m,p=!1,d=!1)=>({title:l,about:u,value:m,text:b=>p?L(m(b)):f(m(b)),exact:b=>y(m(b)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new A({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{n.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>g(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):E("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak",)memprof",
-    R"memprof("Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=n.space?.name??"";a.setRows(t.map(u=>{let m=r.profile.operations[u];return{operation:m,depth:s[u],usage:r.usage(m,l)??{space:l,...Rn}}}))};return n.on(["space"],c),c(),h("div",{},a.element)}function On(r){let n=new Map;r.forEach((t,o)=>{let i=n.get(t.parent);i?i.push(o):n.set(t.parent,[o])});let e=[],s=[...n.get(-1)??[]].reverse();for(;s.length>0;){let t=s.pop();e.push(t),s.push(...[...n.get(t)??[]].reverse())}return e}var Ne=class extends K{constructor(e,s){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=s;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:s,to:t}=this.store.state,o=e.offsetX,i=s<=0&&t>=this.store.full,a=Math.abs(o-this.x(s))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(s)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:s,to:t}}move(e){let s=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(s)-this.x(this.drag.at))>3)this.store.setRange(Math.min(s,this.drag.at),Math.max(s,this.drag.at));else if(t==="from")this.store.setRange(Math.min(s,i),i);else if(t==="to")this.store.setRange(o,Math.max(s,o));else if(t==="move"){let a=Math.min(Math.max(s-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,s){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let b=this.store.begins(t),w=new Float64Array(i-o),k=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(b[_])-o)),S=_+1<t.length?Math.ceil(this.x(b[_+1])-o):w.length;for(let R=T;R<Math.min(w.length,Math.max(S,T+1));R+=1)w[R]=Math.max(w[R],t.total[_]);k=Math.max(k,t.total[_])}e.fillStyle=s.muted,e.globalAlpha=.55,e.beginPath(),w.forEach((_,T)=>{let S=_/k*(a-6);S>0&&e.rect(o+T,a-2-S,1,S)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=s.muted,e.fillText(f(k),o-6,9),e.fillText(M(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[m,p]=[this.x(c),this.x(l)];e.fillStyle=s.surface,e.globalAlpha=.72,e.fillRect(o,0,m-o,a),e.fillRect(p,0,i-p,a),e.globalAlpha=1,e.strokeStyle=s.accent,e.strokeRect(Math.round(m)+.5,.5,Math.max(2,Math.round(p-m)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var Lt=5e4;function Pt(r,n,e,s){let t=h("details",{},h("summary",{},r),n),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(s,120))};return t.addEventListener("toggle",()=>t.open&&s()),e.on(["from","to","unit","space"],i),t}function Bt(r,n,e){let s=new A({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>Ln(n,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>M(t.beginNs),exact:t=>B(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>M(t.endNs-t.beginNs),exact:t=>B(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>L(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Pt("Invocations in this range as a table",s.element,n,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=Lt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?g(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:g(r.detail?.threads[c]?.name??"")||String(c)})}),s.setRows(t)})}function It(r,n,e){let s=new A({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>n.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>g(t.name)},{title:"Operation",value:t=>Se(t)},{title:"Category",value:t=>C(t.category),colour:t=>E(t.category)},{title:"Shape",value:t=>g(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>M(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":M(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Pt("Blocks in this range as a table",s.element,n,()=>{let t=[];e.forEachVisible(o=>{t.length<Lt&&o.standIn===0&&t.push(se(r,n.state.space,o.table.columns,o.row))}),s.setRows(t)})}function Ln(r,n,e){let s=Math.max((e-n)*.05,1);r.setRange(Math.max(0,n-s),Math.min(r.full,e+s))}var Ae=class{constructor(n,e){this.model=n;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable();let s=[["folded","Folded by name"],["all","Every segment"]];n.steps.length>0&&s.push(["steps","Steps"]);let t=j("Rows",s,()=>this.mode,o=>{this.mode=o,this.show()});this.element=h("div",{},h("div",{class:"toolbar"},t.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=h("div");folded;all;steps;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps}[this.mode].element)}rows(){let{space:n}=this.store;return n?this.model.segments.map((e,s)=>{let t=n.profile.segments[s];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let n=this.rows(),{run:e}=this.model,s=e.segment_count-n.length,t=s>0?`${x(s,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?ke(this.model.profile,this.store.space.profile):[]),this.all.setRows(n,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let n=this.model.data.table("step_usage",0,this.store.state.space);if(!n)return;let e=[];for(let s=0;s<this.model.steps.length;s+=1){let t=this.model.steps.at(s);e.push({row:s,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:n.peak[s],current:n.current[s],change:n.current[s]-(s>0?n.current[s-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(n,e,s,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(n),i.eventOfNs(e)]:[n,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(s),ns:s}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(n){let{segments:e}=this.model,s=e.filter(i=>i.name===n.name);if(s.length===0)return;let t=e.findIndex(i=>i.index===n.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??s[0].beginNs;this.showRange(s[0].beginNs,s[s.length-1].endNs,o)}foldedTable(){let n=(e,s,t,o=!1,i=!1)=>({title:e,about:s,value:t,text:a=>o?L(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new A({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:g(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>M(e.durationNs.sum),exact:e=>B(e.durationNs.sum)},n("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),n("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),n("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),n("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),n("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),n("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),n("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),n("Growth a step","Slope of a line through what is live at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let n=(e,s,t,o=!1,i=!1)=>({title:e,about:s,value:a=>a.usage[t],text:a=>o?L(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[n("Segment peak","Greatest live bytes above those at its begin","segment_peak"),n("Allocations","Bytes allocated","allocations",!1,!0),n("Deallocations","Bytes freed","deallocations",!1,!0),n("Segment change","Allocations less deallocations","segment_change",!0),n("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulative_peak"),n("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new A({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:n=>this.showRange(n.beginNs,n.endNs,n.usage.peak_time_ns)},columns:[{title:"Segment",value:n=>g(n.name)},{title:"No.",about:"Its place in the run, from 1",value:n=>n.index+1,text:n=>v(n.index+1),exact:()=>""},{title:"Begin",value:n=>n.beginNs,text:n=>M(n.beginNs),exact:n=>B(n.beginNs),minor:!0},{title:"Time",value:n=>n.durationNs,text:n=>M(n.durationNs),exact:n=>B(n.durationNs)},...this.bytesColumns()]})}stepsTable(){return new A({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:n=>{let e=this.model.steps.at(n.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:n=>n.number,text:n=>n.count>1?`${v(n.number)}\u2013${v(n.number+n.count-1)}`:v(n.number),exact:()=>""},{title:"Begin",value:n=>n.beginNs,text:n=>M(n.beginNs),exact:n=>B(n.beginNs)},{title:"Time",value:n=>n.durationNs,text:n=>M(n.durationNs),exact:n=>B(n.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:n=>n.peak,text:n=>f(n.peak),exact:n=>y(n.peak)},{title:"Live at its end",value:n=>n.current,text:n=>f(n.current),exact:n=>y(n.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:n=>n.change,text:n=>L(n.change),exact:n=>y(n.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:n=>n.pattern+1,text:n=>n.pattern<0?"other":String.fromCharCode(65+n.pattern%26)+(n.pattern>=26?Math.floor(n.pattern/26):""),exact:()=>"",minor:!0}]})}};var Pn=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function Bn(r){let n=new ye(r),e=new be(r);ht(),lt();let s=g(r.run.title)||"memprof";document.title=`${s} \u2013 memprof`;let t=[["answers","Answers",()=>gt(r,n,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>Dn(r,n,e)],["live","Live",()=>q("live","What was live at the selected moment",new Ee(r,n,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>Vn(r,n,e)],["blocks","Blocks",()=>Xn(r,n,e)]),t.push(["segments","Segments",()=>q("segments",r.steps.length>0?"Segments and steps":"Segments",new Ae(r,n).element)],["operations","Operations",()=>q("operations","Operations over the whole run",Ot(r,n,e))],["allocator","Allocator",()=>q("allocator","Allocator",mt(r,n))])),t.push(["facts","Facts",()=>q("facts","Facts",Nt(r))]);let o=h("main",{},...t.map(([,,c])=>c())),i=In(r,n,s,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=Gn();document.body.append(h("footer",{},`Made by memprof${r.profile.library_version?` ${g(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,h("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),Wn(n,a,t.map(([c])=>c)),qn(n)}function q(r,n,...e){return h("section",{id:r,"aria-labelledby":`${r}-title`},h("h2",{id:`${r}-title`},n),...e)}function In(r,n,e,s){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[g(t.device),M(r.durationNs),r.hasEvents?x(r.events,"event"):"from a profile",o].filter(m=>m).join(" \xB7 "),a=h("select",{"aria-label":"Memory space",change:()=>n.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let m of r.spaces)a.append(h("option",{},`${I(g(m.name),40)} \u2013 ${f(m.profile.cumulative_peak)}`));n.on(["space"],()=>a.selectedIndex=n.state.space),a.selectedIndex=n.state.space;let c=h("nav",{"aria-label":"Sections"},...s.map(([m,p])=>h("a",{href:`#${m}`,"data-section":m,click:d=>{d.preventDefault(),Ft(n,m)}},p))),l=h("div",{class:"bar-top"},h("h1",{title:g(t.process.command_line)||e},e),h("span",{class:"about"},i),r.spaces.length>1?a:null,c,h("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{Hn(n)}},"Copy link"),Fn()),u=h("header",{},l,r.spaces.length>0?new Ne(n,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function Hn(r){r.writeAddressNow(),ie(await fe(location.href)?"Copied the link.":"The browser did not allow copying.")}function Fn(){let r=(()=>{try{)memprof",
-    R"memprof(return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let n=h("button",{type:"button",class:"quiet theme",click:()=>{let t=ne()?"light":"dark";document.documentElement.dataset.theme=t;try{localStorage.setItem("memprof-theme",t)}catch{}e()}}),e=()=>{D(n,ne()?"Light":"Dark"),n.setAttribute("aria-label",ne()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e);let s;return addEventListener("beforeprint",()=>{s=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{s===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=s,dispatchEvent(new Event("themechange"))}),e(),n}function Dn(r,n,e){let s=new le(n,r,e,null,260),t=r.spaces.length>1?h("div",{class:"space-lanes"}):null,o=h("div",{class:"legend","aria-hidden":"true"}),i=()=>Un(r,n,e,o);n.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=n.state.by==="space"&&t!==null;if(s.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childElementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(h("h3",{},`${g(l.name)} `,h("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new le(n,r,e,l,130).element)};return n.on(["by"],a),a(),q("timeline","Live bytes over time",zn(r,n),s.element,...t?[t]:[],new Me(n,r).element,o)}function zn(r,n){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let s=j("Stacked by",e,()=>n.state.by,i=>n.set({by:i}));n.on(["by"],s.update);let t=j("Along the axis",[["time","Time"],["event","Events"]],()=>n.state.unit,i=>n.setUnit(i));n.on(["unit"],t.update);let o=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i);return h("div",{class:"toolbar"},s.element,r.hasEvents?t.element:null,h("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>n.zoom(2)),o("+","Zoom in",()=>n.zoom(.5)),o("Whole run","Show the whole run",()=>n.setRange(0,n.full))),h("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>n.move(-1)),o("\u203A","The moment after",()=>n.move(1)),o("Peak","Select the peak",()=>n.selectPeak()),o("\u2191 before","The next larger peak before",()=>Ce(n,-1)),o("\u2191 after","The next larger peak after",()=>Ce(n,1))))}function Ce(r,n){r.selectLarger(n)||ie(n>0?"Nothing larger comes later.":"Nothing larger came before.")}function Un(r,n,e,s){let{space:t}=n;if(!t)return;let o=n.hover!==null?n.momentOf(n.hover):n.state.at,i=r.locate(t,o);if(!i){s.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let u=r.liveAt(t,n.state.at);s.replaceChildren(...(u?.byCategory??[]).map(m=>Ht("",C(m.category),m.bytes,u.total)));return}let c=ge(r,t,i.timeline,n.state.by,e),l=c.groups.map((u,m)=>({group:u,value:c.values[m][i.row]}));s.replaceChildren(...l.map(({group:u,value:m})=>Ht(u.colour(),u.label,m,a)))}function Ht(r,n,e,s){let t=g(n);return h("div",{class:e===0?"none":void 0,title:`${t}
-${y(e)}`},r?J(r):null,h("span",{class:"name"},t),h("span",{class:"number"},e===0?"\u2013":f(e)),h("span",{class:"number part"},e===0?"":$(e,s)))}function Vn(r,n,e){let s=new xe(n,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to be kept.`),s.leftOut>0&&o.push(`${v(s.leftOut)} deeper lanes are not drawn.`),q("lanes","Operations over time",h("div",{class:"scrolled"},s.element),o.length>0?h("p",{class:"about"},o.join(" ")):h("span"),Bt(r,n,s))}function Xn(r,n,e){let s=new Te(n,r,e),t=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i),o=h("div",{class:"toolbar"},h("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>s.zoomOffsets(2)),t("+","Zoom into the addresses",()=>s.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>s.panOffsets(-.4)),t("\u2191","Higher addresses",()=>s.panOffsets(.4)),t("All addresses","Show all addresses",()=>s.showAll())),h("span",{class:"about"},"Height is bytes, width is life. Dotted lines: addresses left out in which no block ever was. A block below one pixel is drawn as one."));return q("blocks","Blocks over time by address",o,s.element,It(r,n,s))}function Ft(r,n){r.set({view:n}),document.getElementById(n)?.scrollIntoView()}function qn(r){let n=r.state.view;n&&requestAnimationFrame(()=>document.getElementById(n)?.scrollIntoView()),addEventListener("hashchange",()=>{n=r.state.view,document.getElementById(n)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],s=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",s,{passive:!0}),s()}function Gn(){let r=h("dialog",{"aria-label":"Keys",click:n=>{n.target===r&&r.close()}},h("h2",{},"Keys"),h("dl",{},...Pn.flatMap(([n,e])=>[h("dt",{},n),h("dd",{},e)])),h("form",{method:"dialog"},h("button",{},"Close")));return r}function Wn(r,n,e){addEventListener("keydown",s=>{let{target:t}=s;if(s.ctrlKey||s.metaKey||s.altKey||n.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){s.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);Kn(r,n,e,s,o)&&(s.preventDefault(),O())})}function Kn(r,n,e,s,t){let{key:o}=s;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&Ft(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(s.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return Ce(r,1),!0;case"b":return Ce(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return jn(),!0;case"?":return n.showModal(),!0;default:return!1}}function jn(){let r=null,n=1/0;for(let e of document.querySelectorAll("input[type=search]")){let s=e.getBoundingClientRect(),t=Math.abs(s.top-innerHeight*.4);s.width>0&&t<n&&([r,n]=[e,t])}r?.focus()}function Yn(r){let n=document.getElementById("loading")??document.body;n.textContent=r instanceof Error?r.message:String(r),n.setAttribute("role","alert")}Ye().then(r=>{Bn(new de(r)),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(Yn);})();</script>
+    R"memprof(<script>"use strict";(()=>{var Le=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],Ye={parameter:["#0072b2","#3d97d3"],optimizer_state:["#009e73","#1fae85"],gradient:["#e69f00","#e6a117"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"],other:["#8b929b","#7b838d"]},Ze=[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],Kt=["#b4bac2","#5d6570"],pe=Ze.length,jt=matchMedia("(prefers-color-scheme: dark)");function ie(){let r=document.documentElement.dataset.theme;return r?r==="dark":jt.matches}var Je=r=>r[ie()?1:0],E=r=>Je(Ye[r]??Ye.other),H=r=>Je(Ze[r]??Kt);function de(r){let s=e=>{let n=parseInt(r.slice(e,e+2),16)/255;return n<=.04045?n/12.92:((n+.055)/1.055)**2.4};return .2126*s(1)+.7152*s(3)+.0722*s(5)>.22?"#111":"#fff"}var Qe=null;addEventListener("themechange",()=>Qe=null);function et(){return Qe??=Yt()}function Yt(){let r=getComputedStyle(document.documentElement),s=e=>r.getPropertyValue(e).trim();return{text:s("--text"),muted:s("--muted"),line:s("--line"),surface:s("--surface"),accent:s("--accent"),band:s("--band"),bandAlt:s("--band-alt")}}var Pe=class{constructor(s,e){this.run=s;this.columns=e}run;columns;decoded=new Map;table(s,e=0,n=-1){let t=this.run.detail?.tables.find(i=>i.name===s&&i.frame===e&&i.space===n);if(!t)return null;let o=this.decoded.get(t);if(!o){o={};for(let i of t.columns)o[i.name]=Jt(this.columns,i,t.rows);this.decoded.set(t,o)}return o}};async function nt(){let r=await tt("memprof-run");if(!r)throw new Error("This page has no data: it is the template of a report, or was cut off.");let s=JSON.parse(Zt(new TextDecoder().decode(r)));if(s.format!=="memprof-page"||s.version!==1)throw new Error("This page was put together from two versions of memprof.");let e=s.detail?await tt("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new Pe(s,e)}async function tt(r){let s=document.getElementById(r);if(!s)return null;let e=atob((s.textContent??"").trim()),n=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)n[o]=e.charCodeAt(o);s.remove();let t=new Blob([n]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(t).arrayBuffer())}function Zt(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function Jt(r,s,e){let n=new Float64Array(e),t=s.begin+s.bytes;if(t>r.length)throw new Error(`This page was cut off within the column '${s.name}'.`);let o=s.encoding==="delta",i=s.begin,a=0;for(let c=0;c<e;c+=1){let l=r[i++],u=l&127,p=7;for(;l>=128&&p<28;)l=r[i++],u|=(l&127)<<p,p+=7;let h=2**28;for(;l>=128;)l=r[i++],u+=(l&127)*h,h*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),n[c]=u}if(i!==t)throw new Error(`The column '${s.name}' of this page does not have the rows it should.`);return n}var st=["KiB","MiB","GiB","TiB","PiB","EiB"],Qt=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),Be="\u2212";function Ie(r,s){let e=r*10**s,n=Math.floor(e);return e-n===.5&&(2*n+1)%5**s===0&&n%2===0?(n/10**s).toFixed(s):r.toFixed(s)}function ot(r){return Ie(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let n=f(-r);return n==="0 B"?n:Be+n}if(r<1023.5)return`${Ie(r,0)} B`;let s=r/1024,e=0;for(;s>=999.5&&e+1<st.length;)s/=1024,e+=1;return`${ot(s)} ${st[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?Be:"")+Qt.format(Math.abs(r))}function M(r,s,e=`${s}s`){return`${v(r)} ${r===1?s:e}`}var P=r=>(r>0?"+":"")+f(r);function w(r){if(r<0)return Be+w(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let n=["\xB5s","ms","s"],t=r/1e3,o=0;for(;t>=999.5&&o+1<n.length;)t/=1e3,o+=1;return`${ot(t)} ${n[o]}`}let s=(n,t,o,i)=>`${Math.floor(n/t)} ${o} ${String(n%t).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?s(e,60,"min","s"):e<24*3600?s(Math.floor(e/60),60,"h","min"):s(Math.floor(e/3600),24,"d","h")}var B=r=>`${v(r)} ns`;function $(r,s){if(s<=0)return"";let e=100*r/s;return e>0&&e<.05?"< 0.1 %":`${Ie(e,e<99.95?1:0)} %`}function g(r){return r.replace(/[\u0000-\u001f]/g,s=>String.fromCharCode(9216+s.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function I(r,s){if(r.length<=s)return r;let e=Math.ceil((s-1)*.62);return`${r.slice(0,s-1-e)}\u2026${r.slice(r.length-e)}`}var O="(outside every operation)",F="(other operations)",C=r=>r.replaceAll("_"," "),J=r=>r.some(s=>s.bytes>0&&s.owner!==null&&s.owner!=="other"),Q=r=>`0x${BigInt(r).toString(16)}`;function ee(r,s,e,n){let t=s-r;if(!(t>0)||e<1)return[];let o;if(n)for(o=2**Math.floor(Math.log2(t/e)),o<1&&(o=1);t/o>e;)o*=2;else{o=10**Math.floor(Math.log10(t/e));for(let a of[2,2.5,2])t/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=s;a+=1)i.push(a*o);return i}function rt(r,s){let[e,n]=Math.max(r,s)>=1e9?[1e9,"s"]:Math.max(r,s)>=1e6?[1e6,"ms"]:Math.max(r,s)>=1e3?[1e3,"\xB5s"]:[1,"ns"],t=Math.max(0,Math.ceil(-Math.log10(s/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:t,maximumFractionDigits:t})} ${n}`}var fe=class{constructor(s){this.columns=s;this.length=s?.begin_ns.length??0,this.begins={event:s?.begin_event??new Float64Array,ns:s?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+s.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}at(s){let e=this.columns;return{row:s,number:this.numbers[s],count:e.count[s],beginNs:e.begin_ns[s],endNs:e.end_ns[s],beginEvent:e.begin_event[s],endEvent:e.end_event[s],pattern:e.pattern[s]-1,segment:e.segment[s]}}},it=r=>({event:Float64Array.from(r,s=>s.beginEvent),ns:Float64Array.from(r,s=>s.beginNs)});function N(r,s){let e=0,n=r.length-1;for(;e<n;){let t=e+n+1>>1;r[t]<=s?e=t:n=t-1}return e}function at(r,s,e){let n=r.locate(s,e);if(!n||!r.detail)return null;let{timeline:t,row:o}=n,i={event:t.event?.[o]??0,ns:t.ns[o]},a=t.beginEvent?.[o]??0,c=o+1<t.length?t.beginEvent?.[o+1]??0:a+1,l={moment:i,total:t.total[o],blocks:t.blocks?.[o]??0,bucketEvents:Math.max(1,c-a),byOperation:null,byCategory:null,rows:null,blockRows:en(r,s,i)},u=t.composition;if(!u)return l;l.rows=[];let p=new Map,h=new Map;u.owners.forEach((b,k)=>{let x=u.bytes[k][o],_=u.blocks[k][o];if(x===0&&_===0)return;let{operation:T,category:S}=r.detail.owners[b],R=r.ownerPath(b);l.rows.push({...R,category:S,bytes:x,blocks:_});let V=p.get(T)??{...R,bytes:0,blocks:0};V.bytes+=x,V.blocks+=_,p.set(T,V);let Z=h.get(S)??{category:S,bytes:0,blocks:0};Z.bytes+=x,Z.blocks+=_,h.set(S,Z)});let d=(b,k)=>k.bytes-b.bytes;return l.rows.sort(d),l.byOperation=[...p.values()].sort(d),l.byCategory=[...h.values()].sort(d),l}function en(r,s,e){let n=null;if(r.detail.frames.forEach((a,c)=>{(c===0||e.event>=a.begin_event&&e.event<a.end_event)&&(n=s.blocksOf(c)??n)}),!n)return[];let{columns:t,length:o}=n,i=[];for(let a=0;a<o&&t.begin_event[a]<=e.event;a+=1)(t.end_event[a]>e.event||t.stays[a]===1)&&i.push(ae(r,s.index,t,a));return i.sort((a,c)=>c.bytes-a.bytes)}function ae(r,s,e,n){let t=r.detail.strings,o=e.owner[n];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[n],name:t[e.name[n]]??"",shape:t[e.shape[n]]??"",dtype:t[e.dtype[n]]??"",address:r.addressOf(s,e.offset[n]),beginEvent:e.begin_event[n],endEvent:e.end_event[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],stays:e.stays[n]===1}}function He(r,s){return r.profile.operations.map(e=>({path:e.path,live:e.usage.find(n=>n.space===s.name)?.live??0})).filter(e=>e.live>0).sort((e,n)=>n.live-e.live)}function tn(r,s){let e=He(r,s).map(t=>({owner:t.path,bytes:t.live,blocks:NaN})),n=s.cumulative_current-e.reduce((t,o)=>t+o.bytes,0);return n>0&&e.push({owner:null,bytes:n,blocks:NaN}),{bytes:s.cumulative_current,blocks:s.allocation_count-s.deallocation_count,by_operation:e.sort((t,o)=>o.bytes-t.bytes),remaining_bytes:0,remaining_operations:0,by_category:s.current_by_category??[],largest_blocks:[]}}function le(r,s){let e=[];if(s.profile.segments.forEach((n,t)=>{n.live_at_peak&&n.live_at_peak.bytes>0&&e.push({ns:n.peak_time_ns,set:n.live_at_peak,segment:r.run.kept_segments?.[t]??t})}),s.profile.cumulative_peak>0){let{peak_time_ns:n,live_at_peak:t,peak_segment:o}=s.profile;e.push({ns:n,set:t,segment:o})}return s.profile.cumulative_current>0&&e.push({ns:r.durationNs,set:tn(r,s.profile),segment:-1}),e.sort((n,t)=>n.ns-t.ns)}function lt(r,s,e){let{timeline:n}=s;if(n.length===0)return null;let t=le(r,s).filter(c=>c.ns===e.ns);t.length>1&&(t=t.filter(c=>c.set.bytes===Math.max(...t.map(l=>l.set.bytes))));let o=N(n.beginNs,e.ns);if(t.length===0)return{moment:{event:0,ns:n.ns[o]},total:n.total[o],blocks:0,bucketEvents:s.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=t[0];return{moment:{event:0,ns:a},bucketEvents:1,...nn(i)}}function nn(r){let s=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((n,t)=>n+t.blocks,0);s.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:s,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:s.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>sn(e,r))}}function sn(r,s){return{path:r.operation,rest:!s.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:Q(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var be=class{constructor(s,e,n){this.data=s;this.index=e;this.profile=n}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(s){return this.timelines.has(s)||this.timelines.set(s,this.makeTimeline(s)),this.timelines.get(s)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((n,t)=>this.timelineOf(t)).filter(n=>n!==null);return e.length>0?e:[this.timeline]}blocksOf(s){if(!this.blockTables.has(s)){let e=this.data.table("blocks",s,this.index),n=this.data.run.detail?.frames[s];this.blockTables.set(s,e&&n?{frame:n,length:e.bytes.length,columns:e,left:Math.max(0,(n.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(s)??null}makeTimeline(s){let e=this.data.table("timeline",s,this.index),n=this.data.run.detail;if(!e||!n)return s===0?this.profileTimeline():null;let t=e.total.length;return{frame:n.frames[s],length:t,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:on(this.data.table("parts",s,this.index),t)}}profileTimeline(){let s=this.profile.timeline.points;return{frame:null,length:s.length,beginEvent:null,beginNs:Float64Array.from(s,e=>e.time_ns),event:null,ns:Float64Array.from(s,e=>e.time_ns),total:Float64Array.from(s,e=>e.peak),blocks:null,low:Float64Array.from(s,e=>e.current),reserved:null,active:null,composition:null}}};function on(r,s){if(!r)return null;let e=new Map,n={owners:[],bytes:[],blocks:[]},t=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=n.owners.length,e.set(r.owner[o],i),n.owners.push(r.owner[o]),n.bytes.push(new Float64Array(s)),n.blocks.push(new Float64Array(s)),t.push(0)),ct(n,t,i,r.bucket[o]),n.bytes[i][r.bucket[o]]=r.bytes[o],n.blocks[i][r.bucket[o]]=r.blocks[o],t[i]=r.bucket[o]+1}for(let o=0;o<t.length;o+=1)ct(n,t,o,s);return n}function ct(r,s,e,n){let t=s[e];t===0||t>=n||(r.bytes[e].fill(r.bytes[e][t-1],t,n),r.blocks[e].fill(r.blocks[e][t-1],t,n))}var ge=class{constructor(s){this.data=s;this.run=s.run,this.profile=s.run.profile,this.detail=s.run.detail,this.spaces=this.profile.spaces.map((n,t)=>new be(s,t,n)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let n of this.profile.segments)e=Math.max(e,n.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new fe(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=it(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let s=0,e=n=>(n.capacity>0&&n.cumulative_peak>0&&!n.capacity_is_per_core?2**60:0)+n.cumulative_peak;return this.profile.spaces.forEach((n,t)=>{e(n)>e(this.profile.spaces[s])&&(s=t)}),s}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(s){return this.clockEvents.length===0?0:s>=this.events?this.durationNs:this.clockNs[N(this.clockEvents,s)]}eventOfNs(s){return this.clockEvents.length===0?0:s>=this.durationNs?this.events:this.clockEvents[N(this.clockNs,s)]}invocationsOf(s){if(!this.invocationTables.has(s)){let e=this.data.table("invocations",s),n=this.detail?.frames[s],t=null;if(e&&n){let o=0;for(let i of e.count)o+=i;t={frame:n,length:e.thread.length,columns:e,left:Math.max(0,n.invocations-o)}}this.invocationTables.set(s,t)}return this.invocationTables.get(s)??null}ownerPath(s){let e=this.detail?.owners[s]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(s,e){let n=this.detail?.regions[s]??[];if(n.length===0)return"";let t=n[N(n.map(o=>o.offset),e)];return Q(BigInt(t.address)+BigInt(e-t.offset))}usage(s,e){return s.usage.find(n=>n.space===e)}segmentAt(s){let e=this.segments;if(e.length===0)return null;let n=this.hasEvents,t=e[N(n?this.segmentBegins.event:this.segmentBegins.ns,n?s.event:s.ns)],o=n?t.endEvent:t.endNs;return(n?s.event<o:s.ns<=o)?t:null}stepAt(s){let e=this.steps;if(e.length===0)return null;let n=this.hasEvents,t=e.at(N(n?e.begins.event:e.begins.ns,n?s.event:s.ns)),o=n?s.event:s.ns;return o>=(n?t.beginEvent:t.beginNs)&&o<(n?t.endEvent:t.endNs)?t:null}peak(s){let e=s.timeline,n=-1;for(let t=0;t<e.length;t+=1)(n<0||e.total[t]>e.total[n])&&(n=t);return n<0?{event:0,ns:0}:e.event?{event:e.event[n],ns:e.ns[n]}:{event:0,ns:s.profile.peak_time_ns}}locate(s,e){let n=null;for(let t of s.allTimelines){if(t.length===0)continue;let o=t.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=t.beginEvent&&this.hasEvents?N(t.beginEvent,e.event):N(t.beginNs,e.ns);(!n||o&&o.step>=0)&&(n={timeline:t,row:i})}return n}liveAt(s,e){return this.hasEvents?at(this,s,e):lt(this,s,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let s=[];for(let e of this.spaces)for(let n of e.allTimelines)if(n.beginEvent)for(let t=0;t<n.length;t+=1)s.push([n.beginEvent[t],n.beginNs[t]]);return s.push([0,0]),s.sort((e,n)=>e[0]-n[0]||e[1]-n[1]),[Float64Array.from(s,e=>e[0]),Float64Ar)memprof",
+    R"memprof(ray.from(s,e=>e[1])]}readSegments(){let s=this.data.table("segments");return this.profile.segments.map((e,n)=>({index:this.run.kept_segments?.[n]??n,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:s?.begin_event[n]??this.eventOfNs(e.begin_ns),endEvent:s?.end_event[n]??this.eventOfNs(e.end_ns)}))}};function m(r,s={},...e){let n=document.createElement(r);for(let[t,o]of Object.entries(s))typeof o=="function"?n.addEventListener(t,o):o===!0?n.setAttribute(t,""):o!==void 0&&o!==!1&&n.setAttribute(t,String(o));for(let t of e)t!=null&&t!==!1&&n.append(t);return n}function D(r,s){r.textContent!==s&&(r.textContent=s)}function te(r){let s=m("span",{class:"swatch","aria-hidden":"true"});return s.style.backgroundColor=r,s}function ce(r,s){let e=m("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=s,m("span",{class:"bar","aria-hidden":"true"},e)}async function ve(r){try{return await navigator.clipboard.writeText(r),!0}catch{let s=m("textarea",{class:"offscreen",readonly:!0});s.value=r,document.body.append(s),s.select();let e=document.execCommand("copy");return s.remove(),e}}var rn=6,an=8;function ln(r,s,e){let n=Math.floor(e/2),t=r.length,o=r.length;for(let c of s){let l=Math.min(r.length,c.length),u=0;for(;u<l&&r[u]===c[u];)u+=1;for(t=Math.min(t,u),u=0;u<l&&r[r.length-1-u]===c[c.length-1-u];)u+=1;o=Math.min(o,u)}let i=t===0?0:r.lastIndexOf("/",t-1)+1;t-i>n&&(i=t-n);let a=r.indexOf("/",Math.max(i,r.length-o));return{begin:i,end:a<0?r.length:a}}function cn(r,{begin:s,end:e},n){let t=s===0?"":"\u2026",o=n-t.length,i=r.slice(s);if(i.length<=o)return t+i;let a=i.slice(0,e-s);if(a.length+1>=o)return`${t}${a.slice(0,Math.max(1,o-1))}\u2026`;let c=o-a.length-1;return c<rn?`${t}${a}\u2026`:`${t}${a}\u2026${i.slice(i.length-c)}`}function z(r,s){let e=r.map(n=>I(n,s));for(let n=0;n<an;n+=1){let t=new Map;e.forEach((i,a)=>{let c=t.get(i);c?c.push(a):t.set(i,[a])});let o=!1;for(let[i,a]of t){let c=a.map(l=>r[l]);if(!c.every(l=>l===c[0]))for(let l of a)e[l]=cn(r[l],ln(r[l],c,s),s),o||=e[l]!==i}if(!o)break}return e}var ze=32,Fe="\0rest",De="\0outside",X=r=>r.replace(/\d+/g,"*"),ye=class{ranks=new Map;single=new Map;constructor(s){let e=new Map,n=(t,o,i)=>{if(t===null||o)return;let a=X(t);e.set(a,(e.get(a)??0)+i);let c=this.single.get(a);c===void 0?this.single.set(a,t):c!==t&&this.single.set(a,null)};for(let t of s.spaces){let{composition:o}=t.timeline;if(o)o.owners.forEach((i,a)=>{let{path:c,rest:l}=s.ownerPath(i),u=0;for(let p of o.bytes[a])p>u&&(u=p);n(c,l,u)});else for(let i of t.profile.live_at_peak.by_operation)n(i.owner,!1,i.bytes)}[...e].sort((t,o)=>o[1]-t[1]).forEach(([t],o)=>this.ranks.set(t,o))}rank(s){return s===null?-1:this.ranks.get(X(s))??-1}colour(s){return H(this.rank(s))}anyColour(s){let e=this.rank(s);if(e>=0&&e<pe)return H(e);let n=0;for(let t=0;t<s.length;t+=1)n=n*31+s.charCodeAt(t)|0;return H(Math.abs(n)%pe)}label(s){return this.single.get(s)??s}},ut=new WeakMap;function we(r,s,e,n,t){let o=ut.get(e);o||ut.set(e,o=new Map);let i=o.get(n);return i||o.set(n,i=un(r,s,e,n,t)),i}function un(r,s,e,n,t){let{composition:o}=e;if(!o||n==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>E("activation")}],labels:["live"],values:[e.total]};let i=n==="category"?hn(r,s):mn(r,s,t),a=new Map(i.map((l,u)=>[l.key,u])),c=i.map(()=>new Float64Array(e.length));return o.owners.forEach((l,u)=>{let p=c[a.get(ht(r,l,n))??i.length-1],h=o.bytes[u];for(let d=0;d<p.length;d+=1)p[d]+=h[d]}),{groups:i,labels:z(i.map(l=>g(l.label)),ze),values:c}}function ht(r,s,e){if(e==="category")return r.detail.owners[s].category;let{path:n,rest:t}=r.ownerPath(s);return t?Fe:n===null?De:X(n)}function hn(r,s){let e=new Set((s.timeline.composition?.owners??[]).map(n=>r.detail.owners[n].category));return[...Le,...[...e].filter(n=>!Le.includes(n))].filter(n=>e.has(n)).map(n=>({key:n,label:C(n),colour:()=>E(n)}))}function mn(r,s,e){let n=new Set((s.timeline.composition?.owners??[]).map(a=>ht(r,a,"operation"))),t=[...n].filter(a=>!a.startsWith("\0")).sort((a,c)=>e.rank(a)-e.rank(c)),o=t.slice(0,pe).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=t.length-o.length;return n.has(De)&&o.push({key:De,label:O,colour:()=>E("other")}),(i>0||n.has(Fe))&&o.push({key:Fe,label:F,colour:()=>H(-1)}),o}var ke=m("div",{class:"status",role:"status","aria-live":"polite"}),pt=m("div",{class:"offscreen","aria-live":"polite"}),mt;function dt(){document.body.append(ke,pt)}function ue(r){D(ke,r),ke.classList.add("shown"),clearTimeout(mt),mt=setTimeout(()=>ke.classList.remove("shown"),2500)}function ft(r){D(pt,r)}function bt(r){let s=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!s?"time":r.profile.duration_ns===0||new Set(s.beginNs).size*8<s.length?"event":"time"}function pn(r){return(r.detail?r.detail.owners.some(e=>e.category!=="other"):r.spaces.some(e=>J(e.profile.live_at_peak.by_category)))||r.profile.operations.length===0?"category":"operation"}var xe=class{constructor(s){this.model=s;let e=s.mainSpace;this.state={view:"",space:e,by:pn(s),unit:bt(s),from:0,to:0,at:s.spaces.length>0?s.peak(s.spaces[e]):{event:0,ns:0},find:""},this.state.to=this.full,this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()})}model;state;hover=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get full(){return this.fullOf(this.state.unit)}fullOf(s){return s==="event"?Math.max(1,this.model.events):this.model.durationNs}on(s,e){this.listeners.push([new Set(s),e])}set(s){let e=[];for(let n of Object.keys(s))this.state[n]!==s[n]&&(this.state[n]=s[n],e.push(n));this.notify(e),e.length>0&&this.writeAddress()}setHover(s){this.hover!==s&&(this.hover=s,this.notify(["hover"]))}notify(s){if(s.length!==0)for(let[e,n]of this.listeners)s.some(t=>e.has(t))&&n()}begins(s){return this.state.unit==="event"&&s.beginEvent?s.beginEvent:s.beginNs}valueOf(s){return this.state.unit==="event"?s.event:s.ns}momentOf(s){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(s),ns:e.nsOfEvent(Math.floor(s))}:{event:e.eventOfNs(s),ns:s}}setRange(s,e){let{full:n}=this,t=Math.min(n,this.state.unit==="event"?4:100),o=Math.min(n,Math.max(t,e-s)),i=(s+e)/2,a=Math.min(Math.max(0,o===e-s?s:i-o/2),n-o);this.set({from:a,to:a+o})}zoom(s,e=this.centre()){let{from:n,to:t}=this.state;this.setRange(e-(e-n)*s,e+(t-e)*s)}pan(s){let{from:e,to:n}=this.state,t=(n-e)*s,o=Math.min(Math.max(t,-e),this.full-n);this.setRange(e+o,n+o)}centre(){let s=this.valueOf(this.state.at),{from:e,to:n}=this.state;return s>=e&&s<=n?s:(e+n)/2}setUnit(s){if(s===this.state.unit||s==="event"&&!this.model.hasEvents)return;let{from:e,to:n}=this.state,{model:t}=this,o=e<=0&&n>=this.full,i=c=>s==="event"?t.eventOfNs(c):t.nsOfEvent(c),a=o?[0,this.fullOf(s)]:[i(e),i(n)];this.set({unit:s}),this.setRange(...a)}select(s){this.set({at:s});let e=this.valueOf(s),{from:n,to:t}=this.state;(e<n||e>t)&&this.setRange(e-(t-n)/2,e+(t-n)/2)}rowMoment(s,e){return{event:s.event?.[e]??0,ns:s.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}move(s){let{space:e}=this;if(!e)return;let n=this.model.locate(e,this.state.at);if(!n)return;let t=Math.min(n.timeline.length-1,Math.max(0,n.row+s));if(t===n.row&&n.timeline.frame&&n.timeline.frame.step>=0){let o=e.timeline,i=N(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(s);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(n.timeline,t))}selectLarger(s){let{space:e}=this;if(!e)return!1;let n=e.timeline,{total:t}=n;if(t.length===0)return!1;let o=N(n.beginEvent??n.beginNs,n.beginEvent?this.state.at.event:this.state.at.ns),i=t[o];for(let a=o+s;a>=0&&a<t.length;a+=s)if(!(t[a]<=i)){for(;a+s>=0&&a+s<t.length&&t[a+s]>=t[a];)a+=s;return this.select(this.rowMoment(n,a)),!0}return!1}link(s,e={}){let{state:n,model:t}=this,o=new URLSearchParams,i=e.space??n.space;t.spaces.length>1&&o.set("space",t.spaces[i].name),o.set("by",e.by??n.by),t.hasEvents&&o.set("unit",n.unit);let a=e.from??n.from,c=e.to??n.to;(a>0||c<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(c))));let l=e.at??n.at;return o.set("at",typeof l=="string"?l:t.hasEvents?`e${l.event}`:`${Math.round(l.ns)}`),e.find&&o.set("find",e.find),`#${s}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.lastAddress=this.link(this.state.view||"timeline",{find:this.state.find}),history.replaceState(null,"",this.lastAddress)}readAddress(){let[s,e]=location.hash.replace(/^#/,"").split("?",2);if(!s)return;let{model:n}=this,t=new URLSearchParams(e??""),o=n.spaces.findIndex(x=>x.name===t.get("space")),i=t.get("by"),a=t.get("unit"),c=!n.hasEvents||a==="time"?"time":a==="event"?"event":bt(n),l={unit:c,find:t.get("find")??""};o>=0&&(l.space=o),(i==="category"||i==="operation"||i==="space")&&(l.by=i);let u=(x,_)=>{let T=Number(t.get(x)??NaN);return Number.isFinite(T)&&T>=0?T:_},p=this.fullOf(c),h=Math.min(u("from",0),p),d=Math.min(u("to",p),p);[l.from,l.to]=d>h?[h,d]:[0,p];let b=t.get("at"),k=n.spaces[l.space??this.state.space];if(b==="peak"&&k)l.at=n.peak(k);else if(b==="end")l.at=n.end;else if(b&&/^e\d+$/.test(b)&&n.hasEvents){let x=Math.min(Number(b.slice(1)),n.events);l.at={event:x,ns:n.nsOfEvent(x)}}else b&&/^\d+$/.test(b)&&(l.at={event:n.eventOfNs(Number(b)),ns:Math.min(Number(b),n.durationNs)});this.state.view="",this.set({...l,view:s})}};var K=m("div",{class:"tip",role:"tooltip",id:"tip"});K.hidden=!0;function gt(){document.body.append(K),addEventListener("scroll",L,{passive:!0,capture:!0})}function L(){K.hidden=!0}function Me(r,s,e){let n=m("dl");for(let[c,l,u]of r.lines)n.append(m("dt",{},u?te(u):null,c),m("dd",{},l));K.replaceChildren(m("p",{class:"tip-title"},r.title),n,...r.note?[m("p",{class:"tip-note"},r.note)]:[]),K.hidden=!1;let{offsetWidth:t,offsetHeight:o}=K,i=s+16+t>innerWidth?Math.max(4,s-16-t):s+16,a=Math.min(Math.max(4,e+16),innerHeight-o-4);K.style.transform=`translate(${Math.round(i)}px, ${Math.round(a)}px)`}var dn=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function Ue(r){return`${r.map(fn).join(",")}\r
+`}function fn(r){if(typeof r=="number")return String(r);let s=dn.test(r)?`'${r}`:r;return/[",\r\n]/.test(s)?`"${s.replaceAll('"','""')}"`:s}var ne=26,bn=3e5,gn=400,vn=5e3,A=class{constructor(s){this.options=s;this.sort=s.sort??null,this.search=m("input",{type:"search",placeholder:"Search","aria-label":`Search ${s.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=m("span",{class:"counter"});let e=m("tr",{});s.columns.forEach((n,t)=>{let o=m("th",{scope:"col",class:`${this.isNumber(t)?"number":"text"}${n.minor?" minor":""}`},m("button",{type:"button",title:n.about,click:()=>this.sortBy(t)},n.title));this.heads.push(o),e.append(o)}),this.body=m("tbody"),this.table=m("table",{"aria-label":s.label},m("thead",{},e),this.body),this.scroller=m("div",{class:"rows",tabindex:0,role:"region","aria-label":s.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=m("div",{class:"data-table"},m("div",{class:"table-tools"},this.search,this.counter,m("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];names=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(s,e=""){this.rows=s,this.note=e,this.update()}find(s){this.search.value=s,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(s){return this.options.columns[s].text!==void 0&&this.options.columns[s].exact!==void 0}sortBy(s){this.sort?.column!==s?this.sort={column:s,descending:this.isNumber(s)}:this.sort.descending===this.isNumber(s)?this.sort={column:s,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:s}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),n=this.rows;if(e.length>0&&(n=n.filter(i=>{let a=s.map(c=>c.exact?"":(c.text??c.value)(i)).join(`
+`).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=n.map(u=>({row:u,key:s[i].value(u)})),l=a?-1:1;c.sort((u,p)=>u.key<p.key?-l:u.key>p.key?l:0),n=c.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${M(this.rows.length,t)}`:M(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let s=this.table.clientWidth||1200,e=n=>s<=640?24:n===0?Math.max(40,Math.floor(s/14)):56;this.names=this.options.columns.map((n,t)=>{if(this.isNumber(t)||n.text||this.shown.length>vn)return null;let o=e(t),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?z(i,o):null})}render(s=!1){s&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?gn:bn),n=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/ne)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(n/ne)+16);if(!s&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(m("tr",{},m("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.length>e&&a.push(m("tr",{},m("td",{colspan:this.options.columns.length,class:"empty"},`and ${M(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(s){let e=m("tr",{"aria-hidden":"true",class:"spacer"},m("td",{colspan:this.options.columns.length}));return e.style.height=`${s*ne}px`,e}row(s){let e=this.shown[s],{columns:n,activate:t,indent:o}=this.options,i=m("tr",{"aria-rowindex":s+2,class:t?"active":void 0});return n.forEach((a,c)=>{let l=(a.text??(h=>String(a.value(h))))(e),u=m("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(ce(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let h=m("span",{class:"swatch","aria-hidden":"true"});h.style.backgroundColor=a.colour(e),u.append(h)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let p=this.names[c]?.[s]??l;c===0&&t?u.append(m("button",{type:"b)memprof",
+    R"memprof(utton",class:"row-action","data-index":s,title:`${l}
+${t.does}`,keydown:h=>this.rowKey(h,s)},p)):u.append(m("span",{class:"cell"},p)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(s,e){let n=s.key==="ArrowDown"?e+1:s.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;s.preventDefault(),s.stopPropagation();let t=n*ne;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+ne*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+ne*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(s){this.printing=s,this.render(!0)}csv(){let{columns:s}=this.options;return[Ue(s.map(e=>e.title)),...this.shown.map(e=>Ue(s.map(n=>n.value(e))))].join("")}async copyCsv(){ue(await ve(this.csv())?`Copied ${M(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var yn={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with another size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},wn=r=>yn[r]??r.replaceAll("_"," ");function vt(r,s){let e=m("div"),n=()=>{let t=s.space;t&&e.replaceChildren(kn(r,s),...xn(t.profile.streams),...Mn(s,t.profile.out_of_memory,t.profile.further_out_of_memory.count),..._n(t.profile.cores.ranges))};return s.on(["space","at"],n),n(),e}function kn(r,s){let e=s.space,{profile:n}=e,t=m("dl",{class:"numbers"}),o=(c,l,u="",p="")=>{t.append(m("div",{title:[u,p].filter(h=>h).join(`
+`)},m("dt",{},c),m("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${$(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${$(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(m("div",{class:"wide"},m("dt",{},"Reserved"),m("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(wn(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function xn(r){if(r.length===0)return[];let s=new A({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>g(e.stream)},{title:"Pool",value:e=>g(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[m("h3",{},"Streams and pools"),m("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Mn(r,s,e){if(s.length===0)return[];let n=new A({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?O:g(t.operation)},{title:"Requested",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>f(t.device_free),exact:t=>y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>w(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return n.setRows(s,e>0?`${M(e,"later failure")} not kept`:""),[m("h3",{},"Out of memory"),n.element]}function _n(r){if(r.length===0)return[];let s=new A({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>g(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>g(e.peaks.busiest_core)}]});return s.setRows(r),[m("h3",{},"Peaks on single cores"),s.element]}function _e(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?Sn(r,s):e.map((t,o)=>Tn(t,n[o]))}var Tn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function Sn(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Nn(r);return[...e].map(([t,o])=>{let i=c=>En(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:An(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function En(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Nn(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function An(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let h=p-r[0][1];s+=u,e+=h,n+=u*u,t+=u*h,o+=h*h}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function yt(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function wt(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":X(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??O,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function kt(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${g(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${g(e.peak_operation)}`),t}function xt(r,s){return[Cn(r,s.profile),Rn(r,s),On(r,s),Ln(r)]}function Cn(r,s){let e=g(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)} with ${f(a.device_free)} free, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${g(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on a core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":g(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":g(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var $n=.9;function Rn(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=yt(_e(r.profile,s));if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{cumulative_current:t,growth:o}=n.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${g(n.name)} (${v(n.count)})`),e):(o.r_squared<$n?(e.value="No clear trend",e.lines.push(`${P(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${P(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${g(n.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function On(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=He(r,e),o=e.current_by_category??[];J(o)&&n.lines.push(o.slice(0,3).map(l=>`${C(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?g(l):`by ${g(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${M(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${O.slice(1,-1)}`),n}var Ve={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function We(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ve[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ve)||s.push(`${g(i.name)}: ${v(c.count)} ${Ve[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${M(e.length,"operation")} only estimated`),t?.length&&s.push(`${M(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${M(n.length,"source")} could not be captured`),o?.length&&s.push(`${M(o.length,"library","libraries")} not recorded`),[...s,...r.run.notes.map(g)]}function Ln(r){let{profile:s}=r,e=We(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};return s.exact?s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture had not ended"),e.length===0&&e.push(`${M(r.events||(s.cost.events??0),"event")}, none lost`),s.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),n}function Mt(r,s,e){let n=m("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if(!i){n.replaceChildren(m("div",{class:"answer wide"},m("h2",{},"Nothing was recorded"),m("p",{class:"value"},"No memory was allocated"),m("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Pn(r,s),Bn(s,e),...xt(r,i).map(c=>In(s,c))];r.spaces.length>1&&a.push(Hn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.replaceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Pn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=m("div",{class:"composition","aria-hidden":"true"}),o=m("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=E(i.owner??"other"),c=m("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(m("li",{title:y(i.bytes)},te(a),`${C(i.owner??"other")} `,m("b",{},f(i.bytes)),` ${$(i.bytes,n)}`))}return m("div",{class:"answer peak","data-answer":"peak"},m("h2",{},`Peak of ${g(e.name)}`),m("p",{class:"value",title:y(n)},m("a",{href:s.link("timeline",{at:"peak"})},f(n))),...kt(r,e).map(i=>m("p",{title:i},I(i,90))),...J(e.profile.live_at_peak.by_category)?[t,o]:[])}function Bn(r,s){let e=r.space,n=wt(e.profile),t=e.profile.live_at_peak,o=m("table",{class:"owners","aria-label":"Largest owners at t)memprof",
+    R"memprof(he peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>g(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,h]of a.entries()){let d=g(h.label),b=h.paths>1?` \xD7${h.paths}`:"";o.append(m("tr",{},m("td",{title:d+b},m("a",{href:r.link("live",{at:"peak",find:h.paths>1?h.label.split("*")[0]:h.label})},c[p]+b)),m("td",{class:"bar-cell"},ce(h.bytes/i,h.path===null?E("other"):s.colour(h.path))),m("td",{class:"number",title:y(h.bytes)},f(h.bytes)),m("td",{class:"number"},$(h.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,h)=>p+h.bytes,0);return u>0&&o.append(m("tr",{class:"muted"},m("td",{},`${M(t.remaining_operations+l.reduce((p,h)=>p+h.paths,0),"other operation")}`),m("td"),m("td",{class:"number"},f(u)),m("td",{class:"number"},$(u,t.bytes)))),m("div",{class:"answer owners-answer","data-answer":"owners"},m("h2",{},"Who held it"),n.length>0?o:m("p",{},"Nothing was live."))}function In(r,s){let e=s.lines.length-4;return m("div",{class:`answer ${s.mood}`,"data-answer":s.id},m("h2",{},s.question),m("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>m("p",{title:n},I(n,110))),e>0?m("p",{},`and ${e} more`):null,m("p",{class:"more"},m("a",{href:r.link(s.view,{at:s.at})},s.link)))}function Hn(r,s){let e=m("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(m("tr",o.index===s.state.space?{"aria-current":"true"}:{},m("td",{title:g(o.name)},m("a",{href:s.link("answers",{space:o.index,at:"peak"})},I(g(o.name),40))),m("td",{class:"bar-cell"},ce(o.profile.cumulative_peak/n,"var(--bar)")),m("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=m("div",{class:"answer","data-answer":"spaces"},m("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${g(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${g(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${g(o.peak_operation)}`;t.append(m("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},I(c,110)))}return t}var j=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=m("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=m("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=et();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},_t=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(_t=r.timeStamp+400)},{passive:!0});var U=class extends j{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",L)}store;hoverLine=m("div",{class:"line hover-line"});selectionLine=m("div",{class:"line selection-line"});rubber=m("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<_t&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(L(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),L())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),L();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?Me(o,t.clientX,t.clientY):L()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=ee(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let h=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(h,t),e.lineTo(h,o+4),e.stroke();let d=c==="event"?v(p):rt(p,u),b=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(h,b),this.width-b),o+12)}e.textAlign="left"}};var se=20,Te=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*se+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=N(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,h]=this.ends(u),d=h-p<a?Math.max(l+1,N(i,p+a)):l+1,b=o.at(d-1),k=b.number+b.count-1,x=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;h>=e&&c.push({begin:p,end:this.ends(b)[1],text:x,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:g(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=N(i,n),c=N(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,h]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(h-p),end:p+d.end*(h-p),text:g(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=se),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+se/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),se-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(W(e,a.text,u-l-8),l+4,o+se/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/se),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:g(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?g(t.name):a.count>1?`${M(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function W(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var oe=16,Fn=120,Se=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let h=0;h<p.length;h+=1){let d=p.columns.thread[h];o.set(d,Math.max(o.get(d)??0,p.columns.depth[h]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((h,d)=>h[0]-d[0])){let h=Math.min(p,Fn-a);c+=p-h,h>0&&l.push({thread:u,first:a,count:h}),a+=h}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*oe+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*oe+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(h,d)=>this.x(d)-this.x(h)>=64&&d>a&&h<c,u=[],p=(h,d,b,k)=>{let x=o[h],[_,T]=i?[x.begin_event,x.end_event]:[x.begin_ns,x.end_ns],S=T>_?(b-d)/(T-_):1;this.visitTable(h,R=>d+(R-_)*S,k,[],e),u.push([d,b])};for(let h=1;h<o.length;h+=1){let[d,b]=i?[o[h].begin_event,o[h].end_event]:[o[h].begin_ns,o[h].end_ns];l(d,b)&&n.invocationsOf(h)&&p(h,d,b,0)}for(let[h,d]of he(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);this.visitTable(0,h=>h,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.begin_ns,p=l?c.end_event:c.end_ns,{from:h,to:d}=this.store.state;for(let b=0;b<a.length;b+=1){let k=n(u[b]);if(k>d&&t===0&&o.length===0)break;let x=n(p[b]);if(x<h||k>d||o.some(([S,R])=>k>=S&&x<=R))continue;let _=this.laneOf.get(c.thread[b]);if(_===void 0)continue;let T=_+c.depth[b];T<this.rows&&i({table:a,frame:e,row:b,lane:T,begin:k,end:x,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let h=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-h,oe-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?de(p):n.text,e.fillText()memprof",
+    R"memprof(W(e,this.text(o),a-i-6),i+3,c+oe/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(W(e,a?g(a):`thread ${t.thread}`,this.left-10),this.left-6,i+oe/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?g(this.model.profile.operations[o-1]?.name??"?")+i:M(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+oe||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",g(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${P(a)} in ${g(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function he(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let h=n[p].step;if(h<0||h>=r.steps.length)continue;let{pattern:d}=r.steps.at(h);o.add(h),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=N(u,i);p<r.steps.length;p+=1){let h=r.steps.at(p),[d,b]=c==="event"?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs];if(b<i)continue;if(d>a||l.length>60)break;let k=t.get(h.pattern);k===void 0||o.has(h.row)||h.count>1||!e(d,b)||l.push([h,k])}return l}function St(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>Tt(s,o,a,t,0));for(let[i,a]of he(r,s,(c,l)=>Dn(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!zn(r,e,i,o.timelines[c].frame.step))continue;let l=Un(s,i,o.timelines[c]);Tt(s,o,c,u=>t(l(u)),i.number)}return o}function Dn(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function zn(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function Un(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function Tt(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),h=n(u);if(e>0){if(h-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(h));d+=1)(d<p||d+1>h)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let b=n(a[d]);if(b>=i)break;let k=d+1<o.length?n(a[d+1]):h;if(k<0)continue;let x=Math.max(0,Math.floor(b)),_=Math.min(i,Math.max(Math.floor(b)+1,Math.ceil(k)));for(let T=x;T<_;T+=1){let S=s.timeline[T];(S<0||o.total[d]>s.timelines[S].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Et(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let h=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),b=o(i.reserved[u]);l<0?s.moveTo(h,b):i.reserved[u]!==c&&s.lineTo(h,b),s.lineTo(d,b),c=i.reserved[u],l=b}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&Ge(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Nt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=E("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;Ge(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function At(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,h=p(u.peak)||!l&&p(c);Ge(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,h?o+10:a,i?"right":"left")}function Ct(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of le(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function Ge({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var me=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${g(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return we(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let h=0;h<u.length;h+=1)(h+1<u.length?p[h+1]:this.store.full)<e||p[h]>n||(u.total[h]>t&&(t=u.total[h]),u.reserved&&u.reserved[h]>o&&(o=u.reserved[h]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=St(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Et(l),a.capacity>0&&Nt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),At(l),this.model.hasEvents||Ct(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of ee(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":qe(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,h)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];u[d]=l[d]+(b<0?0:$t(a[b],h,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,h)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];l[d]+=b<0?0:$t(a[b],h,p.key,o.row[d])}h+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let h=o.timeline[p],d=h<0?0:o.timelines[h].total[o.row[p]];if(h<0||t(o.low[p])-t(d)<2){u=!1;continue}let b=t(o.low[p]);u?e.lineTo(this.left+p+.5,b):e.moveTo(this.left+p+.5,b),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of le(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let b=u.groups.map((k,x)=>({group:k,name:u.labels[x],value:u.values[x][a]})).filter(k=>k.value>0);b.sort((k,x)=>x.value-k.value);for(let{group:k,name:x,value:_}of b.slice(0,7))l.push([x,`${f(_)}  ${$(_,c)}`,k.colour()]);b.length>7&&l.push([`${b.length-7} more`,f(b.slice(7).reduce((k,x)=>k+x.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},h=t.segmentAt(p);h&&l.push(["segment",I(g(h.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let b=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(b)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest of ${M(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function $t(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function qe(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var Xe=34,Ee=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return Xe+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(h,d)=>this.x(d)-this.x(h)>=64&&d>i&&h<a,l=[],u=(h,d,b,k)=>{let x=n.blocksOf(h);if(!x)return;let _=t[h],[T,S]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],R=S>T?(b-d)/(S-T):1;this.visitTable(x,V=>d+(V-T)*R,k,[],e),l.push([d,b])};for(let h=1;h<t.length;h+=1){let[d,b]=o?[t[h].begin_event,t[h].end_event]:[t[h].begin_ns,t[h].end_ns];c(d,b)&&u(h,d,b,0)}for(let[h,d]of he(this.model,this.store,c))u(d,...o?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);let p=n.blocksOf(0);p&&this.visitTable(p,h=>h,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let h of this.byOwner(e)){let d=n(c[h]),b=n(l[h]);b<u||d>p||o.some(([k,x])=>d>=k&&b<=x)||i({table:e,row:h,begin:d,end:b,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.)memprof",
+    R"memprof(detail?.owners??[]).map((n,t)=>{if(e)return E(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?H(-1):o===null?E("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=ee(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":qe(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:h,standIn:d})=>{let{offset:b,bytes:k,owner:x}=l.columns,_=this.y(b[u]),T=this.y(b[u]+k[u]);if(T>i||_<a)return;let S=Math.max(this.x(p),c),R=Math.max(1,Math.min(this.x(h),o)-S),V=Math.max(1,_-T),Z=this.owners[x[u]]??n.muted;Z!==t&&(e.fillStyle=t=Z),d>0&&(e.globalAlpha=.55);let qt=R>3?.75:0,Xt=V>3?.75:0;e.fillRect(S,T,R-qt,V-Xt),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Rt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Rt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${M(t.length,"block")} drawn`:`${M(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(W(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=H(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let h=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(Xe-16));e.rect(h,Xe+4-d,Math.max(.7,Math.min(this.x(p),this.right)-h),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ae(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(g).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?O:g(o.path)],["category",C(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${M(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=N(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${$(o[i],n.timeline.total[i])}`]]}}};function Rt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function Y(r,s,e,n){let t=s.map(([i,a])=>m("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:m("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Ot={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"What could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function Lt(r){let s=m("div",{},Vn(r),Wn(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(m("h3",{},Ot[e]??g(e).replaceAll("_"," ")),Gn(e,n).element);return s}function Vn(r){let s=We(r);return s.length===0?m("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no event was lost.":"Events were lost."):m("ul",{class:"remarks"},...s.map(e=>m("li",{},e)))}function Wn(r){let{profile:s,run:e}=r,n=m("dl",{class:"numbers"}),t=(o,i,a=!1)=>{i&&n.append(m("div",{class:a?"wide":void 0},m("dt",{},o),m("dd",{},i)))};return t("Command line",g(s.process.command_line),!0),t("File",g(e.source),g(e.source).length>24),t("Host",g(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",g(s.device)||"none named"),t("memprof",g(s.library_version)),t("Events",v(r.events||(s.cost.events??0))),(s.cost.memory_bytes??0)>0&&t("Memory of the profiler",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Time to record an event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function Gn(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=g(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":g(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>B(c(l))}:o==="address"?{title:a,value:c,text:l=>Q(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new A({label:Ot[r]??g(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Pt(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:qn(r.slice(s+1))}}function qn(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var G=24;function Bt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:O;if(!a&&i!==null){let h=Pt(i);h.parent!==null&&(u=t(h.parent,!1)),p=h.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,C(i.category),"category",i.path,i.category);o.set(Ke(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(Ke(i.path,i.rest,i.category))??o.get(Ke(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Ht(s),Ft(s),It(s),s}function It(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),It(n)})}var Ke=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Ht(r){for(let t of r.children)Ht(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${M(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Ft(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Ft)}var Ne=class extends j{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",G*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",L),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,L(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let h of a.children){let d=a.bytes>0?h.bytes/a.bytes*l:0;d>=.4&&o(h,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*G+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*G,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?E(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):H(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),G-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),G-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?de(a):n.text;let c=W(e,`${g(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+G/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/G);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),L()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){L();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;Me({title:g(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",$(e.bytes,o)],["blocks",String(e.blocks)],...e.path!==null&&e.kind!=="all"?[["operation",g(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*G:0))}};var re=r=>r.rest?F:r.path===null?O:g(r.path),Ae=class{constructor(s,e,n){this.model=s;this.store=e;this.colours=n;this.icicle=new Ne(o=>o===null?E("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=Y("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=m("div",{},this.sentence,this.icicle.element,m("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=m("p",{class:"lead"});icicle;operations;blocks;place=m("div",{});live=null;mode="folded";find(s){this.operations.find(s),this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new A({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":re(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?E("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>$(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new A({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?M(t.blocks,"smaller block"):g(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?re(s(t)):""},{title:"Category",value:t=>s(t)?C(s(t).category):"",colour:t=>E(s(t)?.category??"other")},{title:"Shape",value:t=>g(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>g(s(t)?.dtype??")memprof",
+    R"memprof("),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:X(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${M(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${g(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${M(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.":""].join("");D(this.sentence,c),ft(c),this.icicle.show(t.rows?Bt(t):null),this.fillOperations();let l=t.blockRows.reduce((h,d)=>h+d.bytes,0),u=t.blockRows.map(h=>({kind:"block",of:h})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${M(p,"smaller block")} as one row`:"")}};var Xn={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Dt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=Kn(r.profile.operations),o=(l,u,p,h=!1,d=!1)=>({title:l,about:u,value:p,text:b=>h?P(p(b)):f(p(b)),exact:b=>y(p(b)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new A({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>g(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):E("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...Xn}}}))};return s.on(["space"],c),c(),m("div",{},a.element)}function Kn(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var Ce=class extends j{constructor(e,n){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let b=this.store.begins(t),k=new Float64Array(i-o),x=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(b[_])-o)),S=_+1<t.length?Math.ceil(this.x(b[_+1])-o):k.length;for(let R=T;R<Math.min(k.length,Math.max(S,T+1));R+=1)k[R]=Math.max(k[R],t.total[_]);x=Math.max(x,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let S=_/x*(a-6);S>0&&e.rect(o+T,a-2-S,1,S)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(x),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,h]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(h,0,i-h,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(h-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var zt=5e4;function Ut(r,s,e,n){let t=m("details",{},m("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function Vt(r,s,e){let n=new A({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>jn(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>B(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>B(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>P(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Ut("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=zt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?g(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:g(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function Wt(r,s,e){let n=new A({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>g(t.name)},{title:"Operation",value:t=>re(t)},{title:"Category",value:t=>C(t.category),colour:t=>E(t.category)},{title:"Shape",value:t=>g(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Ut("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<zt&&o.standIn===0&&t.push(ae(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function jn(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var Re=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${M(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=Y("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=m("div",{},m("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=m("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${M(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?_e(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?P(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new A({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:g(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>B(e.durationNs.sum)},s("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth a step","Slope of a line through what is live at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?P(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations less deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulative_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new A({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>g(s.name)},{title:"No.",about:"Its place in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>B(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>B(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new A({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>B(s.beginNs)},{title:"Time",value:s)memprof",
+    R"memprof(=>s.durationNs,text:s=>w(s.durationNs),exact:s=>B(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:s=>s.change,text:s=>P(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new A({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Shows the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?g(n.name):"(periodic)"},{title:"No.",about:"Its place among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>B(n.time_ns)},{title:"Live",about:"In all memory spaces together",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>$e(n)[0]?.bytes??0,text:n=>f($e(n)[0]?.bytes??0),exact:n=>y($e(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>$e(n).slice(0,3).map(Yn).join(", ")}]})}},$e=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),Yn=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${g(s||(r.operation??O))} (${f(r.bytes)})`};var Zn=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function Jn(r){let s=new xe(r),e=new ye(r);gt(),dt();let n=g(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>Mt(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>ns(r,s,e)],["live","Live",()=>q("live","What was live at the selected moment",new Ae(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>rs(r,s,e)],["blocks","Blocks",()=>is(r,s,e)]),t.push(["segments","Segments",()=>q("segments",r.steps.length>0?"Segments and steps":"Segments",new Re(r,s).element)],["operations","Operations",()=>q("operations","Operations over the whole run",Dt(r,s,e))],["allocator","Allocator",()=>q("allocator","Allocator",vt(r,s))])),t.push(["facts","Facts",()=>q("facts","Facts",Lt(r))]);let o=m("main",{},...t.map(([,,c])=>c())),i=Qn(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=ls();document.body.append(m("footer",{},`Made by memprof${r.profile.library_version?` ${g(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,m("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),cs(s,a,t.map(([c])=>c)),as(s)}function q(r,s,...e){return m("section",{id:r,"aria-labelledby":`${r}-title`},m("h2",{id:`${r}-title`},s),...e)}function Qn(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[g(t.device),w(r.durationNs),r.hasEvents?M(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=m("select",{"aria-label":"Memory space",change:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(m("option",{},`${I(g(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=m("nav",{"aria-label":"Sections"},...n.map(([p,h])=>m("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),Gt(s,p)}},h))),l=m("div",{class:"bar-top"},m("h1",{title:g(t.process.command_line)||e},e),m("span",{class:"about"},i),r.spaces.length>1?a:null,c,m("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{es(s)}},"Copy link"),ts()),u=m("header",{},l,r.spaces.length>0?new Ce(s,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function es(r){r.writeAddressNow(),ue(await ve(location.href)?"Copied the link.":"The browser did not allow copying.")}function ts(){let r=(()=>{try{return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let s=m("button",{type:"button",class:"quiet theme",click:()=>{let t=ie()?"light":"dark";document.documentElement.dataset.theme=t;try{localStorage.setItem("memprof-theme",t)}catch{}e()}}),e=()=>{D(s,ie()?"Light":"Dark"),s.setAttribute("aria-label",ie()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e);let n;return addEventListener("beforeprint",()=>{n=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{n===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=n,dispatchEvent(new Event("themechange"))}),e(),s}function ns(r,s,e){let n=new me(s,r,e,null,260),t=r.spaces.length>1?m("div",{class:"space-lanes"}):null,o=m("div",{class:"legend","aria-hidden":"true"}),i=()=>os(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childElementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(m("h3",{},`${g(l.name)} `,m("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new me(s,r,e,l,130).element)};return s.on(["by"],a),a(),q("timeline","Live bytes over time",ss(r,s),n.element,...t?[t]:[],new Te(s,r).element,o)}function ss(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=Y("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=Y("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>m("button",{type:"button",title:a,"aria-label":a,click:c},i);return m("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,m("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),m("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>s.move(-1)),o("\u203A","The moment after",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","The next larger peak before",()=>Oe(s,-1)),o("\u2191 after","The next larger peak after",()=>Oe(s,1))))}function Oe(r,s){r.selectLarger(s)||ue(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function os(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>je("",C(d.category),C(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>re(d)),h=z(p,ze);n.replaceChildren(...u.map((d,b)=>je("",p[b],h[b],d.bytes,l.total)));return}let c=we(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>je(l.colour(),g(l.label),c.labels[u],c.values[u][i.row],a)))}function je(r,s,e,n,t){return m("div",{class:n===0?"none":void 0,title:`${s}
+${y(n)}`},r?te(r):null,m("span",{class:"name"},e),m("span",{class:"number"},n===0?"\u2013":f(n)),m("span",{class:"number part"},n===0?"":$(n,t)))}function rs(r,s,e){let n=new Se(s,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to be kept.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes are not drawn.`),q("lanes","Operations over time",m("div",{class:"scrolled"},n.element),o.length>0?m("p",{class:"about"},o.join(" ")):m("span"),Vt(r,s,n))}function is(r,s,e){let n=new Ee(s,r,e),t=(i,a,c)=>m("button",{type:"button",title:a,"aria-label":a,click:c},i),o=m("div",{class:"toolbar"},m("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),t("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>n.panOffsets(-.4)),t("\u2191","Higher addresses",()=>n.panOffsets(.4)),t("All addresses","Show all addresses",()=>n.showAll())),m("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return q("blocks","Blocks over time by address",o,n.element,Wt(r,s,n))}function Gt(r,s){r.set({view:s}),document.getElementById(s)?.scrollIntoView()}function as(r){let s=r.state.view;s&&requestAnimationFrame(()=>document.getElementById(s)?.scrollIntoView()),addEventListener("hashchange",()=>{s=r.state.view,document.getElementById(s)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function ls(){let r=m("dialog",{"aria-label":"Keys",click:s=>{s.target===r&&r.close()}},m("h2",{},"Keys"),m("dl",{},...Zn.flatMap(([s,e])=>[m("dt",{},s),m("dd",{},e)])),m("form",{method:"dialog"},m("button",{},"Close")));return r}function cs(r,s,e){addEventListener("keydown",n=>{let{target:t}=n;if(n.ctrlKey||n.metaKey||n.altKey||s.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){n.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);us(r,s,e,n,o)&&(n.preventDefault(),L())})}function us(r,s,e,n,t){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&Gt(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return Oe(r,1),!0;case"b":return Oe(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return hs(),!0;case"?":return s.showModal(),!0;default:return!1}}function hs(){let r=null,s=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),t=Math.abs(n.top-innerHeight*.4);n.width>0&&t<s&&([r,s]=[e,t])}r?.focus()}function ms(r){let s=document.getElementById("loading")??document.body;s.textContent=r instanceof Error?r.message:String(r),s.setAttribute("role","alert")}nt().then(r=>{Jn(new ge(r)),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(ms);})();</script>
 </body>
 </html>
 )memprof",
@@ -32465,6 +35461,11 @@ inline void append_markdown_section(std::string& text, const page_section& secti
     append_markdown_table(text, options.all_segments ? every_segment_section(source, space, steps).table
                                                      : wide_segment_table(segments_by_name(source, space)));
   }
+  if (const page_section checkpoints = checkpoint_section(source, options.checkpoints, options.largest_blocks);
+      !checkpoints.table.rows.empty()) {
+    text += "\n**Checkpoints**\n";
+    append_markdown_table(text, checkpoints.table);
+  }
   return text;
 }
 
@@ -32789,6 +35790,10 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   found.expect_at_least("cumulative_peak", space.cumulative_peak, "cumulative_current", space.cumulative_current);
   found.expect_equal("live_at_peak.bytes", space.live_at_peak.bytes, "cumulative_peak", space.cumulative_peak);
   check_live_set(space.live_at_peak, " of the space", found);
+  if (!space.current_by_category.empty()) {
+    found.expect_equal("the sum of current_by_category", bytes_of(space.current_by_category), "cumulative_current",
+                       space.cumulative_current);
+  }
   const auto index = static_cast<std::size_t>(space.peak_segment);
   if (space.peak_segment >= 0 && index < space.segments.size()) {
     found.expect_equal("cumulative_peak of the segment that peak_segment names", space.segments[index].cumulative_peak,
@@ -32801,6 +35806,37 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   }
 }
 
+/// What a memory holds is what its spaces hold, and at its peak none holds more than at its own.
+inline void check_memory(const profile& of, const memory_profile& memory, contradiction_list& found) {
+  const std::string where = " of the memory " + memory.name;
+  std::int64_t current = 0;
+  std::int64_t highest = 0;
+  std::int64_t peaks = 0;
+  bool has_peak_space = memory.peak_space.empty();
+  for (const owned_bytes& part : memory.spaces) {
+    has_peak_space = has_peak_space || part.owner == memory.peak_space;
+    const space_profile* const space = of.find_space(part.owner);
+    if (space == nullptr) {
+      found.add("the space '" + part.owner + '\'', where, " is not ", "in the list of spaces", "");
+      continue;
+    }
+    current = add_saturating(current, space->cumulative_current);
+    highest = std::max(highest, space->cumulative_peak);
+    peaks = add_saturating(peaks, space->cumulative_peak);
+    found.expect_at_least("cumulative_peak of the space " + part.owner, space->cumulative_peak, "what it held at the peak",
+                          part.bytes, where);
+  }
+  found.expect_equal("cumulative_current", memory.cumulative_current, "the sum of its spaces", current, where);
+  found.expect_equal("cumulative_peak", memory.cumulative_peak, "the sum of what its spaces held", bytes_of(memory.spaces),
+                     where);
+  found.expect_at_least("cumulative_peak", memory.cumulative_peak, "cumulative_current", memory.cumulative_current, where);
+  found.expect_at_least("cumulative_peak", memory.cumulative_peak, "that of one of its spaces", highest, where);
+  found.expect_at_least("the sum of the peaks of the spaces", peaks, "cumulative_peak", memory.cumulative_peak, where);
+  found.expect_equal("live_at_peak.bytes", memory.live_at_peak.bytes, "cumulative_peak", memory.cumulative_peak, where);
+  check_live_set(memory.live_at_peak, where, found);
+  if (!has_peak_space) found.add("peak_space", where, " is not ", "one of its spaces", ": " + memory.peak_space);
+}
+
 }  // namespace detail
 
 /// Where the numbers of a memory space of a profile contradict each other: a sentence for each rule that is broken, with the
@@ -32811,6 +35847,14 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   detail::contradiction_list found;
   detail::check_totals(space, found);
   detail::check_segments(of, space, found);
+  return std::move(found).take();
+}
+
+/// The same of what several spaces share; `memory` must be one of the profile's.
+[[nodiscard]] inline std::vector<std::string> contradictions(const profile& of, const memory_profile& memory) {
+  if (of.provenance.rounding != 1) return {};
+  detail::contradiction_list found;
+  detail::check_memory(of, memory, found);
   return std::move(found).take();
 }
 
@@ -32843,6 +35887,18 @@ namespace detail {
          ", but the bytes here are those of all cores together: the device memory is not that of the profile";
 }
 
+/// Those of a space, and of the memories in which it lies.
+[[nodiscard]] inline std::vector<std::string> contradictions_around(const profile& of, const space_profile& space) {
+  std::vector<std::string> sentences = contradictions(of, space);
+  for (const memory_profile& memory : of.memories) {
+    bool is_around = false;
+    for (const owned_bytes& part : memory.spaces) is_around = is_around || part.owner == space.name;
+    if (!is_around) continue;
+    for (std::string& sentence : contradictions(of, memory)) sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
 }  // namespace detail
 
 /// What has to be known about the numbers of a memory space before they are believed, one sentence each: what its source lacks,
@@ -32851,7 +35907,7 @@ namespace detail {
   std::vector<std::string> remarks = of.provenance.remarks;
   if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
   if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));
-  for (std::string& sentence : contradictions(of, space)) {
+  for (std::string& sentence : detail::contradictions_around(of, space)) {
     remarks.push_back("the profile contradicts itself: " + std::move(sentence));
   }
   if (!of.exact) remarks.emplace_back("the profile is not exact: events were lost, so the bytes may be too small");
@@ -32931,7 +35987,7 @@ inline constexpr std::size_t peak_parts = 5;
 
 /// The answers for one memory space of a profile. Bytes.
 struct memory_breakdown {
-  std::optional<std::int64_t> parameters;  ///< the number of them that the profile tells
+  std::optional<std::int64_t> parameters;  ///< their number, if the profile has it
   compared_size model;
   compared_size optimizer;
   compared_size gradients;
@@ -33083,7 +36139,7 @@ inline void measure_sizes(memory_breakdown& result, const profile& of, const spa
   static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
 }
 
-/// Names the phases that would tell a size which is not known without them.
+/// Names the missing phases without which a size is unknown.
 inline void remark_missing_phases(memory_breakdown& result, const profile& of, const space_profile& space) {
   const auto is_known = [](const measured_size& size) { return size.from == size_source::categories; };
   std::string missing;
@@ -33094,7 +36150,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   need(optimizer_phase, !is_known(result.optimizer) || !is_known(result.gradients));
   need(forward_phase, !is_known(result.activations));
   need(backward_phase, !is_known(result.gradients));
-  if (!missing.empty()) result.remarks.push_back("no segment " + missing + ": what it would tell is left out");
+  if (!missing.empty()) result.remarks.push_back("no segment " + missing + ": its sizes are left out");
 }
 
 }  // namespace detail
@@ -33138,6 +36194,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33275,23 +36332,64 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
           grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same moment.\n";
 }
 
-/// The first segments, and the one with the peak.
+/// The segments of a run with more than `most_single_segments` of them, by name: those with the greatest peaks if there are too
+/// many names.
+inline void append_names_of_segments(std::string& text, const profile& of, const space_profile& space) {
+  constexpr std::size_t most = 24;
+  constexpr std::size_t width = 16;
+  std::vector<segments_of_name> names = segments_by_name(of, space);
+  if (names.size() > most) names = segments_by_family(names);
+  std::vector<std::size_t> kept(names.size());
+  std::iota(kept.begin(), kept.end(), std::size_t{0});
+  std::int64_t left_out = 0;
+  if (names.size() > most) {
+    std::stable_sort(kept.begin(), kept.end(), [&](std::size_t left, std::size_t right) {
+      return names[left].segment_peak.greatest > names[right].segment_peak.greatest;
+    });
+    left_out = static_cast<std::int64_t>(kept.size() - most);
+    kept.resize(most);
+    std::sort(kept.begin(), kept.end());
+  }
+  text += "\n--- Segments, by name ---\n" + right_aligned("Count", 10);
+  for (const std::string_view title : {"Greatest Peak", "Mean Change", "Last Current"}) {
+    text += right_aligned(std::string{title}, width);
+  }
+  text += "  Segment\n";
+  const auto at = static_cast<std::size_t>(space.peak_segment);
+  const std::string peak_name = space.peak_segment < 0 ? std::string{} : space.segments[at].segment;
+  for (const std::size_t index : kept) {
+    const segments_of_name& name = names[index];
+    const std::int64_t mean = name.count == 0 ? 0 : name.segment_change.sum / name.count;
+    text += right_aligned(with_thousands(std::to_string(name.count)), 10);
+    text += right_aligned(grouped_megabytes(name.segment_peak.greatest), width);
+    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(mean), width);
+    text += right_aligned(grouped_megabytes(name.cumulative_current.last), width);
+    text += "  " + (name.stands_for_others ? std::string{"(all other names)"} : on_one_line(name.name));
+    text += space.peak_segment >= 0 && name.name == peak_name ? "  <- overall peak\n" : "\n";
+  }
+  if (left_out > 0) text += "  (" + counted(left_out, "name is", "names are") + " left out here)\n";
+  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
+  text += folded <= 0
+              ? "  --json has each segment.\n"
+              : "  --json has the " + counted(of.segment_count - folded, "segment", "segments") + " that the profile keeps.\n";
+}
+
+/// A line for each segment, or where there are many of them for each name.
 inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
   if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
-  constexpr std::size_t most = 40;
+  constexpr std::int64_t most_single_segments = 16;
+  if (std::max(of.segment_count, static_cast<std::int64_t>(space.segments.size())) > most_single_segments) {
+    append_names_of_segments(text, of, space);
+    return;
+  }
   text += "\n--- Segments ---\n";
   for (const std::string_view title : {"Segment Peak", "Segment Change", "Cumul. Peak", "Cumul. Current"}) {
     text += right_aligned(std::string{title}, width);
   }
   text += "  Segment\n";
-  std::int64_t left_out = 0;
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_peak = space.peak_segment == static_cast<std::int64_t>(index);
-    if (index >= most && !is_peak) {
-      ++left_out;
-      continue;
-    }
     const segment_usage& segment = space.segments[index];
     text += right_aligned(grouped_megabytes(segment.segment_peak), width);
     text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
@@ -33299,9 +36397,6 @@ inline void append_segment_table(std::string& text, const profile& of, const spa
     text += right_aligned(grouped_megabytes(segment.cumulative_current), width);
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
-  if (left_out > 0) text += "  (" + counted(left_out, "segment is", "segments are") + " left out here; --json has all)\n";
-  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
-  if (folded > 0) text += "  (" + counted(folded, "segment is", "segments are") + " not kept; their sums and extremes are)\n";
 }
 
 inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
@@ -33382,7 +36477,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text;
 }
 
-/// The whole report: how many summaries there are, the model size where it comes from the logs, and the tables of each.
+/// The whole report: how many summaries there are, where the expected model size comes from, and the tables of each.
 [[nodiscard]] inline std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {
   std::string text = "Found " + std::to_string(analyzed.size()) + " memory usage summary/summaries\n";
   if (!options.model_size) {
@@ -33391,10 +36486,12 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       const memory_breakdown& breakdown = one.breakdown;
       if (!breakdown.parameters || breakdown.parameters == shown) continue;
       shown = breakdown.parameters;
-      text += "Model size not provided, calculated from logs: " + detail::megabytes(*breakdown.model.expected) + " (" +
-              detail::with_thousands(std::to_string(*shown)) + " parameters, assuming bf16)\n";
+      const bool is_of_log = !one.profile->provenance.format.empty();
+      text += std::string{"Model size not provided, calculated from "} + (is_of_log ? "logs: " : "the number of parameters: ") +
+              detail::megabytes(*breakdown.model.expected) + " (" + detail::with_thousands(std::to_string(*shown)) +
+              " parameters, assuming bf16)\n";
     }
-    if (!shown) text += "Model size not provided and not in the logs: give --model-size to compare with what is expected\n";
+    if (!shown) text += "No expected model size: --model-size gives one to compare with\n";
   }
   const std::vector<std::string> titles = titles_of(analyzed);
   for (std::size_t index = 0; index < analyzed.size(); ++index) text += to_text(analyzed[index], titles[index]);
@@ -33616,7 +36713,8 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   script += "set xrange [-0.5:" + detail::decimal(static_cast<double>(bars.size()) - 0.5, 1) + "]\n";
   script += "set yrange [0:" + detail::decimal(axis.unit.of(axis.end), 6) + "]\n";
   std::string names;
-  const std::vector<std::string> titles = titles_of(bars);
+  const std::size_t letters = letters_a_line * static_cast<std::size_t>(detail::gnuplot_most_lines - 1);  // lines may break early
+  const std::vector<std::string> titles = detail::shortened_apart(titles_of(bars), letters);
   for (std::size_t position = 0; position < bars.size(); ++position) {
     detail::append_labels(script, bars[position], position, axis);
     names +=
@@ -33643,7 +36741,6 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33692,41 +36789,6 @@ struct time_unit {
   return {"\xc2\xb5s", 1e3};
 }
 
-/// The text, or its end after "..." if it has more characters than that: of a path the end says more.
-[[nodiscard]] inline std::string without_begin(std::string_view text, std::size_t most) {
-  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
-  std::size_t characters = 0;
-  for (const char byte : text) characters += continues(byte) ? 0 : 1;
-  if (characters <= most) return std::string{text};
-  for (std::size_t left_out = characters - most + 3; left_out > 0; --left_out) {
-    text.remove_prefix(1);
-    while (!text.empty() && continues(text.front())) text.remove_prefix(1);
-  }
-  return "..." + std::string{text};
-}
-
-/// The names with at most so many characters. Those that would then be the same, as stacks that end in the allocator are, lose
-/// the end of their paths that they have in common.
-[[nodiscard]] inline std::vector<std::string> without_begins(std::vector<std::string> names, std::size_t most) {
-  std::map<std::string, std::vector<std::size_t>> same;
-  for (std::size_t index = 0; index < names.size(); ++index) same[without_begin(names[index], most)].push_back(index);
-  for (const auto& [shown, indices] : same) {
-    if (indices.size() == 1) continue;
-    const std::string& first = names[indices.front()];
-    std::size_t common = first.size();
-    for (const std::size_t index : indices) {
-      const auto differ = std::mismatch(first.rbegin(), first.rend(), names[index].rbegin(), names[index].rend());
-      common = std::min(common, static_cast<std::size_t>(differ.first - first.rbegin()));
-    }
-    const std::size_t slash = first.find('/', first.size() - common);  // whole names of the path only
-    if (slash == std::string::npos) continue;
-    const std::size_t cut = first.size() - slash;
-    for (const std::size_t index : indices) names[index] = names[index].substr(0, names[index].size() - cut) + "/...";
-  }
-  for (std::string& name : names) name = without_begin(name, most);
-  return names;
-}
-
 struct composition_row {
   std::string name;
   std::int64_t bytes = 0;
@@ -33758,7 +36820,7 @@ struct composition_rows {
     const auto known = category_from_string(owner.owner).value_or(category::other);
     rows.push_back({{}, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
   }
-  names = without_begins(std::move(names), longest_name);
+  names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].name = std::move(names[index]);
   if (rest_count > 0) {
     rows.push_back({counted(static_cast<std::int64_t>(rest_count), "other", "others"), rest, rest_colour});
@@ -33796,7 +36858,7 @@ struct composition_rows {
   }
   if (result.rows.empty()) result.title = "nothing is known of what was live at the peak";
   std::size_t longest = 0;
-  for (const composition_row& row : result.rows) longest = std::max(longest, row.name.size());
+  for (const composition_row& row : result.rows) longest = std::max(longest, display_width(row.name));
   constexpr int dots_a_letter = 15;
   result.name_width = std::max(190, static_cast<int>(longest) * dots_a_letter + 50);
   return result;
@@ -33827,6 +36889,9 @@ inline constexpr int segment_letter_width = 14;  // of capitals
   segment_bands result;
   if (of.segments.size() > most || end <= 0) return result;
   const auto share = [&](std::int64_t ns) { return std::clamp(static_cast<double>(ns) / static_cast<double>(end), 0.0, 1.0); };
+  std::vector<std::string> names;
+  for (const segment& one : of.segments) names.push_back(on_one_line(one.name));
+  names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < of.segments.size(); ++index) {
     const segment& one = of.segments[index];
     const double begin = share(one.begin_ns);
@@ -33834,10 +36899,9 @@ inline constexpr int segment_letter_width = 14;  // of capitals
     if (index % 2 == 1) result.bands.emplace_back(begin, finish);
     const double dots = (finish - begin) * width;
     if (dots < line_height) continue;
-    const std::string text = without_begin(on_one_line(one.name), longest_name);
-    const int text_width = segment_letter_width * static_cast<int>(text.size());
+    const int text_width = segment_letter_width * static_cast<int>(display_width(names[index]));
     const bool is_upright = dots < text_width + 8;
-    result.names.push_back({text, (begin + finish) / 2, is_upright});
+    result.names.push_back({names[index], (begin + finish) / 2, is_upright});
     result.height = std::max(result.height, (is_upright ? text_width + 34 : 40));
   }
   return result;
@@ -33912,12 +36976,12 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
 
 /// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
-  std::string text = without_begin(on_one_line(name.empty() ? space.name : name), 40) +
+  std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
                      (lies_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
   if (!of.provenance.lacks("peak_time_ns")) text += " after " + time_unit_for(space.peak_time_ns).text(space.peak_time_ns);
   if (space.peak_segment >= 0) {
     const auto index = static_cast<std::size_t>(space.peak_segment);
-    text += " in " + without_begin(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
+    text += " in " + shortened(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
   }
   return text + ", " + amount_text(space.cumulative_current) + " at the end";
 }
@@ -33980,14 +37044,16 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
   }
   script += "$segments << END_OF_SEGMENTS\n";
   std::string names;
+  std::vector<std::string> shown;
+  for (const segment_usage& segment : space.segments) shown.push_back(on_one_line(segment.segment));
+  shown = shortened_apart(shown, 22);
   for (std::size_t index = 0; index < count; ++index) {
     const segment_usage& segment = space.segments[index];
     const std::int64_t begin = subtract_saturating(segment.cumulative_current, segment.segment_change);
     script += std::to_string(index + 1) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, add_saturating(begin, segment.segment_peak))), 6) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, segment.cumulative_current)), 6) + '\n';
-    names += (names.empty() ? "" : ", ") + gnuplot_string(without_begin(on_one_line(segment.segment), 22)) + ' ' +
-             std::to_string(index + 1);
+    names += (names.empty() ? "" : ", ") + gnuplot_string(shown[index]) + ' ' + std::to_string(index + 1);
   }
   script += "END_OF_SEGMENTS\nset xrange [0.4:" + decimal(static_cast<double>(count) + 0.6, 1) + "]\n";
   if (count <= most_names) {
@@ -34074,7 +37140,7 @@ struct drawn_space {
     begin_panel(script, place, timeline_left, timeline_right, 45 + segments[index].height, has_timeline ? 90 : 110,
                 timeline_title(*of, *space, name));
     if (index == 0 && !options.title.empty()) {
-      script += "set label 2 " + gnuplot_string(without_begin(on_one_line(options.title), 90)) + " at screen 0.5," +
+      script += "set label 2 " + gnuplot_string(shortened(on_one_line(options.title), 90)) + " at screen 0.5," +
                 place.at(run_title_height / 2) + " center font 'Sans Bold,26'\n";
     }
     append_memory_axis(script, *space, unit);
@@ -34105,8 +37171,8 @@ namespace memprof {
 
 namespace detail {
 
-/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes" and
-/// "..._memory" are bytes.
+/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes",
+/// "..._memory" and "..._size" are bytes, "address" is an address.
 [[nodiscard]] inline page_line fact_text(std::string_view column, const fact_value& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return page_line{}.add_name(*text);
   if (const auto* const number = std::get_if<double>(&value)) {
@@ -34115,7 +37181,9 @@ namespace detail {
   }
   const std::int64_t number = std::get<std::int64_t>(value);
   if (column.ends_with("_ns")) return short_time(number);
-  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory")) return short_bytes(number);
+  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory") || column.ends_with("_size"))
+    return short_bytes(number);
+  if (column == "address") return address_text(static_cast<std::uint64_t>(number));
   return grouped(number);
 }
 
@@ -34483,6 +37551,10 @@ class trace_writer {
 
   /// Ends the current segment.
   void end_segment(std::string_view name) { put_own({stamp(), 0, 0, label_of(name), event_kind::segment_end, any_space, 0}); }
+  /// Keeps what is live now; an empty name is that of a periodic checkpoint.
+  void checkpoint(std::string_view name) {
+    put_own({stamp(), 0, 0, name.empty() ? 0 : label_of(name), event_kind::checkpoint, any_space, 0});
+  }
   /// Replaces the table of that name.
   void add_facts(const fact_table& facts) { target_.facts(facts); }
 
@@ -34772,6 +37844,7 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "peak_time_ns",
                                                                                     "peak_operation",
                                                                                     "live_at_peak",
+                                                                                    "current_by_category",
                                                                                     "capacity",
                                                                                     "capacity_is_per_core",
                                                                                     "first_shortfall",
@@ -34795,8 +37868,8 @@ inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_v
 
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
-    {"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved", "active", "streams",
-     "out_of_memory", "further_out_of_memory", "stands_for_others"});
+    {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
+     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
 
 template <>
 inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
@@ -36668,6 +39741,36 @@ inline bool add_periodic_checkpoint(std::uint32_t number) noexcept {
   return true;
 }
 
+/// Whether somebody sets the wall clock. Times in a profile are those of the monotonic clock from the capture's begin on, so they
+/// differ from the wall clock's from then on.
+class wall_clock_watch {
+ public:
+  /// Says so the first time.
+  void look() noexcept {
+    const std::int64_t now_ns = monotonic_ns();
+    const std::int64_t ahead_ns = unix_ns() - now_ns;
+    const std::int64_t jump_ns = ahead_ns - ahead_ns_;
+    // NTP slews a clock by at most 1 in 2000.
+    const std::int64_t slewed_ns = ns_per_second + (now_ns > seen_ns_ ? (now_ns - seen_ns_) / 1000 : 0);
+    seen_ns_ = now_ns;
+    ahead_ns_ = ahead_ns;
+    if (has_said_ || (jump_ns <= slewed_ns && jump_ns >= -slewed_ns)) return;
+    has_said_ = true;
+    (void)succeeds([&] {
+      say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
+                     std::to_string((jump_ns > 0 ? jump_ns : -jump_ns) / ns_per_second) +
+                     " s (it was set, or the machine slept); times in the profile go on from the session's begin");
+    });
+  }
+
+ private:
+  static constexpr std::int64_t ns_per_second = 1'000'000'000;
+
+  std::int64_t seen_ns_ = monotonic_ns();
+  std::int64_t ahead_ns_ = unix_ns() - seen_ns_;
+  bool has_said_ = false;
+};
+
 /// A session that records: what its thread and whoever ends it share. The thread alone writes files.
 struct running_session {
   session_options options;
@@ -36730,14 +39833,18 @@ struct running_session {
   void serve() noexcept {
     session_mailbox& box = mailbox;
     std::int64_t next_ns = monotonic_ns() + interval_ns;
+    wall_clock_watch wall_clock;
     for (;;) {
       const std::uint32_t seen = box.wake.value();
       if (box.wants_end.load()) break;
       answer();
+      wall_clock.look();
       const std::int64_t now_ns = monotonic_ns();
       if (now_ns >= next_ns) {
         const bool goes_on = add_periodic_checkpoint(capture);
         next_ns = goes_on ? following(next_ns, monotonic_ns()) : INT64_MAX;
+      } else if (next_ns != INT64_MAX && next_ns - now_ns > interval_ns) {
+        next_ns = now_ns + interval_ns;  // the clock went back, as that of a machine that was moved to another host
       }
       box.wake.wait(seen, next_ns - monotonic_ns());
     }
@@ -38122,7 +41229,8 @@ inline void write_html(const trace& source, const std::filesystem::path& path, c
 }
 
 /// The same of a trace in an open file, which must be no pipe: from where it stands, to its end or as far as it is intact, which
-/// `add_notes(status, options)` may turn into notes. `name` is the file's, for messages.
+/// `add_notes(status, is_empty, options)` may turn into notes; empty is a trace in which no memory was used. `name` is the
+/// file's, for messages.
 template <class AddNotes>
 trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesystem::path& name,
                                            const std::filesystem::path& path, html_options options, AddNotes&& add_notes) {
@@ -38133,7 +41241,7 @@ trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesys
     status = read_trace(source, name, visitor);
   };
   detail::page_data data = detail::data_for_page_of_trace(replay, options);
-  add_notes(status, options);
+  add_notes(status, data.run["profile"]["spaces"].empty(), options);
   data.run["notes"] = options.notes;
   detail::write_page(data, path, options);
   return status;

@@ -109,10 +109,7 @@ inline memory_timeline ledger_model::timeline_of(const model_names& names, const
   for (std::size_t first = 0; first < space.samples.size(); first += width) {
     const std::size_t last = std::min(first + width, space.samples.size());
     timeline_point point;
-    if (first != 0) {
-      point.time_ns = time_of(names, space.samples[first - 1].stamp);
-      point.peak = space.samples[first - 1].live;
-    }
+    point.time_ns = time_of(names, space.samples[first].stamp);
     for (std::size_t index = first; index < last; ++index) point.peak = std::max(point.peak, space.samples[index].live);
     point.current = space.samples[last - 1].live;
     line.points.push_back(point);
@@ -177,6 +174,13 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
     usage.cumulative_peak = result.cumulative_peak;
     result.segments.push_back(usage);
   }
+  std::vector<block> held;
+  std::vector<std::size_t> categories;
+  for (const auto& [address, ordinal] : space.live) {
+    held.push_back(space.blocks[ordinal]);
+    categories.push_back(held.back().category);
+  }
+  result.current_by_category = live_set_of(names, held, categories, true).by_category;
   for (const segment_state& each : space.segments) {
     result.allocations += each.allocated;
     result.deallocations += each.freed;

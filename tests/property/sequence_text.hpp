@@ -134,6 +134,7 @@ class profile_lines {
          space.deallocation_count);
     line(where + " peak segment, time, operation", space.peak_segment, space.peak_time_ns, space.peak_operation);
     write(where + " live_at_peak", space.live_at_peak);
+    for (const owned_bytes& row : space.current_by_category) line(where + " live at the end", row.owner, row.bytes, row.blocks);
     line(where + " capacity, of each core", space.capacity, space.capacity_is_per_core);
     write(where + " first_shortfall", space.first_shortfall);
     for (std::size_t index = 0; index < space.segments.size(); ++index) {

@@ -2,11 +2,14 @@
 
 #include "progress.hpp"
 
+#include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/tracker_line.hpp>
 #include <memprof/format/tracker_log.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace_file.hpp>
 #if MEMPROF_TOOL_ZSTD
 #include <memprof/trace/trace_zstd.hpp>  // packed traces are read by all subcommands
@@ -120,6 +123,16 @@ recorded_runs read_runs(const std::string& path) {
     if (profile.provenance.file.empty()) profile.provenance.file = name;
   }
   return runs;
+}
+
+void require_something(const memprof::profile& profile, const std::string& file) {
+  if (!profile.spaces.empty()) return;
+  std::string reasons;
+  for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
+    reasons +=
+        "; " + memprof::detail::on_one_line(missing.source) + " not captured: " + memprof::detail::on_one_line(missing.reason);
+  }
+  memprof::detail::raise("'" + file + "' is empty: no allocation was recorded" + reasons);
 }
 
 std::string complaint_about(const memprof::trace_file_status& status, const std::string& path) {

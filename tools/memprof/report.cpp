@@ -53,13 +53,19 @@ void check_output(const std::filesystem::path& output) {
   options.source = std::filesystem::path{arguments.file}.filename().string();
   options.gzip = gzip;
   if (!memprof::is_trace_file(file.get())) {
-    memprof::write_html(read_profile(file.get(), arguments.file), output, options);
+    const memprof::profile profile = read_profile(file.get(), arguments.file);
+    require_something(profile, arguments.file);
+    memprof::write_html(profile, output, options);
     return {};
   }
   std::string complaint;
-  const auto note = [&](const memprof::trace_file_status& status, memprof::html_options& page) {
+  const auto note = [&](const memprof::trace_file_status& status, bool is_empty, memprof::html_options& page) {
     complaint = complaint_about(status, arguments.file);
-    if (!status.damage.empty() && status.chunks == 0) memprof::detail::raise(complaint);
+    if (!complaint.empty() && is_empty) memprof::detail::raise(complaint);
+    if (is_empty) {
+      std::rewind(file.get());
+      require_something(read_recording(file.get(), arguments.file).profile, arguments.file);
+    }
     if (!complaint.empty()) page.notes.push_back(without_folder(complaint, arguments.file));
     say_what_was_dropped(status, arguments.file);
     if (const std::string dropped = note_of_dropped(status, arguments.file); !dropped.empty())

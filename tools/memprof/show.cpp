@@ -6,7 +6,6 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/terminal.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/report/csv.hpp>
 #include <memprof/report/markdown.hpp>
 #include <memprof/report/text.hpp>
@@ -101,18 +100,6 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
   }
   if (arguments.csv == "owners") return memprof::owners_csv(profile);
   return arguments.options.all_segments ? memprof::every_segment_csv(profile) : memprof::segments_csv(profile);
-}
-
-/// A capture without anything in it is a mistake: of a library that was not linked, a backend that was not installed, a wrong
-/// file.
-void require_something(const memprof::profile& profile, const std::string& file) {
-  if (!profile.spaces.empty()) return;
-  std::string reasons;
-  for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
-    reasons +=
-        "; " + memprof::detail::on_one_line(missing.source) + " not captured: " + memprof::detail::on_one_line(missing.reason);
-  }
-  memprof::detail::raise("'" + file + "' is empty: no allocation was recorded" + reasons);
 }
 
 int run_show(const show_arguments& arguments) {

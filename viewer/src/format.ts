@@ -102,6 +102,9 @@ export const others = '(other operations)';
 /** A category's name in words. */
 export const categoryName = (category: string): string => category.replaceAll('_', ' ');
 
+/** Whether any block has a category. */
+export const hasCategories = (rows: { owner: string | null; bytes: number }[]): boolean => rows.some((row) => row.bytes > 0 && row.owner !== null && row.owner !== 'other');
+
 /** Address as hexadecimal digits, from JSON's number or the decimal string kept in its place. */
 export const address = (value: number | string | bigint): string => `0x${BigInt(value).toString(16)}`;
 

@@ -1,7 +1,8 @@
 import { categories, categoryColour, distinctOperations, operationColour } from './colours';
 import type { Model } from './data/model';
 import type { SpaceModel, Timeline } from './data/space';
-import { categoryName, others, outside } from './format';
+import { categoryName, others, outside, shown } from './format';
+import { shortenedApart } from './names';
 import type { Grouping } from './store';
 
 /** One band of the stack. */
@@ -11,9 +12,13 @@ export interface Group {
   colour: () => string;
 }
 
+export const longestLabel = 32;
+
 /** Bytes of every group at every row of a timeline. */
 export interface Stack {
   groups: Group[];
+  /** Their labels for the screen, short and unlike each other. */
+  labels: string[];
   values: Float64Array[];
 }
 
@@ -89,7 +94,7 @@ export function stackOf(model: Model, space: SpaceModel, timeline: Timeline, by:
 function makeStack(model: Model, space: SpaceModel, timeline: Timeline, by: Grouping, colours: OperationColours): Stack {
   const { composition } = timeline;
   if (!composition || by === 'space' || !model.detail) {
-    return { groups: [{ key: 'live', label: 'live', colour: () => categoryColour('activation') }], values: [timeline.total] };
+    return { groups: [{ key: 'live', label: 'live', colour: () => categoryColour('activation') }], labels: ['live'], values: [timeline.total] };
   }
   const groups = by === 'category' ? categoryGroups(model, space) : operationGroups(model, space, colours);
   const places = new Map(groups.map((g, i) => [g.key, i]));
@@ -99,7 +104,7 @@ function makeStack(model: Model, space: SpaceModel, timeline: Timeline, by: Grou
     const from = composition.bytes[place];
     for (let row = 0; row < into.length; row += 1) into[row] += from[row];
   });
-  return { groups, values };
+  return { groups, labels: shortenedApart(groups.map((group) => shown(group.label)), longestLabel), values };
 }
 
 function groupKey(model: Model, owner: number, by: Grouping): string {

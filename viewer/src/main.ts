@@ -3,7 +3,8 @@ import { readPage } from './data/decode';
 import { Model } from './data/model';
 import { copy, h, setText, swatch } from './dom';
 import { bytes, categoryName, count, exactBytes, number, percent, shortened, shown, time } from './format';
-import { OperationColours, stackOf } from './groups';
+import { longestLabel, OperationColours, stackOf } from './groups';
+import { shortenedApart } from './names';
 import { installStatus, say } from './status';
 import { type Grouping, Store, type Unit } from './store';
 import { hideTip, installTip } from './tip';
@@ -14,7 +15,7 @@ import { BlocksChart } from './views/blocks';
 import { choice } from './views/choice';
 import { factsView } from './views/facts';
 import { Gantt } from './views/gantt';
-import { LiveView } from './views/live';
+import { holderName, LiveView } from './views/live';
 import { operationsView } from './views/operations';
 import { Overview } from './views/overview';
 import { blocksInRange, invocationsInRange } from './views/ranges';
@@ -219,21 +220,24 @@ function drawLegend(model: Model, store: Store, colours: OperationColours, legen
   }
   const total = found.timeline.total[found.row];
   if (!found.timeline.composition) {
-    // A profile: categories are known at few moments.
+    // A profile: who held it is known at few moments.
     const live = model.liveAt(space, store.state.at);
-    legend.replaceChildren(
-      ...(live?.byCategory ?? []).map((c) => legendEntry('', categoryName(c.category), c.bytes, live!.total)),
-    );
+    if (store.state.by === 'category') {
+      legend.replaceChildren(...(live?.byCategory ?? []).map((c) => legendEntry('', categoryName(c.category), categoryName(c.category), c.bytes, live!.total)));
+      return;
+    }
+    const rows = (live?.byOperation ?? []).slice(0, 9);
+    const names = rows.map((row) => holderName(row));
+    const short = shortenedApart(names, longestLabel);
+    legend.replaceChildren(...rows.map((row, index) => legendEntry('', names[index], short[index], row.bytes, live!.total)));
     return;
   }
   const stack = stackOf(model, space, found.timeline, store.state.by, colours);
-  const entries = stack.groups.map((group, g) => ({ group, value: stack.values[g][found.row] }));
-  legend.replaceChildren(...entries.map(({ group, value }) => legendEntry(group.colour(), group.label, value, total)));
+  legend.replaceChildren(...stack.groups.map((group, g) => legendEntry(group.colour(), shown(group.label), stack.labels[g], stack.values[g][found.row], total)));
 }
 
-function legendEntry(colour: string, label: string, value: number, total: number): HTMLElement {
-  const name = shown(label);
-  return h('div', { class: value === 0 ? 'none' : undefined, title: `${name}\n${exactBytes(value)}` }, colour ? swatch(colour) : null, h('span', { class: 'name' }, name), h('span', { class: 'number' }, value === 0 ? '\u2013' : bytes(value)), h('span', { class: 'number part' }, value === 0 ? '' : percent(value, total)));
+function legendEntry(colour: string, name: string, short: string, value: number, total: number): HTMLElement {
+  return h('div', { class: value === 0 ? 'none' : undefined, title: `${name}\n${exactBytes(value)}` }, colour ? swatch(colour) : null, h('span', { class: 'name' }, short), h('span', { class: 'number' }, value === 0 ? '\u2013' : bytes(value)), h('span', { class: 'number part' }, value === 0 ? '' : percent(value, total)));
 }
 
 function lanesSection(model: Model, store: Store, colours: OperationColours): HTMLElement {
@@ -252,7 +256,7 @@ function blocksSection(model: Model, store: Store, colours: OperationColours): H
     'div',
     { class: 'toolbar' },
     h('div', { class: 'choice', role: 'group', 'aria-label': 'Addresses' }, button('\u2212', 'Zoom out of the addresses', () => chart.zoomOffsets(2)), button('+', 'Zoom into the addresses', () => chart.zoomOffsets(0.5)), button('\u2193', 'Lower addresses', () => chart.panOffsets(-0.4)), button('\u2191', 'Higher addresses', () => chart.panOffsets(0.4)), button('All addresses', 'Show all addresses', () => chart.showAll())),
-    h('span', { class: 'about' }, 'Height is bytes, width is life. Dotted lines: addresses left out in which no block ever was. A block below one pixel is drawn as one.'),
+    h('span', { class: 'about' }, 'Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one.'),
   );
   return titled('blocks', 'Blocks over time by address', tools, chart.element, blocksInRange(model, store, chart));
 }

@@ -2,6 +2,7 @@ import type { Moment } from './data/live';
 import type { Model } from './data/model';
 import type { SpaceModel, Timeline } from './data/space';
 import { rowAt } from './data/steps';
+import { hasCategories } from './format';
 
 /** What all views share: one range of the time axis, one selected moment, one memory space. The address has it, too. */
 
@@ -31,6 +32,12 @@ function defaultUnit(model: Model): Unit {
   return new Set(timeline.beginNs).size * 8 < timeline.length ? 'event' : 'time';
 }
 
+/** Categories, if any block has one. */
+function defaultGrouping(model: Model): Grouping {
+  const known = model.detail ? model.detail.owners.some((o) => o.category !== 'other') : model.spaces.some((s) => hasCategories(s.profile.live_at_peak.by_category));
+  return known || model.profile.operations.length === 0 ? 'category' : 'operation';
+}
+
 export class Store {
   readonly state: State;
   /** Where the pointer is on the shared axis, null if it is on no chart. */
@@ -44,7 +51,7 @@ export class Store {
     this.state = {
       view: '',
       space,
-      by: 'category',
+      by: defaultGrouping(model),
       unit: defaultUnit(model),
       from: 0,
       to: 0,

@@ -1,6 +1,7 @@
 import { csvRecord } from './csv';
 import { bar, copy, h, setText } from './dom';
 import { count, number as numberOf } from './format';
+import { shortenedApart } from './names';
 import { say } from './status';
 
 /** One column of a table. `value` is what is sorted, searched if it is text, and copied; `text` what is shown. */
@@ -36,6 +37,7 @@ const rowHeight = 26;
 /** Browsers lose rows past some million pixels: beyond this, the search leads on. */
 const mostRows = 300_000;
 const printedRows = 400;
+const mostShortened = 5000;
 
 /** A table of any length that sorts, searches and copies. Only the rows in sight are elements. */
 export class DataTable<Row> {
@@ -46,6 +48,8 @@ export class DataTable<Row> {
   private readonly counter: HTMLElement;
   private readonly search: HTMLInputElement;
   private readonly heads: HTMLTableCellElement[] = [];
+  /** By column of text: what its cells show, in the order of `shown`; null where all fit. */
+  private names: (string[] | null)[] = [];
   private rows: Row[] = [];
   private shown: Row[] = [];
   private sort: { column: number; descending: boolean } | null;
@@ -144,7 +148,20 @@ export class DataTable<Row> {
     this.render(true);
   }
 
+  /** Cells are cut at their ends, where stacks are alike: names that are too long are shortened before. */
+  private shortenNames(): void {
+    const width = this.table.clientWidth || 1200;
+    const lettersOf = (place: number): number => (width <= 640 ? 24 : place === 0 ? Math.max(40, Math.floor(width / 14)) : 56);
+    this.names = this.options.columns.map((column, place) => {
+      if (this.isNumber(place) || column.text || this.shown.length > mostShortened) return null;
+      const letters = lettersOf(place);
+      const texts = this.shown.map((row) => String(column.value(row)));
+      return texts.some((text) => text.length > letters) ? shortenedApart(texts, letters) : null;
+    });
+  }
+
   private render(force = false): void {
+    if (force) this.shortenNames();
     const total = Math.min(this.shown.length, this.printing ? printedRows : mostRows);
     const height = this.scroller.clientHeight || 400;
     const first = this.printing ? 0 : Math.max(0, Math.min(Math.floor(this.scroller.scrollTop / rowHeight) - 8, total - 1));
@@ -184,9 +201,10 @@ export class DataTable<Row> {
         cell.append(mark);
       }
       if (place === 0 && indent) cell.style.paddingLeft = `${8 + 14 * Math.min(indent(row), 16)}px`;
+      const short = this.names[place]?.[index] ?? text;
       if (place === 0 && activate) {
-        cell.append(h('button', { type: 'button', class: 'row-action', 'data-index': index, title: `${text}\n${activate.does}`, keydown: (event: KeyboardEvent) => this.rowKey(event, index) }, text));
-      } else cell.append(h('span', { class: 'cell' }, text));
+        cell.append(h('button', { type: 'button', class: 'row-action', 'data-index': index, title: `${text}\n${activate.does}`, keydown: (event: KeyboardEvent) => this.rowKey(event, index) }, short));
+      } else cell.append(h('span', { class: 'cell' }, short));
       element.append(cell);
     });
     if (activate) element.addEventListener('click', () => activate.run(row));

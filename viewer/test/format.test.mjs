@@ -14,6 +14,7 @@ async function load(name) {
 const { bytes, percent, time } = await load('format.ts');
 const { csvRecord } = await load('csv.ts');
 const { splitPath } = await load('data/path.ts');
+const { shortenedApart } = await load('names.ts');
 
 describe('numbers', () => {
   it('have three significant digits in a unit that fits', () => {
@@ -61,5 +62,32 @@ describe('a path', () => {
     assert.deepEqual(splitPath('x/<\\/script>'), { parent: 'x', name: '</script>' });
     assert.deepEqual(splitPath('back\\\\/slash'), { parent: 'back\\\\', name: 'slash' });
     assert.deepEqual(splitPath('x/\\-'), { parent: 'x', name: '' });
+  });
+});
+
+describe('names', () => {
+  it('that would look alike show where they differ', () => {
+    assert.deepEqual(shortenedApart(['a/x', 'b/x'], 20), ['a/x', 'b/x']);
+    assert.deepEqual(shortenedApart(['train/gpt/layer 1/linear/allocate/malloc', 'train/gpt/layer 2/linear/allocate/malloc', 'c'], 20), ['\u2026layer 1\u2026cate/malloc', '\u2026layer 2\u2026cate/malloc', 'c']);
+    const equal = shortenedApart(['step/with/a/long/path', 'step/with/a/long/path'], 12);
+    assert.equal(equal[0], equal[1]);
+  });
+
+  it('of any stacks fit and differ', () => {
+    let seed = 11;
+    const random = (most) => (seed = (seed * 48271) % 2147483647) % most;
+    for (let round = 0; round < 200; round += 1) {
+      const stacks = new Set();
+      while (stacks.size < 8) {
+        let stack = '__clone/thread_main';
+        for (let depth = random(12); depth > 0; depth -= 1) stack += `/${'abcd'[random(4)].repeat(3 + random(3))}`;
+        stacks.add(`${stack}/at::empty/c10::cuda::CachingAllocator::malloc (CUDACachingAllocator.cpp:0)`);
+      }
+      for (const length of [24, 36, 60]) {
+        const shown = shortenedApart([...stacks], length);
+        assert.equal(new Set(shown).size, stacks.size, shown.join('\n'));
+        assert.ok(shown.every((name) => name.length <= length));
+      }
+    }
   });
 });

@@ -194,6 +194,7 @@ function spaceProfile(recorder, space, capacity, reserved, waiting) {
       peak_time_ns: top?.ns ?? 0,
       peak_operation: top ? path(top.operation) : null,
       live_at_peak: top ? liveSet(recorder, blocks, top.event) : noLive(),
+      current_by_category: sums(liveBlocks(blocks, recorder.events.length), (b) => b.category),
       capacity,
       capacity_is_per_core: false,
       first_shortfall: { requested: 0, core: '', operation: null, category: 'other', segment: -1, time_ns: 0, free: 0, shortfall: 0, holders_known: true, held: noLive(), remedy: [] },

@@ -69,7 +69,7 @@ inline constexpr std::size_t peak_parts = 5;
 
 /// The answers for one memory space of a profile. Bytes.
 struct memory_breakdown {
-  std::optional<std::int64_t> parameters;  ///< the number of them that the profile tells
+  std::optional<std::int64_t> parameters;  ///< their number, if the profile has it
   compared_size model;
   compared_size optimizer;
   compared_size gradients;
@@ -221,7 +221,7 @@ inline void measure_sizes(memory_breakdown& result, const profile& of, const spa
   static_cast<measured_size&>(result.gradients) = measure(space, category::gradient, kept_by_backward);
 }
 
-/// Names the phases that would tell a size which is not known without them.
+/// Names the missing phases without which a size is unknown.
 inline void remark_missing_phases(memory_breakdown& result, const profile& of, const space_profile& space) {
   const auto is_known = [](const measured_size& size) { return size.from == size_source::categories; };
   std::string missing;
@@ -232,7 +232,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   need(optimizer_phase, !is_known(result.optimizer) || !is_known(result.gradients));
   need(forward_phase, !is_known(result.activations));
   need(backward_phase, !is_known(result.gradients));
-  if (!missing.empty()) result.remarks.push_back("no segment " + missing + ": what it would tell is left out");
+  if (!missing.empty()) result.remarks.push_back("no segment " + missing + ": its sizes are left out");
 }
 
 }  // namespace detail

@@ -264,8 +264,14 @@ struct frame_parts {
       state.number(row.stamp);
       state.amounts(row.peak, row.current);
     };
-    state.amounts(part.width_, part.remaining_);
-    state.require(part.remaining_ != 0 && part.remaining_ <= part.width_);
+    state.amounts(part.width_);
+    std::uint64_t remaining = part.has_open_ ? part.remaining_ : part.width_;  // all of a point's events: none has begun
+    state.amounts(remaining);
+    state.require(remaining != 0 && remaining <= part.width_);
+    if constexpr (State::reads) {
+      part.has_open_ = remaining != part.width_;
+      part.remaining_ = part.has_open_ ? remaining : 1;
+    }
     point(part.open_);
     state.rows(part.points_, point);
     state.require(part.points_.size() < part.max_points_);

@@ -20,7 +20,7 @@ struct owner_at_peak {
   return left.bytes != right.bytes ? left.bytes > right.bytes : left.operation < right.operation;
 }
 
-/// What a category had live at a peak.
+/// What a category had live, at a peak or at another moment.
 struct category_at_peak {
   std::int64_t bytes;
   std::int64_t blocks;

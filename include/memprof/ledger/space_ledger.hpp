@@ -283,6 +283,18 @@ class space_ledger {
     return record;
   }
 
+  /// What each category has live.
+  [[nodiscard]] std::array<category_at_peak, category_names.size()> live_by_category() const noexcept {
+    std::array<category_at_peak, category_names.size()> rows{};
+    rows[0] = {live_, static_cast<std::int64_t>(live_blocks_.size())};
+    for (std::size_t index = 1; index < categories_.size(); ++index) {
+      rows[index] = {categories_[index].live, categories_[index].blocks};
+      rows[0].bytes -= rows[index].bytes;
+      rows[0].blocks -= rows[index].blocks;
+    }
+    return rows;
+  }
+
   /// Fills `rows` with what each operation had live at the open segment's peak, greatest first.
   [[nodiscard]] bool collect_owners(detail::page_array<owner_at_peak>& rows) const noexcept {
     rows.clear();

@@ -17,23 +17,23 @@ struct frame_parts;
 class timeline {
  public:
   struct point {
-    std::uint64_t stamp;   ///< of the last stamped event before it began
-    std::int64_t peak;     ///< greatest value within it, its beginning included
-    std::int64_t current;  ///< value at its end
+    std::uint64_t stamp;   ///< of its first event
+    std::int64_t peak;     ///< greatest value after one of its events
+    std::int64_t current;  ///< value after the last one
   };
 
   /// At most `max_points` points, the open one included; at least 2.
   explicit timeline(std::uint32_t max_points) noexcept : max_points_(max_points < 2 ? 2 : max_points & ~1U) {}
 
-  /// Tells that live bytes grew to `live`; `add` of the same event follows.
+  /// Live bytes grew to `live`; `add` of the same event follows.
   void raise(std::int64_t live) noexcept {
     open_.peak = live > open_.peak ? live : open_.peak;  // stored always: whether it grows is anybody's guess
   }
 
-  /// Tells the live bytes after one event.
+  /// The live bytes after one event.
   void add(std::int64_t live, std::uint64_t stamp) noexcept {
     if (--remaining_ == 0) [[unlikely]]
-      close(live, stamp);
+      turn(live, stamp);
   }
 
   /// How many events each finished point covers.
@@ -41,20 +41,29 @@ class timeline {
   [[nodiscard]] const detail::page_array<point>& finished() const noexcept { return points_; }
   /// The point that is not full yet; `has_open` says whether any event is in it.
   [[nodiscard]] const point& open() const noexcept { return open_; }
-  [[nodiscard]] bool has_open() const noexcept { return remaining_ != width_; }
+  [[nodiscard]] bool has_open() const noexcept { return has_open_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return points_.bytes(); }
 
  private:
   friend struct detail::frame_parts;
 
-  [[gnu::noinline]] void close(std::int64_t live, std::uint64_t stamp) noexcept {
+  /// The first event of a point, which begins it, or its last one, which ends it: `remaining_` counts down to either, so that the
+  /// events between them need not ask which they are.
+  [[gnu::noinline]] void turn(std::int64_t live, std::uint64_t stamp) noexcept {
+    if (!has_open_) {
+      open_ = {stamp, live, live};  // what `raise` was given before belongs to no point
+      has_open_ = true;
+      remaining_ = width_ - 1;
+      if (remaining_ != 0) return;
+    }
     open_.current = live;
-    remaining_ = width_;
     // Without memory for another point this one goes on: coarser, and still no maximum is lost.
+    remaining_ = width_ > 1 ? width_ - 1 : 1;
     if (!points_.push_back(open_)) return;
     if (points_.size() == max_points_) join_neighbours();
-    open_ = {stamp, live, live};
+    has_open_ = false;
+    remaining_ = 1;
   }
 
   void join_neighbours() noexcept {
@@ -66,11 +75,11 @@ class timeline {
     }
     while (points_.size() > half) points_.pop_back();
     width_ *= 2;
-    remaining_ = width_;
   }
 
-  std::uint64_t remaining_ = 1;
+  std::uint64_t remaining_ = 1;  ///< events until the open point is full, or 1 if there is none
   std::uint64_t width_ = 1;
+  bool has_open_ = false;
   std::uint32_t max_points_;
   point open_{0, 0, 0};
   detail::page_array<point> points_;

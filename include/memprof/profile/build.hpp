@@ -277,6 +277,7 @@ class space_builder {
     result_.allocation_count = static_cast<std::int64_t>(space_.allocation_count());
     result_.deallocation_count = result_.allocation_count - static_cast<std::int64_t>(space_.blocks().size());
     add_overall_peak();
+    result_.current_by_category = rows_of_categories(space_.live_by_category());
     result_.capacity = space_.capacity();
     result_.capacity_is_per_core = space_.capacity_is_per_core();
     if (space_.first_shortfall().has_happened()) {

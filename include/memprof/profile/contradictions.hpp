@@ -155,6 +155,10 @@ inline void check_totals(const space_profile& space, contradiction_list& found) 
   found.expect_at_least("cumulative_peak", space.cumulative_peak, "cumulative_current", space.cumulative_current);
   found.expect_equal("live_at_peak.bytes", space.live_at_peak.bytes, "cumulative_peak", space.cumulative_peak);
   check_live_set(space.live_at_peak, " of the space", found);
+  if (!space.current_by_category.empty()) {
+    found.expect_equal("the sum of current_by_category", bytes_of(space.current_by_category), "cumulative_current",
+                       space.cumulative_current);
+  }
   const auto index = static_cast<std::size_t>(space.peak_segment);
   if (space.peak_segment >= 0 && index < space.segments.size()) {
     found.expect_equal("cumulative_peak of the segment that peak_segment names", space.segments[index].cumulative_peak,

@@ -142,9 +142,10 @@ struct segment_usage {
   bool operator==(const segment_usage&) const = default;
 };
 
-/// A stretch of a timeline: `peak` is the greatest and `current` the last value of live bytes within it.
+/// A stretch of a timeline, from its first event to the next stretch: `peak` is the greatest and `current` the last value of live
+/// bytes within it.
 struct timeline_point {
-  std::int64_t time_ns = 0;  ///< when the stretch began
+  std::int64_t time_ns = 0;  ///< of its first event
   std::int64_t peak = 0;
   std::int64_t current = 0;
 
@@ -353,8 +354,9 @@ struct space_profile {
   std::int64_t peak_time_ns = 0;
   std::string peak_operation;
   live_set live_at_peak;
-  std::int64_t capacity = 0;          ///< bytes, of `capture_options::device`; 0: no limit
-  bool capacity_is_per_core = false;  ///< that of each core: only blocks on cores are compared with it
+  std::vector<owned_bytes> current_by_category;  ///< what `cumulative_current` consists of, greatest first
+  std::int64_t capacity = 0;                     ///< bytes, of `capture_options::device`; 0: no limit
+  bool capacity_is_per_core = false;             ///< that of each core: only blocks on cores are compared with it
   capacity_shortfall first_shortfall;
   std::vector<segment_usage> segments;                 ///< one for each of `profile::segments`, in the same order
   std::vector<named_segments_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order

@@ -240,6 +240,7 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "peak_time_ns",
                                                                                     "peak_operation",
                                                                                     "live_at_peak",
+                                                                                    "current_by_category",
                                                                                     "capacity",
                                                                                     "capacity_is_per_core",
                                                                                     "first_shortfall",
@@ -263,8 +264,8 @@ inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_v
 
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
-    {"capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved", "active", "streams",
-     "out_of_memory", "further_out_of_memory", "stands_for_others"});
+    {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
+     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
 
 template <>
 inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/analysis/memory_breakdown.hpp>
+#include <memprof/analysis/segments_by_name.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -11,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -148,23 +150,64 @@ inline void append_parts(std::string& text, const memory_breakdown& breakdown) {
           grouped_megabytes(breakdown.excess()) + " more than the peak: they were not live at the same moment.\n";
 }
 
-/// The first segments, and the one with the peak.
+/// The segments of a run with more than `most_single_segments` of them, by name: those with the greatest peaks if there are too
+/// many names.
+inline void append_names_of_segments(std::string& text, const profile& of, const space_profile& space) {
+  constexpr std::size_t most = 24;
+  constexpr std::size_t width = 16;
+  std::vector<segments_of_name> names = segments_by_name(of, space);
+  if (names.size() > most) names = segments_by_family(names);
+  std::vector<std::size_t> kept(names.size());
+  std::iota(kept.begin(), kept.end(), std::size_t{0});
+  std::int64_t left_out = 0;
+  if (names.size() > most) {
+    std::stable_sort(kept.begin(), kept.end(), [&](std::size_t left, std::size_t right) {
+      return names[left].segment_peak.greatest > names[right].segment_peak.greatest;
+    });
+    left_out = static_cast<std::int64_t>(kept.size() - most);
+    kept.resize(most);
+    std::sort(kept.begin(), kept.end());
+  }
+  text += "\n--- Segments, by name ---\n" + right_aligned("Count", 10);
+  for (const std::string_view title : {"Greatest Peak", "Mean Change", "Last Current"}) {
+    text += right_aligned(std::string{title}, width);
+  }
+  text += "  Segment\n";
+  const auto at = static_cast<std::size_t>(space.peak_segment);
+  const std::string peak_name = space.peak_segment < 0 ? std::string{} : space.segments[at].segment;
+  for (const std::size_t index : kept) {
+    const segments_of_name& name = names[index];
+    const std::int64_t mean = name.count == 0 ? 0 : name.segment_change.sum / name.count;
+    text += right_aligned(with_thousands(std::to_string(name.count)), 10);
+    text += right_aligned(grouped_megabytes(name.segment_peak.greatest), width);
+    text += right_aligned((mean < 0 ? "" : "+") + grouped_megabytes(mean), width);
+    text += right_aligned(grouped_megabytes(name.cumulative_current.last), width);
+    text += "  " + (name.stands_for_others ? std::string{"(all other names)"} : on_one_line(name.name));
+    text += space.peak_segment >= 0 && name.name == peak_name ? "  <- overall peak\n" : "\n";
+  }
+  if (left_out > 0) text += "  (" + counted(left_out, "name is", "names are") + " left out here)\n";
+  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
+  text += folded <= 0
+              ? "  --json has each segment.\n"
+              : "  --json has the " + counted(of.segment_count - folded, "segment", "segments") + " that the profile keeps.\n";
+}
+
+/// A line for each segment, or where there are many of them for each name.
 inline void append_segment_table(std::string& text, const profile& of, const space_profile& space) {
   if (space.segments.empty()) return;
   constexpr std::size_t width = 16;
-  constexpr std::size_t most = 40;
+  constexpr std::int64_t most_single_segments = 16;
+  if (std::max(of.segment_count, static_cast<std::int64_t>(space.segments.size())) > most_single_segments) {
+    append_names_of_segments(text, of, space);
+    return;
+  }
   text += "\n--- Segments ---\n";
   for (const std::string_view title : {"Segment Peak", "Segment Change", "Cumul. Peak", "Cumul. Current"}) {
     text += right_aligned(std::string{title}, width);
   }
   text += "  Segment\n";
-  std::int64_t left_out = 0;
   for (std::size_t index = 0; index < space.segments.size(); ++index) {
     const bool is_peak = space.peak_segment == static_cast<std::int64_t>(index);
-    if (index >= most && !is_peak) {
-      ++left_out;
-      continue;
-    }
     const segment_usage& segment = space.segments[index];
     text += right_aligned(grouped_megabytes(segment.segment_peak), width);
     text += right_aligned((segment.segment_change < 0 ? "" : "+") + grouped_megabytes(segment.segment_change), width);
@@ -172,9 +215,6 @@ inline void append_segment_table(std::string& text, const profile& of, const spa
     text += right_aligned(grouped_megabytes(segment.cumulative_current), width);
     text += "  " + on_one_line(segment.segment) + (is_peak ? "  <- overall peak\n" : "\n");
   }
-  if (left_out > 0) text += "  (" + counted(left_out, "segment is", "segments are") + " left out here; --json has all)\n";
-  const std::int64_t folded = of.segment_count - static_cast<std::int64_t>(space.segments.size());
-  if (folded > 0) text += "  (" + counted(folded, "segment is", "segments are") + " not kept; their sums and extremes are)\n";
 }
 
 inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
@@ -255,7 +295,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text;
 }
 
-/// The whole report: how many summaries there are, the model size where it comes from the logs, and the tables of each.
+/// The whole report: how many summaries there are, where the expected model size comes from, and the tables of each.
 [[nodiscard]] inline std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {
   std::string text = "Found " + std::to_string(analyzed.size()) + " memory usage summary/summaries\n";
   if (!options.model_size) {
@@ -264,10 +304,12 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
       const memory_breakdown& breakdown = one.breakdown;
       if (!breakdown.parameters || breakdown.parameters == shown) continue;
       shown = breakdown.parameters;
-      text += "Model size not provided, calculated from logs: " + detail::megabytes(*breakdown.model.expected) + " (" +
-              detail::with_thousands(std::to_string(*shown)) + " parameters, assuming bf16)\n";
+      const bool is_of_log = !one.profile->provenance.format.empty();
+      text += std::string{"Model size not provided, calculated from "} + (is_of_log ? "logs: " : "the number of parameters: ") +
+              detail::megabytes(*breakdown.model.expected) + " (" + detail::with_thousands(std::to_string(*shown)) +
+              " parameters, assuming bf16)\n";
     }
-    if (!shown) text += "Model size not provided and not in the logs: give --model-size to compare with what is expected\n";
+    if (!shown) text += "No expected model size: --model-size gives one to compare with\n";
   }
   const std::vector<std::string> titles = titles_of(analyzed);
   for (std::size_t index = 0; index < analyzed.size(); ++index) text += to_text(analyzed[index], titles[index]);

@@ -40,7 +40,8 @@ inline void write_html(const trace& source, const std::filesystem::path& path, c
 }
 
 /// The same of a trace in an open file, which must be no pipe: from where it stands, to its end or as far as it is intact, which
-/// `add_notes(status, options)` may turn into notes. `name` is the file's, for messages.
+/// `add_notes(status, is_empty, options)` may turn into notes; empty is a trace in which no memory was used. `name` is the
+/// file's, for messages.
 template <class AddNotes>
 trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesystem::path& name,
                                            const std::filesystem::path& path, html_options options, AddNotes&& add_notes) {
@@ -51,7 +52,7 @@ trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesys
     status = read_trace(source, name, visitor);
   };
   detail::page_data data = detail::data_for_page_of_trace(replay, options);
-  add_notes(status, options);
+  add_notes(status, data.run["profile"]["spaces"].empty(), options);
   data.run["notes"] = options.notes;
   detail::write_page(data, path, options);
   return status;

@@ -3,6 +3,7 @@
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>
@@ -211,7 +212,8 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   script += "set xrange [-0.5:" + detail::decimal(static_cast<double>(bars.size()) - 0.5, 1) + "]\n";
   script += "set yrange [0:" + detail::decimal(axis.unit.of(axis.end), 6) + "]\n";
   std::string names;
-  const std::vector<std::string> titles = titles_of(bars);
+  const std::size_t letters = letters_a_line * static_cast<std::size_t>(detail::gnuplot_most_lines - 1);  // lines may break early
+  const std::vector<std::string> titles = detail::shortened_apart(titles_of(bars), letters);
   for (std::size_t position = 0; position < bars.size(); ++position) {
     detail::append_labels(script, bars[position], position, axis);
     names +=

@@ -5,6 +5,8 @@
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
 #include <memprof/report/run_picture_rows.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 
@@ -62,12 +64,12 @@ inline void begin_panel(std::string& script, const panel& place, int left, int r
 
 /// "dram: peak 14,019.88 MB after 0.12 ms in BACKWARD_PASS (4 of 6), 0.00 MB at the end".
 [[nodiscard]] inline std::string timeline_title(const profile& of, const space_profile& space, const std::string& name) {
-  std::string text = without_begin(on_one_line(name.empty() ? space.name : name), 40) +
+  std::string text = shortened(on_one_line(name.empty() ? space.name : name), 40) +
                      (lies_on_cores(space) ? ", all cores together" : "") + ": peak " + amount_text(space.cumulative_peak);
   if (!of.provenance.lacks("peak_time_ns")) text += " after " + time_unit_for(space.peak_time_ns).text(space.peak_time_ns);
   if (space.peak_segment >= 0) {
     const auto index = static_cast<std::size_t>(space.peak_segment);
-    text += " in " + without_begin(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
+    text += " in " + shortened(on_one_line(space.segments[index].segment), 24) + " " + position_text(of, index);
   }
   return text + ", " + amount_text(space.cumulative_current) + " at the end";
 }
@@ -130,14 +132,16 @@ inline void append_segment_bars(std::string& script, const space_profile& space,
   }
   script += "$segments << END_OF_SEGMENTS\n";
   std::string names;
+  std::vector<std::string> shown;
+  for (const segment_usage& segment : space.segments) shown.push_back(on_one_line(segment.segment));
+  shown = shortened_apart(shown, 22);
   for (std::size_t index = 0; index < count; ++index) {
     const segment_usage& segment = space.segments[index];
     const std::int64_t begin = subtract_saturating(segment.cumulative_current, segment.segment_change);
     script += std::to_string(index + 1) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, add_saturating(begin, segment.segment_peak))), 6) + ' ' +
               decimal(unit.of(std::max<std::int64_t>(0, segment.cumulative_current)), 6) + '\n';
-    names += (names.empty() ? "" : ", ") + gnuplot_string(without_begin(on_one_line(segment.segment), 22)) + ' ' +
-             std::to_string(index + 1);
+    names += (names.empty() ? "" : ", ") + gnuplot_string(shown[index]) + ' ' + std::to_string(index + 1);
   }
   script += "END_OF_SEGMENTS\nset xrange [0.4:" + decimal(static_cast<double>(count) + 0.6, 1) + "]\n";
   if (count <= most_names) {
@@ -224,7 +228,7 @@ struct drawn_space {
     begin_panel(script, place, timeline_left, timeline_right, 45 + segments[index].height, has_timeline ? 90 : 110,
                 timeline_title(*of, *space, name));
     if (index == 0 && !options.title.empty()) {
-      script += "set label 2 " + gnuplot_string(without_begin(on_one_line(options.title), 90)) + " at screen 0.5," +
+      script += "set label 2 " + gnuplot_string(shortened(on_one_line(options.title), 90)) + " at screen 0.5," +
                 place.at(run_title_height / 2) + " center font 'Sans Bold,26'\n";
     }
     append_memory_axis(script, *space, unit);

@@ -4,6 +4,8 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/gnuplot_text.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/category.hpp>
 
@@ -11,7 +13,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -60,41 +61,6 @@ struct time_unit {
   return {"\xc2\xb5s", 1e3};
 }
 
-/// The text, or its end after "..." if it has more characters than that: of a path the end says more.
-[[nodiscard]] inline std::string without_begin(std::string_view text, std::size_t most) {
-  const auto continues = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; };
-  std::size_t characters = 0;
-  for (const char byte : text) characters += continues(byte) ? 0 : 1;
-  if (characters <= most) return std::string{text};
-  for (std::size_t left_out = characters - most + 3; left_out > 0; --left_out) {
-    text.remove_prefix(1);
-    while (!text.empty() && continues(text.front())) text.remove_prefix(1);
-  }
-  return "..." + std::string{text};
-}
-
-/// The names with at most so many characters. Those that would then be the same, as stacks that end in the allocator are, lose
-/// the end of their paths that they have in common.
-[[nodiscard]] inline std::vector<std::string> without_begins(std::vector<std::string> names, std::size_t most) {
-  std::map<std::string, std::vector<std::size_t>> same;
-  for (std::size_t index = 0; index < names.size(); ++index) same[without_begin(names[index], most)].push_back(index);
-  for (const auto& [shown, indices] : same) {
-    if (indices.size() == 1) continue;
-    const std::string& first = names[indices.front()];
-    std::size_t common = first.size();
-    for (const std::size_t index : indices) {
-      const auto differ = std::mismatch(first.rbegin(), first.rend(), names[index].rbegin(), names[index].rend());
-      common = std::min(common, static_cast<std::size_t>(differ.first - first.rbegin()));
-    }
-    const std::size_t slash = first.find('/', first.size() - common);  // whole names of the path only
-    if (slash == std::string::npos) continue;
-    const std::size_t cut = first.size() - slash;
-    for (const std::size_t index : indices) names[index] = names[index].substr(0, names[index].size() - cut) + "/...";
-  }
-  for (std::string& name : names) name = without_begin(name, most);
-  return names;
-}
-
 struct composition_row {
   std::string name;
   std::int64_t bytes = 0;
@@ -126,7 +92,7 @@ struct composition_rows {
     const auto known = category_from_string(owner.owner).value_or(category::other);
     rows.push_back({{}, owner.bytes, are_categories ? category_colours[static_cast<std::size_t>(known)] : line_colour});
   }
-  names = without_begins(std::move(names), longest_name);
+  names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < rows.size(); ++index) rows[index].name = std::move(names[index]);
   if (rest_count > 0) {
     rows.push_back({counted(static_cast<std::int64_t>(rest_count), "other", "others"), rest, rest_colour});
@@ -164,7 +130,7 @@ struct composition_rows {
   }
   if (result.rows.empty()) result.title = "nothing is known of what was live at the peak";
   std::size_t longest = 0;
-  for (const composition_row& row : result.rows) longest = std::max(longest, row.name.size());
+  for (const composition_row& row : result.rows) longest = std::max(longest, display_width(row.name));
   constexpr int dots_a_letter = 15;
   result.name_width = std::max(190, static_cast<int>(longest) * dots_a_letter + 50);
   return result;
@@ -195,6 +161,9 @@ inline constexpr int segment_letter_width = 14;  // of capitals
   segment_bands result;
   if (of.segments.size() > most || end <= 0) return result;
   const auto share = [&](std::int64_t ns) { return std::clamp(static_cast<double>(ns) / static_cast<double>(end), 0.0, 1.0); };
+  std::vector<std::string> names;
+  for (const segment& one : of.segments) names.push_back(on_one_line(one.name));
+  names = shortened_apart(names, longest_name);
   for (std::size_t index = 0; index < of.segments.size(); ++index) {
     const segment& one = of.segments[index];
     const double begin = share(one.begin_ns);
@@ -202,10 +171,9 @@ inline constexpr int segment_letter_width = 14;  // of capitals
     if (index % 2 == 1) result.bands.emplace_back(begin, finish);
     const double dots = (finish - begin) * width;
     if (dots < line_height) continue;
-    const std::string text = without_begin(on_one_line(one.name), longest_name);
-    const int text_width = segment_letter_width * static_cast<int>(text.size());
+    const int text_width = segment_letter_width * static_cast<int>(display_width(names[index]));
     const bool is_upright = dots < text_width + 8;
-    result.names.push_back({text, (begin + finish) / 2, is_upright});
+    result.names.push_back({names[index], (begin + finish) / 2, is_upright});
     result.height = std::max(result.height, (is_upright ? text_width + 34 : 40));
   }
   return result;

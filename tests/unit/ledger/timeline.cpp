@@ -28,14 +28,15 @@ std::int64_t greatest(const timeline& line) {
 
 }  // namespace
 
-TEST_CASE("timeline: a point tells its begin, the greatest value since and the last") {
+TEST_CASE("timeline: a point has the time of its first event, the greatest value and the last") {
   timeline line{4};
   feed(line, {5, 3, 8});
   REQUIRE(line.finished().size() == 3);
   CHECK(line.events_per_point() == 1);
   CHECK_FALSE(line.has_open());
-  CHECK(line.finished()[1].stamp == 10);
-  CHECK(line.finished()[1].peak == 5);  // its beginning
+  CHECK(line.finished()[0].stamp == 10);
+  CHECK(line.finished()[1].stamp == 20);
+  CHECK(line.finished()[1].peak == 3);  // not the 5 before it
   CHECK(line.finished()[1].current == 3);
   CHECK(line.finished()[2].peak == 8);
 }
@@ -47,9 +48,22 @@ TEST_CASE("timeline: when the points are used up, neighbours are joined and keep
   REQUIRE(line.finished().size() == 2);
   CHECK(line.finished()[0].peak == 9);
   CHECK(line.finished()[0].current == 9);
-  CHECK(line.finished()[1].stamp == 20);
-  CHECK(line.finished()[1].peak == 9);  // its beginning
+  CHECK(line.finished()[0].stamp == 10);
+  CHECK(line.finished()[1].stamp == 30);
+  CHECK(line.finished()[1].peak == 7);
   CHECK(line.finished()[1].current == 7);
+}
+
+TEST_CASE("timeline: the open point has the time of its first event, and what only falls has its first value as peak") {
+  timeline line{2};
+  feed(line, {8, 9, 7, 6, 4, 3});
+  CHECK(line.has_open());
+  REQUIRE(line.finished().size() == 1);
+  CHECK(line.events_per_point() == 4);
+  CHECK(line.finished()[0].peak == 9);
+  CHECK(line.finished()[0].current == 6);
+  CHECK(line.open().stamp == 50);
+  CHECK(line.open().peak == 4);
 }
 
 TEST_CASE("timeline: a maximum is never lost and the points stay bounded, whatever the number of events") {

@@ -2,6 +2,7 @@
 
 #include <memprof/analysis/memory_breakdown.hpp>
 #include <memprof/format/tracker_log.hpp>
+#include <memprof/profile/fact/model_parameters.hpp>
 
 #include <unit/format/tracker_text.hpp>
 #include <unit/report/analyzed.hpp>
@@ -176,7 +177,7 @@ TEST_CASE("breakdown text: whether a negative peak fits is unknown") {
 
 TEST_CASE("breakdown text: without a model size nothing is compared, and the option is named") {
   const std::string text = report(memory_efficient_text());
-  CHECK(contains(text, "Model size not provided and not in the logs: give --model-size"));
+  CHECK(contains(text, "No expected model size: --model-size gives one to compare with\n"));
   CHECK(contains(text, "  Expected (input):     unknown\n"));
   CHECK(!contains(text, "Difference:"));
   CHECK(contains(text, "Section: run.log\n"));
@@ -205,20 +206,50 @@ TEST_CASE("breakdown text: remarks of the log and of the division are notes") {
   CHECK(contains(text, "  the peak is divided with the measured size of the model.\n"));
 }
 
-TEST_CASE("breakdown text: of very many segments the first are shown, and the one with the peak") {
-  std::string log = header_text;
-  for (int count = 1; count <= 60; ++count) {
-    const std::string peak = std::to_string(count == 50 ? 99 : 1) + ".00";
-    log += segment_text("PHASE_" + std::to_string(count), peak, "+0.00", count < 50 ? "1.00" : "99.00", "0.00");
-  }
-  const std::string text = report(log + totals_text("99.00", "0.00"));
-  CHECK(contains(text, "PHASE_40\n"));
-  CHECK(!contains(text, "PHASE_41\n"));
-  CHECK(contains(text, "PHASE_50  <- overall peak\n"));
-  CHECK(contains(text, "(19 segments are left out here; --json has all)\n"));
+TEST_CASE("breakdown text: the logs are named only where numbers come from logs") {
+  memprof::profile profile;
+  profile.spaces.emplace_back();
+  const auto text_of = [&] { return memprof::to_text(std::vector{analyzed(profile)}, memprof::breakdown_options{}); };
+  CHECK(!contains(text_of(), "logs"));
+  profile.facts.push_back(memprof::to_table<memprof::model_parameters>({{1 << 20}}));
+  CHECK(contains(text_of(), "calculated from the number of parameters: 2.00 MB (1,048,576 parameters, assuming bf16)\n"));
+  CHECK(!contains(text_of(), "logs"));
 }
 
-TEST_CASE("breakdown text: of a long run it is said which of all segments has the peak, and how many are not kept") {
+TEST_CASE("breakdown text: more than 16 segments are folded by name") {
+  std::string log = header_text;
+  for (int step = 1; step <= 30; ++step) {
+    log += segment_text("FORWARD_PASS", "2.00", "+1.00", "2.00", "1.00");
+    log += segment_text("BACKWARD_PASS", step == 20 ? "99.00" : "1.00", "-1.00", step < 20 ? "2.00" : "100.00", "0.00");
+  }
+  const std::string text = report(log + totals_text("100.00", "0.00"));
+  CHECK(contains(text,
+                 "\n--- Segments, by name ---\n"
+                 "     Count   Greatest Peak     Mean Change    Last Current  Segment\n"
+                 "        30         2.00 MB        +1.00 MB         1.00 MB  FORWARD_PASS\n"
+                 "        30        99.00 MB        -1.00 MB         0.00 MB  BACKWARD_PASS  <- overall peak\n"
+                 "  --json has each segment.\n"));
+  CHECK(contains(text, "  Peak Segment:         BACKWARD_PASS (40 of 60)\n"));
+}
+
+TEST_CASE("breakdown text: of very many names those that differ in numbers share a row, and the greatest have theirs") {
+  std::string log = header_text;
+  std::string many = header_text;
+  for (int count = 1; count <= 60; ++count) {
+    const std::string peak = std::to_string(count) + ".00";
+    log += segment_text("PHASE_" + std::to_string(count), peak, "+0.00", peak, "0.00");
+    many += segment_text(std::string(static_cast<std::size_t>(count), 'p'), peak, "+0.00", peak, "0.00");
+  }
+  CHECK(contains(report(log + totals_text("60.00", "0.00")),
+                 "        60        60.00 MB        +0.00 MB         0.00 MB  PHASE_*\n"));
+  const std::string text = report(many + totals_text("60.00", "0.00"));
+  CHECK(contains(text, "  " + std::string(37, 'p') + "\n"));
+  CHECK(!contains(text, "  " + std::string(36, 'p') + "\n"));
+  CHECK(contains(text, "  " + std::string(60, 'p') + "  <- overall peak\n"));
+  CHECK(contains(text, "(36 names are left out here)\n"));
+}
+
+TEST_CASE("breakdown text: of a long run it is said which of all segments has the peak, and how many are kept") {
   memprof::profile profile;
   profile.segment_count = 3000;
   profile.segments = {{"FORWARD_PASS", 0, 0, 0}, {"BACKWARD_PASS", 0, 0, 2000}};
@@ -228,7 +259,7 @@ TEST_CASE("breakdown text: of a long run it is said which of all segments has th
   space.peak_segment = 1;
   const std::string text = to_text(analyzed(profile), "run");
   CHECK(contains(text, "  Peak Segment:         BACKWARD_PASS (2001 of 3000)\n"));
-  CHECK(contains(text, "  (2998 segments are not kept; their sums and extremes are)\n"));
+  CHECK(contains(text, "  --json has the 2 segments that the profile keeps.\n"));
 }
 
 TEST_CASE("breakdown text: names from logs cannot bring control characters to the terminal") {

@@ -194,6 +194,35 @@ TEST_CASE("text: more owners, blocks and every segment where they are asked for"
                  "          5.00 MiB  62.5 %            7 further operations\n"));
 }
 
+TEST_CASE("text: what is live at the end is divided by category too, where blocks have any") {
+  memprof::profile profile = training();
+  const auto shown = [&] { return answer(memprof::to_text(profile), "At end"); };
+  profile.spaces[0].current_by_category = {{"other", 2 * mib, 4}};
+  const std::string without = shown();
+  profile.spaces[0].current_by_category = {{"parameter", 3 * mib / 2, 3}, {"optimizer_state", mib / 2, 1}};
+  CHECK(shown() ==
+        "At end    2.00 MiB (2,097,152 B) live\n"
+        "          parameter 1.50 MiB (75.0 %), optimizer_state 512 KiB (25.0 %)\n"
+        "          1.50 MiB  75.0 %  outside every operation\n"
+        "           512 KiB  25.0 %  gpt/head\n");
+  CHECK(without ==
+        "At end    2.00 MiB (2,097,152 B) live\n"
+        "          1.50 MiB  75.0 %  outside every operation\n"
+        "           512 KiB  25.0 %  gpt/head\n");
+}
+
+TEST_CASE("text: owners whose stacks begin and end alike can be told apart") {
+  memprof::profile profile = training();
+  const std::string end = "/at::detail::empty_cuda/c10::cuda::NativeCachingAllocator::malloc (CUDACachingAllocator.cpp:0)";
+  const std::string begin = "__clone/torch::autograd::Engine::thread_main/torch::autograd::Engine::evaluate_function/";
+  profile.spaces[0].live_at_peak.by_operation = {{begin + "linear" + end, 5 * mib, 1}, {begin + "softmax" + end, 3 * mib, 1}};
+  for (const std::size_t columns : {60U, 100U}) {
+    const std::string owners = answer(memprof::to_text(profile, {.columns = columns}), "Owners");
+    CHECK(contains(owners, "…linear…"));
+    CHECK(contains(owners, "…softmax…"));
+  }
+}
+
 TEST_CASE("text: a device is answered for: it fits, it does not, it is not known, it does not matter") {
   memprof::profile profile = training();
   CHECK(answer(memprof::to_text(profile), "Fit").empty());
@@ -215,7 +244,7 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
   CHECK(shown() ==
         "Fit       does not fit small: 2.00 MiB requested at 12.0 ms in FORWARD_PASS of step 1 of 3, operation gpt/block_0/mlp "
-        "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short\n"
+        "(activation); 512 KiB free of 5.00 MiB, 1.50 MiB short, 3.00 MiB short at the peak\n"
         "          freeing gpt/embedding, 1.50 MiB in 1 block, would suffice\n");
   full.remedy.push_back({"gpt/head", mib, 1});
   CHECK(contains(shown(), "          freeing the 2 largest owners, 2.50 MiB, would suffice; no single owner does\n"));

@@ -181,6 +181,13 @@ tool_refuses(report "a directory" "cannot read '[.]': Is a directory" . -o page.
 tool_refuses(report "what is neither" "cannot read 'text.log': it is neither a trace nor a profile" text.log)
 tool_refuses(report "a profile that is cut off" "cannot read a profile from 'cut.json': it is cut off after 30 bytes" cut.json)
 tool_refuses(report "no file" "FILE is required")
+tool_refuses(report "a profile of a newer version" "'newer.json': /version is 99.*newer memprof" newer.json)
+analyze_refuses("a profile of a newer version" "'newer.json': /version is 99.*newer memprof" newer.json)
+tool_add_check(show "refuses an empty capture" empty_capture "EXPECTED='empty.memtrace' is empty: no allocation was recorded")
+tool_add_check(report "refuses an empty capture" empty_capture "EXPECTED='empty.memtrace' is empty: no allocation was recorded")
+tool_add_check(analyze "refuses an empty capture" empty_capture
+  "ARGUMENTS=--visualize-peak --output picture.png --json analysis.json" "EXPECTED='empty.memtrace'.*nothing was recorded")
+tool_add_check(plot "refuses an empty capture" empty_capture "ARGUMENTS=-o picture.png" "EXPECTED='empty.memtrace'.*no memory was allocated")
 
 # --- estimate and fit -------------------------------------------------------------------------------------------------
 

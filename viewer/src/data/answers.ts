@@ -1,9 +1,11 @@
 import type { Space } from './contract';
 import type { Model } from './model';
+import { liveAtEnd } from './live';
 import { endOfStep, segmentsByName } from './segments';
 import type { SpaceModel } from './space';
-import { bytes, categoryName, change, count, number, outside, shown, time } from '../format';
+import { bytes, categoryName, change, count, hasCategories, number, outside, shown, time } from '../format';
 import { foldedPath } from '../groups';
+import { shortenedApart } from '../names';
 
 /** The answers that a page opens on: sentences, and where each can be looked at. */
 export interface Answer {
@@ -81,11 +83,13 @@ function fit(model: Model, space: Space): Answer {
   }
   const { first_shortfall: shortfall } = space;
   if (shortfall.requested > 0) {
-    answer.value = `No: ${bytes(shortfall.shortfall)} short`;
+    const over = (space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak) - space.capacity;
+    answer.value = `No: ${bytes(Math.max(over, shortfall.shortfall))} short`;
     answer.mood = 'bad';
-    answer.lines.push(`first at ${time(shortfall.time_ns)}, when ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} requested ${bytes(shortfall.requested)}`);
+    answer.lines.push(`the peak exceeds ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on a core' : ''}`);
+    answer.lines.push(`first at ${time(shortfall.time_ns)}: ${shortfall.operation === null ? 'the program' : shown(shortfall.operation)} requested ${bytes(shortfall.requested)}, ${bytes(shortfall.shortfall)} too much`);
     const [remedy] = shortfall.remedy;
-    if (remedy && shortfall.remedy.length === 1) answer.lines.push(`fits without ${remedy.owner === null ? 'what was allocated outside every operation' : shown(remedy.owner)} (${bytes(remedy.bytes)})`);
+    if (remedy && shortfall.remedy.length === 1) answer.lines.push(`freeing ${remedy.owner === null ? 'what was allocated outside every operation' : shown(remedy.owner)} (${bytes(remedy.bytes)}) would have made room for it`);
     return answer;
   }
   const used = space.capacity_is_per_core ? space.cores.peaks.total : Math.max(space.cumulative_peak, space.reserved.peak);
@@ -103,8 +107,8 @@ function growth(model: Model, { profile: space }: SpaceModel): Answer {
   const answer: Answer = { id: 'growth', question: 'Does it grow?', value: '', mood: 'plain', lines: [], view: 'segments', link: model.steps.length > 0 ? 'Segments and steps' : 'Segments' };
   const name = endOfStep(segmentsByName(model.profile, space));
   if (!name) {
-    answer.value = 'Too few steps to say';
-    answer.lines.push('a trend needs three that repeat');
+    answer.value = 'Too few steps to tell';
+    answer.lines.push('a trend needs at least three repeated steps');
     return answer;
   }
   const { cumulative_current: ends, growth: line } = name.usage;
@@ -128,23 +132,15 @@ function growth(model: Model, { profile: space }: SpaceModel): Answer {
 function atEnd(model: Model, of: SpaceModel): Answer {
   const space = of.profile;
   const answer: Answer = { id: 'end', question: 'What is live at the end?', value: bytes(space.cumulative_current), mood: 'plain', lines: [], view: 'live', at: 'end', link: 'What it is' };
-  const owners = model.profile.operations
-    .map((operation) => ({ path: operation.path, live: operation.usage.find((u) => u.space === space.name)?.live ?? 0 }))
-    .filter((o) => o.live > 0)
-    .sort((a, b) => b.live - a.live);
-  // Categories are known at every moment of a trace.
-  const live = model.hasEvents ? model.liveAt(of, model.end) : null;
-  const categories = live?.total === space.cumulative_current ? (live.byCategory ?? []) : [];
-  if (categories.length > 0) answer.lines.push(categories.slice(0, 3).map((c) => `${categoryName(c.category)} ${bytes(c.bytes)}`).join(', '));
-  for (const owner of owners.slice(0, 2)) answer.lines.push(`${bytes(owner.live)} by ${shown(owner.path)}`);
+  const owners = liveAtEnd(model, space);
+  const categories = space.current_by_category ?? [];
+  if (hasCategories(categories)) answer.lines.push(categories.slice(0, 3).map((c) => `${categoryName(c.owner ?? 'other')} ${bytes(c.bytes)}`).join(', '));
+  const named = (path: string): string => (path.startsWith('(') ? shown(path) : `by ${shown(path)}`);
+  const short = shortenedApart(owners.slice(0, 2).map((owner) => named(owner.path)), 70);
+  owners.slice(0, 2).forEach((owner, index) => answer.lines.push(`${bytes(owner.live)} ${short[index]}`));
   const known = owners.reduce((sum, o) => sum + o.live, 0);
   if (owners.length > 2) answer.lines.push(`${bytes(known - owners[0].live - owners[1].live)} by ${number(owners.length - 2, 'other operation')}`);
   if (space.cumulative_current - known > 0) answer.lines.push(`${bytes(space.cumulative_current - known)} ${outside.slice(1, -1)}`);
-  if (!model.hasEvents) {
-    answer.view = 'operations';
-    answer.at = undefined;
-    answer.link = 'Operations';
-  }
   return answer;
 }
 

@@ -262,6 +262,8 @@ export interface Space {
   peak_time_ns: number;
   peak_operation: string | null;
   live_at_peak: LiveSet;
+  /** What is live at the end; not in profiles of earlier versions. */
+  current_by_category?: Owned[];
   capacity: number;
   capacity_is_per_core: boolean;
   first_shortfall: Shortfall;

@@ -1,5 +1,5 @@
 import { address } from '../format';
-import type { LiveBlock, LiveSet } from './contract';
+import type { LiveBlock, LiveSet, Owned, Space } from './contract';
 import type { Columns } from './decode';
 import type { Model } from './model';
 import type { BlockTable, SpaceModel } from './space';
@@ -139,7 +139,31 @@ export function blockRow(model: Model, space: number, columns: Columns, row: num
   };
 }
 
-/** Moments of a profile at which it says who held what: the peak, and the peaks of segments. */
+/** What operations have live at the end, most first. */
+export function liveAtEnd(model: Model, space: Space): { path: string; live: number }[] {
+  return model.profile.operations
+    .map((operation) => ({ path: operation.path, live: operation.usage.find((u) => u.space === space.name)?.live ?? 0 }))
+    .filter((o) => o.live > 0)
+    .sort((a, b) => b.live - a.live);
+}
+
+/** The same as a set; how many blocks each has is not known. */
+function setAtEnd(model: Model, space: Space): LiveSet {
+  const rows: Owned[] = liveAtEnd(model, space).map((o) => ({ owner: o.path, bytes: o.live, blocks: NaN }));
+  const outside = space.cumulative_current - rows.reduce((sum, o) => sum + o.bytes, 0);
+  if (outside > 0) rows.push({ owner: null, bytes: outside, blocks: NaN });
+  return {
+    bytes: space.cumulative_current,
+    blocks: space.allocation_count - space.deallocation_count,
+    by_operation: rows.sort((a, b) => b.bytes - a.bytes),
+    remaining_bytes: 0,
+    remaining_operations: 0,
+    by_category: space.current_by_category ?? [],
+    largest_blocks: [],
+  };
+}
+
+/** Moments of a profile at which it says who held what: the peak, the peaks of segments, and the end. */
 export function knownMoments(model: Model, space: SpaceModel): { ns: number; set: LiveSet; segment: number }[] {
   const result: { ns: number; set: LiveSet; segment: number }[] = [];
   space.profile.segments.forEach((usage, index) => {
@@ -151,6 +175,7 @@ export function knownMoments(model: Model, space: SpaceModel): { ns: number; set
     const { peak_time_ns: ns, live_at_peak: set, peak_segment: segment } = space.profile;
     result.push({ ns, set, segment });
   }
+  if (space.profile.cumulative_current > 0) result.push({ ns: model.durationNs, set: setAtEnd(model, space.profile), segment: -1 });
   return result.sort((a, b) => a.ns - b.ns);
 }
 

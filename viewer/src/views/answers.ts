@@ -2,7 +2,8 @@ import { categoryColour } from '../colours';
 import { type Answer, answersFor, ownersAtPeak, whereIsPeak } from '../data/answers';
 import type { Model } from '../data/model';
 import { bar, h, swatch } from '../dom';
-import { bytes, categoryName, exactBytes, number, percent, shortened, shown, time } from '../format';
+import { bytes, categoryName, exactBytes, hasCategories, number, percent, shortened, shown, time } from '../format';
+import { shortenedApart } from '../names';
 import type { OperationColours } from '../groups';
 import type { Store } from '../store';
 
@@ -52,8 +53,7 @@ function peakCard(model: Model, store: Store): HTMLElement {
     h('h2', {}, `Peak of ${shown(space.name)}`),
     h('p', { class: 'value', title: exactBytes(peak) }, h('a', { href: store.link('timeline', { at: 'peak' }) }, bytes(peak))),
     ...whereIsPeak(model, space).map((line) => h('p', { title: line }, shortened(line, 90))),
-    whole,
-    legend,
+    ...(hasCategories(space.profile.live_at_peak.by_category) ? [whole, legend] : []),
   );
 }
 
@@ -63,14 +63,16 @@ function ownersCard(store: Store, colours: OperationColours): HTMLElement {
   const set = space.profile.live_at_peak;
   const list = h('table', { class: 'owners', 'aria-label': 'Largest owners at the peak' });
   const most = owners[0]?.bytes ?? 1;
-  for (const owner of owners.slice(0, 7)) {
+  const first = owners.slice(0, 7);
+  const short = shortenedApart(first.map((owner) => shown(owner.label)), matchMedia('(max-width: 640px)').matches ? 22 : 42);
+  for (const [index, owner] of first.entries()) {
     const name = shown(owner.label);
     const times = owner.paths > 1 ? ` \u00d7${owner.paths}` : '';
     list.append(
       h(
         'tr',
         {},
-        h('td', { title: name + times }, h('a', { href: store.link('live', { at: 'peak', find: owner.paths > 1 ? owner.label.split('*')[0] : owner.label }) }, shortened(name, 46) + times)),
+        h('td', { title: name + times }, h('a', { href: store.link('live', { at: 'peak', find: owner.paths > 1 ? owner.label.split('*')[0] : owner.label }) }, short[index] + times)),
         h('td', { class: 'bar-cell' }, bar(owner.bytes / most, owner.path === null ? categoryColour('other') : colours.colour(owner.path))),
         h('td', { class: 'number', title: exactBytes(owner.bytes) }, bytes(owner.bytes)),
         h('td', { class: 'number' }, percent(owner.bytes, set.bytes)),

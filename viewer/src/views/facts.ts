@@ -1,16 +1,18 @@
 import { reservations } from '../data/answers';
 import type { Model } from '../data/model';
 import { h } from '../dom';
-import { bytes, count, exactBytes, exactTime, shown, time } from '../format';
+import { address, bytes, count, exactBytes, exactTime, shown, time } from '../format';
 import { type ColumnOf, DataTable } from '../table';
 
 type Row = Record<string, unknown>;
 
 const titles: Record<string, string> = {
   pytorch_operations: "PyTorch's operators",
-  approximations: 'Operations that were only estimated',
-  unknown_reads: 'Values that a simulated run did not know',
+  approximations: 'Operations with estimated memory',
+  unknown_reads: 'Values that the program read but the simulation did not know',
   not_captured: 'What could not be captured',
+  torch_segments: "PyTorch's segments of device memory",
+  torch_allocator_settings: "Settings of PyTorch's allocator",
   unrecorded_modules: 'Libraries whose events are missing',
 };
 
@@ -26,7 +28,7 @@ export function factsView(model: Model): HTMLElement {
 
 function remarks(model: Model): HTMLElement {
   const lines = reservations(model);
-  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact: no event was lost, and nothing contradicts another.' : 'Events were lost.');
+  if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no event was lost.' : 'Events were lost.');
   return h('ul', { class: 'remarks' }, ...lines.map((line) => h('li', {}, line)));
 }
 
@@ -36,23 +38,23 @@ function run(model: Model): HTMLElement {
   const add = (name: string, value: string, wide = false): void => {
     if (value) list.append(h('div', { class: wide ? 'wide' : undefined }, h('dt', {}, name), h('dd', {}, value)));
   };
-  add('command line', shown(profile.process.command_line), true);
-  add('file', shown(of.source));
-  add('host', shown(profile.process.host));
-  add('process', profile.process.id >= 0 ? String(profile.process.id) : '');
-  add('rank', profile.process.rank >= 0 ? `${profile.process.rank} of ${profile.process.world_size}` : '');
-  add('began', profile.begin_unix_ns > 0 ? new Date(profile.begin_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\..*/, ' UTC') : '');
-  add('took', time(profile.duration_ns));
-  add('mode', profile.mode.replaceAll('_', ' '));
-  add('device', shown(profile.device) || 'none named');
+  add('Command line', shown(profile.process.command_line), true);
+  add('File', shown(of.source), shown(of.source).length > 24);
+  add('Host', shown(profile.process.host));
+  add('Process', profile.process.id >= 0 ? String(profile.process.id) : '');
+  add('Rank', profile.process.rank >= 0 ? `${profile.process.rank} of ${profile.process.world_size}` : '');
+  add('Started', profile.begin_unix_ns > 0 ? new Date(profile.begin_unix_ns / 1e6).toISOString().replace('T', ' ').replace(/\..*/, ' UTC') : '');
+  add('Duration', time(profile.duration_ns));
+  add('Mode', profile.mode.replaceAll('_', ' '));
+  add('Device', shown(profile.device) || 'none named');
   add('memprof', shown(profile.library_version));
-  add('events', count(model.events || (profile.cost.events ?? 0)));
-  if ((profile.cost.memory_bytes ?? 0) > 0) add('memory of the profiler', bytes(profile.cost.memory_bytes));
-  if ((profile.cost.record_ns_per_event ?? 0) > 0) add('time to record an event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
+  add('Events', count(model.events || (profile.cost.events ?? 0)));
+  if ((profile.cost.memory_bytes ?? 0) > 0) add('Memory of the profiler', bytes(profile.cost.memory_bytes));
+  if ((profile.cost.record_ns_per_event ?? 0) > 0) add('Time to record an event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
   return list;
 }
 
-/** Columns are what the rows have: names ending in `_ns` are times, those of bytes and memory bytes. */
+/** Columns are what the rows have: names ending in `_ns` are times, those of bytes, memory and sizes bytes. */
 function factTable(name: string, rows: Row[]): DataTable<Row> {
   const keys = [...new Set(rows.slice(0, 100).flatMap((row) => Object.keys(row)))];
   const columns: ColumnOf<Row>[] = keys.map((key) => {
@@ -61,7 +63,8 @@ function factTable(name: string, rows: Row[]): DataTable<Row> {
     if (!rows.every((row) => typeof row[key] === 'number')) return { title: shownTitle, value: (row) => (row[key] === null || row[key] === undefined ? '' : shown(typeof row[key] === 'object' ? JSON.stringify(row[key]) : String(row[key]))) };
     const of = (row: Row): number => row[key] as number;
     if (key.endsWith('_ns')) return { title: shownTitle, value: of, text: (row) => time(of(row)), exact: (row) => exactTime(of(row)) };
-    if (/bytes|memory/.test(key)) return { title: shownTitle, value: of, text: (row) => bytes(of(row)), exact: (row) => exactBytes(of(row)) };
+    if (key === 'address') return { title: shownTitle, value: of, text: (row) => address(of(row)), exact: () => '' };
+    if (/bytes|memory|_size$/.test(key)) return { title: shownTitle, value: of, text: (row) => bytes(of(row)), exact: (row) => exactBytes(of(row)) };
     return { title: shownTitle, value: of, text: (row) => count(of(row)), exact: () => '' };
   });
   const table = new DataTable<Row>({ label: titles[name] ?? shown(name), noun: 'row', empty: '', columns });

@@ -65,7 +65,26 @@ export function treeOf(live: Live): Node {
   }
   addRests(root);
   sortChildren(root);
+  joinChains(root);
   return root;
+}
+
+/** Operations that hold nothing but one other are one row with it: stacks are deep, and most of their frames say nothing. */
+function joinChains(node: Node): void {
+  node.children.forEach((inner, index) => {
+    let last = inner;
+    let count = 1;
+    while (last.kind === 'operation' && last.children.length === 1 && last.children[0].kind === 'operation' && last.children[0].bytes === last.bytes) {
+      [last] = last.children;
+      count += 1;
+    }
+    if (count > 1) {
+      last.label = `${inner.label} \u203a ${count > 2 ? '\u2026 \u203a ' : ''}${last.label}`;
+      last.parent = node;
+      node.children[index] = last;
+    }
+    joinChains(last);
+  });
 }
 
 const keyOf = (path: string | null, rest: boolean, category: string | null): string => `${rest ? '\u0000rest' : (path ?? '\u0000outside')}\u0001${category ?? ''}`;

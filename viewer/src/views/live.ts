@@ -73,7 +73,7 @@ export class LiveView {
         { title: 'Category', value: (row) => (row.kind === 'owner' && row.of.category !== null ? categoryName(row.of.category) : '') },
         { title: 'Live', value: (row) => of(row).bytes, text: (row) => bytes(of(row).bytes), exact: (row) => exactBytes(of(row).bytes), part: (row) => of(row).bytes / Math.max(1, this.total()) },
         { title: 'Of all', value: (row) => of(row).bytes / Math.max(1, this.total()), text: (row) => percent(of(row).bytes, this.total()), exact: () => '', minor: true },
-        { title: 'Blocks', value: (row) => of(row).blocks, text: (row) => count(of(row).blocks), exact: (row) => String(of(row).blocks) },
+        { title: 'Blocks', value: (row) => of(row).blocks, text: (row) => (Number.isNaN(of(row).blocks) ? '' : count(of(row).blocks)), exact: () => '' },
       ],
     });
   }
@@ -161,7 +161,7 @@ export class LiveView {
       '.',
       live.total === space.profile.cumulative_peak && live.total > 0 ? ' This is the peak.' : '',
       this.isSampled(space, live) ? ` The largest moment of ${number(live.bucketEvents, 'event')}.` : '',
-      live.rows === null ? (model.hasEvents ? '' : ' A profile says who held it only at the peak and at the peaks of segments, the dots on the curve; a trace at every moment.') : '',
+      live.rows === null ? (model.hasEvents ? '' : ' A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.') : '',
     ];
     const sentence = parts.join('');
     setText(this.sentence, sentence);

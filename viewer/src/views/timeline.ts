@@ -263,10 +263,10 @@ export class TimelineChart extends TimeChart {
     const lines: Tip['lines'] = [['live', `${bytes(total)} (${exactBytes(total)})`]];
     const stack = this.stack(timeline);
     if (stack.groups.length > 1 || stack.groups[0]?.key !== 'live') {
-      const parts = stack.groups.map((group, g) => ({ group, value: stack.values[g][row] })).filter((p) => p.value > 0);
+      const parts = stack.groups.map((group, g) => ({ group, name: stack.labels[g], value: stack.values[g][row] })).filter((p) => p.value > 0);
       parts.sort((a, b) => b.value - a.value);
-      for (const { group, value } of parts.slice(0, 7)) {
-        lines.push([shortened(shown(group.label), 44), `${bytes(value)}  ${percent(value, total)}`, group.colour()]);
+      for (const { group, name, value } of parts.slice(0, 7)) {
+        lines.push([name, `${bytes(value)}  ${percent(value, total)}`, group.colour()]);
       }
       if (parts.length > 7) lines.push([`${parts.length - 7} more`, bytes(parts.slice(7).reduce((sum, p) => sum + p.value, 0))]);
     }

@@ -84,7 +84,12 @@ export function drawPeak(plot: Plot): void {
   context.lineTo(x + 4.5, at - 7);
   context.fill();
   const onLeft = x > (plot.left + plot.right) / 2;
-  label(plot, `peak ${bytes(space.profile.cumulative_peak)}`, onLeft ? x - 9 : x + 9, Math.max(at - 4, plot.top + 2), onLeft ? 'right' : 'left');
+  // Above the curve, or below its edge where a line runs there.
+  const above = Math.max(at - 4, plot.top + 2);
+  const { capacity, capacity_is_per_core: perCore, reserved } = space.profile;
+  const isNear = (value: number): boolean => value > 0 && Math.abs(y(value) - above) < 11;
+  const low = isNear(reserved.peak) || (!perCore && isNear(capacity));
+  label(plot, `peak ${bytes(space.profile.cumulative_peak)}`, onLeft ? x - 9 : x + 9, low ? at + 10 : above, onLeft ? 'right' : 'left');
 }
 
 /** Moments of a profile whose composition is known. */

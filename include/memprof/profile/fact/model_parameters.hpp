@@ -7,7 +7,7 @@
 
 namespace memprof {
 
-/// How many parameters the model has, where a source tells it.
+/// How many parameters the model has, where a source says so.
 struct model_parameters {
   std::int64_t count = 0;  ///< elements of all parameters together
 

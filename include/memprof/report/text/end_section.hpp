@@ -92,10 +92,10 @@ namespace memprof::detail {
   page_line line{short_and_exact_bytes(live) + " live"};
   if (owners.size() == 1) {
     line.add(", all of it from ").append(owner_name(owners.front().first));
-    section.lines.push_back(line);
-    return section;
   }
   section.lines.push_back(line);
+  if (has_categories(space.current_by_category)) section.lines.push_back(category_line(space.current_by_category, live));
+  if (owners.size() == 1) return section;
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
   // A row for one further operation would say less than the operation itself.
   const std::size_t shown = owners.size() == most + 1 ? owners.size() : std::min(most, owners.size());

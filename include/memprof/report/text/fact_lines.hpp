@@ -18,8 +18,8 @@ namespace memprof {
 
 namespace detail {
 
-/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes" and
-/// "..._memory" are bytes.
+/// A value as a person reads it. The name of a column says what its numbers are: "..._ns" are times; "bytes", "..._bytes",
+/// "..._memory" and "..._size" are bytes, "address" is an address.
 [[nodiscard]] inline page_line fact_text(std::string_view column, const fact_value& value) {
   if (const auto* const text = std::get_if<std::string>(&value)) return page_line{}.add_name(*text);
   if (const auto* const number = std::get_if<double>(&value)) {
@@ -28,7 +28,9 @@ namespace detail {
   }
   const std::int64_t number = std::get<std::int64_t>(value);
   if (column.ends_with("_ns")) return short_time(number);
-  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory")) return short_bytes(number);
+  if (column == "bytes" || column.ends_with("_bytes") || column.ends_with("_memory") || column.ends_with("_size"))
+    return short_bytes(number);
+  if (column == "address") return address_text(static_cast<std::uint64_t>(number));
   return grouped(number);
 }
 

@@ -50,6 +50,9 @@ namespace memprof::detail {
   if (full.category != category::other) line.add(" (" + std::string{to_string(full.category)} + ")");
   line.add("; " + short_bytes(full.free) + " free of " + short_bytes(space.capacity) + ", " + short_bytes(full.shortfall) +
            " short");
+  const std::int64_t peak = space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
+  const std::int64_t short_at_peak = subtract_saturating(peak, space.capacity);
+  if (short_at_peak > full.shortfall) line.add(", " + short_bytes(short_at_peak) + " short at the peak");
   section.lines = {line, remedy_line(full)};
   return section;
 }

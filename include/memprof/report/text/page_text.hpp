@@ -2,6 +2,7 @@
 
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/page.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -197,11 +198,33 @@ class line_breaker {
   }
 }
 
-[[nodiscard]] inline std::vector<laid_out> table_text(const page_table& table, std::size_t columns, bool is_colored) {
+/// Shortens the cells that are names and too long for their columns, each such that it differs from the others.
+inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    std::vector<page_line*> cells;
+    std::vector<std::string> names;
+    for (std::vector<page_line>& row : table.rows) {
+      const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
+      if (column >= row.size() || reaches_beyond) continue;
+      const std::vector<page_part>& parts = row[column].parts();
+      if (parts.size() != 1 || !parts.front().is_name) continue;
+      cells.push_back(&row[column]);
+      names.push_back(parts.front().text);
+    }
+    const std::vector<std::string> shown = shortened_apart(names, widths[column]);
+    for (std::size_t index = 0; index < cells.size(); ++index) {
+      const emphasis how = cells[index]->parts().front().how;
+      *cells[index] = page_line{}.add_name(shown[index], how);
+    }
+  }
+}
+
+[[nodiscard]] inline std::vector<laid_out> table_text(page_table table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = 2;
   const std::vector<std::size_t> widths = column_widths(table, columns, gap);
+  shorten_names(table, widths);
   // On a page too narrow for its numbers a table loses its last columns.
   std::size_t fitting = 0;
   for (std::size_t end = 0; fitting < widths.size() && end + widths[fitting] <= columns; ++fitting) end += widths[fitting] + gap;

@@ -12,12 +12,11 @@
 #include <memprof/trace/requires_grad.hpp>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// @file
 /// The answers: how much was it, when, and whose.
@@ -38,13 +37,13 @@ namespace memprof::detail {
   return section;
 }
 
-[[nodiscard]] bool has_categories(const auto& live) {
-  return std::any_of(live.by_category.begin(), live.by_category.end(),
+[[nodiscard]] inline bool has_categories(const std::vector<owned_bytes>& by_category) {
+  return std::any_of(by_category.begin(), by_category.end(),
                      [](const owned_bytes& row) { return row.bytes != 0 && row.owner != to_string(category::other); });
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] page_line category_line(const auto& live) {
+[[nodiscard]] inline page_line category_line(const std::vector<owned_bytes>& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // ours are shorter
   page_line line;
@@ -52,11 +51,10 @@ namespace memprof::detail {
   std::int64_t others = 0;
   const auto add = [&](std::string_view name, std::int64_t bytes) {
     if (!line.empty()) line.add(", ");
-    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, live.bytes) +
-             ")");
+    line.add(shortened(on_one_line(name), longest_name) + " " + short_bytes(bytes) + " (" + short_percent(bytes, whole) + ")");
   };
-  for (const owned_bytes& row : live.by_category) {
-    if (shown < most && row.bytes >= live.bytes / 100) {
+  for (const owned_bytes& row : by_category) {
+    if (shown < most && row.bytes >= whole / 100) {
       add(row.owner, row.bytes);
       ++shown;
     } else {
@@ -122,7 +120,7 @@ namespace memprof::detail {
   page_section section;
   section.heading = "Owners";
   if (live.bytes == 0) return section;
-  if (has_categories(live)) section.lines.push_back(category_line(live));
+  if (has_categories(live.by_category)) section.lines.push_back(category_line(live.by_category, live.bytes));
   section.table = owner_rows(live, most);
   return section;
 }
@@ -134,11 +132,7 @@ namespace memprof::detail {
     if (!part->empty()) text += (text.empty() ? "" : " ") + *part;
   }
   if (block.requires_grad == requires_grad::yes) text += text.empty() ? "requires_grad" : " requires_grad";
-  if (text.empty()) {
-    std::array<char, 16> digits{};
-    const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), block.address, 16);
-    text = "0x" + std::string{digits.data(), written.ptr};
-  }
+  if (text.empty()) text = address_text(block.address);
   return page_line{}.add_name(text);
 }
 

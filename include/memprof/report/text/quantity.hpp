@@ -3,6 +3,7 @@
 #include <memprof/report/text/text_format.hpp>
 
 #include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -94,6 +95,13 @@ namespace memprof::detail {
 [[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
   return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
+}
+
+/// "0x7f0000000000".
+[[nodiscard]] inline std::string address_text(std::uint64_t address) {
+  std::array<char, 16> digits{};
+  const auto written = std::to_chars(digits.data(), digits.data() + digits.size(), address, 16);
+  return "0x" + std::string{digits.data(), written.ptr};
 }
 
 }  // namespace memprof::detail

@@ -26,7 +26,7 @@ struct text_options {
   bool is_colored = false;         ///< with the control sequences of terminals (ECMA-48)
   std::size_t owners = 5;          ///< operations named at the peak, and at the end
   std::size_t largest_blocks = 0;  ///< blocks named at the peak
-  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator tells them
+  std::size_t streams = 0;         ///< streams and pools named, for a space whose allocator reports them
   std::size_t checkpoints = 4;  ///< named, of those that the profile keeps; with as many blocks each as `largest_blocks`, or one
   std::size_t core_ranges = 0;  ///< rectangles of cores named, for a space whose blocks lie on cores
   bool all_spaces = false;      ///< the whole answer for every memory space, not for the first one alone

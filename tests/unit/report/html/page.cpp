@@ -552,7 +552,10 @@ TEST_CASE("write_html: a trace that is cut off gives the page of its beginning",
   given.source = "run.memtrace";
   const memprof::trace_file_status status = memprof::write_html_of_trace_file(
       opened.get(), path, page_path, given,
-      [](const memprof::trace_file_status& found, memprof::html_options& options) { options.notes.push_back(found.damage); });
+      [](const memprof::trace_file_status& found, bool is_empty, memprof::html_options& options) {
+        CHECK(!is_empty);
+        options.notes.push_back(found.damage);
+      });
   CHECK(!status.damage.empty());
   const page_reader page{page_path};
   CHECK(page.run["notes"][0] == status.damage);
