@@ -4,7 +4,7 @@ cmake_minimum_required(VERSION 3.24)
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
 option(MEMPROF_UNIT_TESTS "Build the unit tests, which need no thread, plugin or process" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
-option(MEMPROF_VERIFY_HEADERS "Compile every header alone" ON)
+set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
 
 set(CMAKE_CXX_EXTENSIONS OFF)

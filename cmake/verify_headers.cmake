@@ -1,4 +1,5 @@
-# Each header is compiled alone, as part of `all`: CMake writes one translation unit a header of the FILE_SET.
+# Each header is compiled as part of `all`: alone, in a translation unit that CMake writes for it since it is in the FILE_SET, or
+# together with all others, where that they stand alone is seen elsewhere.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/memprof/*.hpp)
 set(torch_headers ${public_headers})
 list(FILTER torch_headers INCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
@@ -57,6 +58,15 @@ foreach(component IN ITEMS zstd toml)
     target_link_libraries(memprof_headers INTERFACE memprof::${component})
   endif()
 endforeach()
+
+if(MEMPROF_VERIFY_HEADERS STREQUAL "TOGETHER")
+  list(TRANSFORM public_headers REPLACE "^${PROJECT_SOURCE_DIR}/include/(.+)$" "#include <\\1>\n" OUTPUT_VARIABLE includes)
+  string(CONCAT includes ${includes})
+  file(CONFIGURE OUTPUT every_header.cpp CONTENT "${includes}")
+  add_library(memprof_every_header OBJECT ${PROJECT_BINARY_DIR}/every_header.cpp)
+  target_link_libraries(memprof_every_header PRIVATE memprof_headers)
+  return()
+endif()
 set_target_properties(memprof_headers PROPERTIES VERIFY_INTERFACE_HEADER_SETS ON)
 
 # The generated target is not part of `all` by itself.
