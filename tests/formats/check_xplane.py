@@ -335,10 +335,16 @@ group = "Temporary"
         value = spaces.value(size - size // 2, "jit(f)/dot", space)
         spaces.allocation(value, space=space)
     spaces.events = [message((1, 0), (2, 2))]
-    profile = check.profile(check.write(space_of(tpu_plane(0), metadata_plane((3, "jit_spaces", spaces.encode())))))
+    path = check.write(space_of(tpu_plane(0), metadata_plane((3, "jit_spaces", spaces.encode()))))
+    profile = check.profile(path)
     found = {each["space"]: each["peak"] for each in facts(profile, "xla_programs")}
     assert found == {"hbm": 5 * gib, "vmem": 3 * MIB // 2, "host": 7 * gib // 2}, found
     assert {each["name"] for each in profile["spaces"]} >= {"hbm", "vmem", "host"}
+
+    _, said = table(path, "--module", "jit_spaces", "--space", "9")
+    assert "has nothing in memory space 9; it uses: 0, 1, 5" in said, said
+    _, said = table(path, "--space", "9")
+    assert "no program has anything in memory space 9; they use: 0, 1, 5" in said, said
 
     # Sums that do not add up are said with the reason.
     odd = Program("jit_odd")

@@ -31,7 +31,7 @@ std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, c
   std::vector<std::string> remarks = source.remarks();
   if (!profile.damage().empty()) remarks.push_back(profile.damage());
   if (source.written() != 0) return remarks;
-  if (!remarks.empty()) memprof::detail::raise_about_file("read", path, remarks[0]);
+  if (!remarks.empty()) memprof::detail::raise("nothing can be read of '" + path + "': " + remarks[0]);
   memprof::detail::raise_about_file("read", path,
                                     profile.programs().empty() ? "it has no program of XLA (no HLO proto in /host:metadata)"
                                                                : "it has no program '" + program + "'");

@@ -268,6 +268,13 @@ void print_text(const std::vector<worker>& workers, const std::vector<column>& c
               static_cast<long long>(memprof::small_hlo_block));
 }
 
+/// "0, 1"
+std::string listed(const std::vector<std::int64_t>& spaces) {
+  std::string text;
+  for (const std::int64_t space : spaces) text += (text.empty() ? "" : ", ") + std::to_string(space);
+  return text.empty() ? "none" : text;
+}
+
 int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_rules& rules) {
   std::vector<worker> workers;
   const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
@@ -286,6 +293,10 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
       workers.pop_back();
       memprof::detail::raise("'" + path + "': " + program->name + ": " + fault.what());
     }
+    const std::vector<std::int64_t> spaces = memprof::memory_spaces(memory.program());
+    if (std::find(spaces.begin(), spaces.end(), arguments.space) == spaces.end())
+      complain("warning: '" + path + "': " + program->name + " has nothing in memory space " + std::to_string(arguments.space) +
+               "; it uses: " + listed(spaces));
     for (const std::string& remark : made.found.remarks) complain("warning: '" + path + "': " + remark);
   });
   if (workers.empty()) {
@@ -312,11 +323,16 @@ struct listed_program {
 int list_modules(const xplane_arguments& arguments) {
   std::vector<listed_program> programs;
   std::map<std::string, std::size_t> index_of;
+  std::vector<std::int64_t> all_spaces;
   const int status = for_each_profile(arguments.paths, [&](const memprof::xplane_file& profile, const std::string& path) {
     for (const memprof::xplane_program& each : profile.programs()) {
       memprof::heap_simulation simulated;
       try {
-        simulated = memprof::hlo_memory{profile.file(), each.bytes}.simulate(arguments.space);
+        const memprof::hlo_memory memory{profile.file(), each.bytes};
+        simulated = memory.simulate(arguments.space);
+        for (const std::int64_t space : memprof::memory_spaces(memory.program())) {
+          if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
+        }
       } catch (const memprof::error& fault) {
         complain("'" + path + "': " + each.name + ": " + fault.what());
         continue;
@@ -333,6 +349,9 @@ int list_modules(const xplane_arguments& arguments) {
     if (status == success) complain("no profile has a program of XLA (no HLO proto in /host:metadata)");
     return bad_input;
   }
+  if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
+    complain("warning: no program has anything in memory space " + std::to_string(arguments.space) +
+             "; they use: " + listed(all_spaces));
   std::stable_sort(programs.begin(), programs.end(), [](const listed_program& left, const listed_program& right) {
     return left.greatest.peak > right.greatest.peak;
   });

@@ -151,8 +151,7 @@ class xla_program_writer {
     for (const std::string& operation : operations_of(block)) open.push_back(writer_.begin_operation(operation));
     writer_.allocate(space_, block_address{address}, static_cast<std::size_t>(bytes), kind);
     const bool is_argument = block.group == hlo_group::parameter && !block.op_name.empty();
-    writer_.annotate(block_address{address},
-                     {is_argument ? block.op_name : block.instruction, block.shape, block.dtype, kind});
+    writer_.annotate(block_address{address}, {is_argument ? block.op_name : block.instruction, block.shape, block.dtype, kind});
     while (!open.empty()) {
       writer_.end_operation(open.back());
       open.pop_back();
