@@ -9,6 +9,7 @@
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -19,6 +20,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -32,11 +36,21 @@ struct import_arguments {
   std::string format;
   std::string file;
   std::string output;
+  bool per_core = false;  ///< of a ttnn graph trace
 };
 
 /// Control characters are printed as escapes: the text may quote the file.
 void complain(const std::string& what) {
   std::fprintf(stderr, "memprof import: %s\n", memprof::detail::on_one_line(what).c_str());
+}
+
+/// Whether a file that begins with a bracket, and stands at its begin afterwards, has nodes: logs begin with brackets, too.
+bool is_ttnn_graph(std::FILE* file) {
+  std::array<char, 4096> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
+  std::rewind(file);
+  const std::string_view text{begin.data(), got};
+  return text.find("\"node_type\"") != text.npos || text.find("\"counter\"") != text.npos;
 }
 
 /// What a file holds, by its content.
@@ -47,9 +61,11 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";
+  if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
-  memprof::detail::raise("cannot tell what '" + path +
-                         "' is: no PyTorch memory snapshot (pickle or JSON), RMM log or log of tt-mlir's runtime");
+  memprof::detail::raise(
+      "cannot tell what '" + path +
+      "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, ttnn graph trace or log of tt-mlir's runtime");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -80,6 +96,16 @@ std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& tr
   return reading.damage;
 }
 
+std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& trace, bool per_core) {
+  memprof::ttnn_graph_source source{file, path};
+  memprof::trace_writer writer{trace, memprof::ttnn_graph_source::info()};
+  const std::uint64_t unknown =
+      source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
+  writer.finish("TRACE");
+  if (unknown != 0) complain(std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
+  return source.damage();
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -88,7 +114,8 @@ int run_import(const import_arguments& arguments) {
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
     const auto read = format == "rmm" ? read_rmm : format == "tt-mlir" ? read_tt : read_torch;
-    damage = read(file.get(), arguments.file, trace);
+    damage = format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
+                                    : read(file.get(), arguments.file, trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -120,10 +147,12 @@ void add_import(CLI::App& program, int& status) {
       .add_option(
           "FORMAT", arguments->format,
           "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), tt-mlir (log of its "
-          "runtime), or auto: as the file's content says")
+          "runtime), ttnn-graph (JSON of GraphProcessor), or auto: as the file's content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "tt-mlir"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "tt-mlir", "ttnn-graph"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
+  command.add_flag("--per-core", arguments->per_core,
+                   "ttnn-graph: circular buffers count on their own cores, as in newer trackers (default: all on one)");
   command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
