@@ -14,6 +14,7 @@
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -24,6 +25,9 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <new>
@@ -37,13 +41,23 @@ struct import_arguments {
   std::string format;
   std::string file;
   std::string output;
-  std::string module;   ///< of an XLA profile; empty: all
-  std::string classes;  ///< a file of rules for them
+  std::string module;     ///< of an XLA profile; empty: all
+  std::string classes;    ///< a file of rules for them
+  bool per_core = false;  ///< of a ttnn graph trace
 };
 
 /// Control characters are printed as escapes: the text may quote the file.
 void complain(const std::string& what) {
   std::fprintf(stderr, "memprof import: %s\n", memprof::detail::on_one_line(what).c_str());
+}
+
+/// Whether a file that begins with a bracket, and stands at its begin afterwards, has nodes: logs begin with brackets, too.
+bool is_ttnn_graph(std::FILE* file) {
+  std::array<char, 4096> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
+  std::rewind(file);
+  const std::string_view text{begin.data(), got};
+  return text.find("\"node_type\"") != text.npos || text.find("\"counter\"") != text.npos;
 }
 
 /// What a file holds, by its content.
@@ -57,10 +71,11 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";
+  if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
   memprof::detail::raise(
       "cannot tell what '" + path +
-      "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, profile of XLA or log of tt-mlir's runtime");
+      "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, profile of XLA, ttnn graph trace or log of tt-mlir's runtime");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -105,6 +120,16 @@ std::string read_xla(std::FILE* file, const import_arguments& arguments, memprof
 #endif
 }
 
+std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& trace, bool per_core) {
+  memprof::ttnn_graph_source source{file, path};
+  memprof::trace_writer writer{trace, memprof::ttnn_graph_source::info()};
+  const std::uint64_t unknown =
+      source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
+  writer.finish("TRACE");
+  if (unknown != 0) complain(std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
+  return source.damage();
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -112,10 +137,11 @@ int run_import(const import_arguments& arguments) {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
-    damage = format == "rmm"       ? read_rmm(file.get(), arguments.file, trace)
-             : format == "xplane"  ? read_xla(file.get(), arguments, trace)
-             : format == "tt-mlir" ? read_tt(file.get(), arguments.file, trace)
-                                   : read_torch(file.get(), arguments.file, trace);
+    damage = format == "rmm"          ? read_rmm(file.get(), arguments.file, trace)
+             : format == "xplane"     ? read_xla(file.get(), arguments, trace)
+             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace)
+             : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
+                                      : read_torch(file.get(), arguments.file, trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -146,11 +172,13 @@ void add_import(CLI::App& program, int& status) {
   command
       .add_option("FORMAT", arguments->format,
                   "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), xplane (a "
-                  "profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), or auto: as the file's "
-                  "content says")
+                  "profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
+                  "GraphProcessor), or auto: as the file's content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "xplane", "tt-mlir"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "xplane", "tt-mlir", "ttnn-graph"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
+  command.add_flag("--per-core", arguments->per_core,
+                   "ttnn-graph: circular buffers count on their own cores, as in newer trackers (default: all on one)");
   command.add_option("-o,--output", arguments->output, "where it goes: a profile if it ends in .json, else a trace")
       ->required()
       ->type_name("OUT");
