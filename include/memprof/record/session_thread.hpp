@@ -76,7 +76,7 @@ class wall_clock_watch {
     has_said_ = true;
     (void)succeeds([&] {
       say_of_session("session: the wall clock went " + std::string{jump_ns > 0 ? "forward" : "back"} + " by " +
-                     std::to_string((jump_ns > 0 ? jump_ns : -jump_ns) / ns_per_second) +
+                     std::to_string(((jump_ns > 0 ? jump_ns : -jump_ns) + ns_per_second / 2) / ns_per_second) +
                      " s (it was set, or the machine slept); times in the profile go on from the session's begin");
     });
   }

@@ -105,9 +105,12 @@ inline void describe_output(torch_thread& self, const c10::IValue& output) {
 }
 
 /// To be called when an operator ends that returns tensors.
-inline void describe_outputs(torch_thread& self, const at::RecordFunction& function) {
+inline void describe_outputs(torch_thread& self, const at::RecordFunction& function) noexcept {
   if (self.new_block_count == 0) return;
-  for (const c10::IValue& output : function.outputs()) describe_output(self, output);
+  try {
+    for (const c10::IValue& output : function.outputs()) describe_output(self, output);
+  } catch (...) {  // of a tensor that does not say its sizes, or without memory: the operator's scope ends all the same
+  }
 }
 
 /// To be called when the outermost of these operators ends. `is_recording`: in the capture in which it began.
