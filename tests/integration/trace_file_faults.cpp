@@ -47,6 +47,7 @@ namespace {
 struct disk {
   std::atomic<std::int64_t> room{INT64_MAX};  ///< bytes until it is full
   std::atomic<bool> is_stuck{false};          ///< it takes nothing for a while
+  std::atomic<bool> hangs{false};             ///< no call returns, whatever it is
   std::atomic<bool> is_hesitant{false};       ///< it takes few bytes at a time, and every second call is interrupted
   std::atomic<int> fallocate_error{0};
   std::atomic<unsigned> calls{0};
@@ -55,13 +56,18 @@ struct disk {
   void heal() {
     room = INT64_MAX;
     is_stuck = false;
+    hangs = false;
     is_hesitant = false;
     fallocate_error = 0;
+  }
+  void wait_while_it_hangs() const {
+    while (hangs) ::usleep(1000);
   }
 };
 disk the_disk;
 
 ssize_t write_to_disk(int file, const void* bytes, std::size_t size, off_t offset) {
+  the_disk.wait_while_it_hangs();
   const bool is_reserved = offset < 4096;
   while (the_disk.is_stuck && !is_reserved) ::usleep(1000);
   if (the_disk.is_hesitant) {
@@ -83,10 +89,16 @@ extern "C" {
 ssize_t pwrite(int file, const void* bytes, size_t size, off_t offset) { return write_to_disk(file, bytes, size, offset); }
 ssize_t pwrite64(int file, const void* bytes, size_t size, off64_t offset) { return write_to_disk(file, bytes, size, offset); }
 int fallocate(int file, int mode, off_t offset, off_t size) {
+  the_disk.wait_while_it_hangs();
   if (const int error = the_disk.fallocate_error; error != 0 && mode == 0) return errno = error, -1;
   return static_cast<int>(::syscall(SYS_fallocate, file, mode, offset, size));
 }
 int fallocate64(int file, int mode, off64_t offset, off64_t size) { return fallocate(file, mode, offset, size); }
+int ftruncate(int file, off_t size) {
+  the_disk.wait_while_it_hangs();
+  return static_cast<int>(::syscall(SYS_ftruncate, file, size));
+}
+int ftruncate64(int file, off64_t size) { return ftruncate(file, size); }
 }
 
 namespace {
@@ -313,6 +325,72 @@ TEST_CASE("trace file: where little is live behind a gap, its profile is that of
   check_equal(file, profile);
 }
 
+TEST_CASE("trace file: no call of a training waits for a file system that hangs") {
+  const scratch_folder folder;
+  const std::string file = folder.file("run.memtrace");
+  memprof::detail::watcher = nullptr;
+  said_on_stderr said{folder};
+  constexpr std::int64_t blocks = 400'000;
+  constexpr int more_threads = 200;  // than have a place in the file before its disk gives room for others
+  const memprof::memory_space space{"dram"};
+  const memprof::event_sink sink;
+  auto capture = memprof::begin_capture({.ring_capacity = 256, .trace_file = file});
+  the_disk.hangs = true;
+
+  std::atomic<bool> is_done{false};
+  memprof::profile meanwhile;
+  std::thread training{[&] {
+    for (int step = 0; step < 4; ++step) {
+      auto scope = memprof::track_operation<"forward">();
+      for (std::int64_t block = 1; block <= blocks; ++block) {
+        const std::uint64_t number = static_cast<std::uint64_t>(step * blocks + block);
+        const auto* const address = reinterpret_cast<const void*>(number * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
+        sink.allocate(space, address, static_cast<std::size_t>(block % 1000));
+        if (block % 10'000 != 0 || step != 0) sink.deallocate(space, address);
+      }
+      memprof::snapshot("STEP " + std::to_string(step));
+    }
+    std::vector<std::thread> others;
+    std::atomic<int> arrived{0};
+    for (int index = 0; index < more_threads; ++index) {
+      others.emplace_back([&, index] {
+        sink.allocate(space, reinterpret_cast<const void*>(static_cast<std::uintptr_t>(index + 1)), 3);
+        for (++arrived; arrived < more_threads;) std::this_thread::yield();  // so that each has a ring of its own
+      });
+    }
+    for (std::thread& each : others) each.join();
+    memprof::annotate(reinterpret_cast<const void*>(std::uintptr_t{1}), {.name = "first"});
+    const memprof::memory_space other{"sram"};
+    sink.allocate(other, &capture, 70);
+    sink.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+    meanwhile = capture.profile();
+    is_done = true;
+  }};
+  // What waits for the disk would wait for ever. A minute is for machines that are slow, not for the disk.
+  for (int waited = 0; waited < 60'000 && !is_done; ++waited) ::usleep(1000);
+  const bool has_not_waited = is_done;
+  the_disk.heal();
+  training.join();
+  CHECK(has_not_waited);
+  capture.end();
+
+  CHECK(said.stop() == "memprof: trace file '" + file +
+                           "': its disk is too slow, so events are left out; the capture's own numbers stay exact\n");
+  const memprof::profile profile = capture.profile();
+  for (const memprof::profile& each : {meanwhile, profile}) {
+    CHECK(each.exact);
+    CHECK(each.space("dram").allocation_count == 4 * blocks + more_threads);
+    CHECK(each.space("dram").deallocation_count == 4 * blocks - blocks / 10'000);
+    CHECK(each.space("dram").anomalies.unmatched_frees.count == 0);
+    CHECK(each.space("sram").allocations == 70);
+    const auto lacks = memprof::rows_of<memprof::incomplete_trace_file>(each.facts);
+    REQUIRE(lacks.size() == 1);
+    CHECK(lacks[0].reason == "its disk was too slow");
+    CHECK(lacks[0].missing_events > 0);
+  }
+  check_equal(file, profile);  // behind the gap stands what was known
+}
+
 TEST_CASE("trace file: with slow_disk::wait nothing is missing on a slow disk") {
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
@@ -510,6 +588,10 @@ TEST_CASE("trace file: where there can be none the capture goes on, and what is 
   std::ofstream{foreign} << "do not lose me";
   check_refused(folder, foreign, taken);
   CHECK(content_of(foreign) == "do not lose me");
+
+  const std::string printed = "the program's standard input, output or error is this file; choose another one";
+  check_refused(folder, folder.file("stderr"), printed);  // empty, and the name that `run` redirects to
+  check_refused(folder, "/proc/self/fd/2", printed);
 
   const std::string pipe = folder.file("pipe");
   REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);

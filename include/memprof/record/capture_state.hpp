@@ -301,7 +301,7 @@ template <class State>
   scratch.stamps.chosen.store(shared.stamps.chosen.load(std::memory_order_relaxed), std::memory_order_relaxed);
   double best = 0;
   for (int round = 0; round < 8; ++round) {
-    ring.cursor = slots->first;
+    ring.cursor.store(slots->first, std::memory_order_relaxed);
     const std::int64_t before = monotonic_ns();
     for (std::uint32_t count = 0; count < events_per_round; ++count) {
       record<no_pauses>(scratch, context, {0, count, 1, 0, event_kind::allocate, 0, 0});

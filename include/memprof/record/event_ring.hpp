@@ -50,7 +50,7 @@ inline constinit ring_slots no_slots{};
 /// reads a thread's own memory, and then serves another.
 struct event_ring {
   // Written by the producer.
-  event* cursor = nullptr;                      ///< where the next event goes
+  std::atomic<event*> cursor{nullptr};          ///< where the next event goes; read by who ends a trace file
   std::atomic<event*> limit{nullptr};           ///< end of the slots; null sends the producer's next event the slow way
   std::uint64_t order_word = order_unclaimed;   ///< the order word under which this thread may leave stamps out
   std::atomic<activity> doing{activity::idle};  ///< read by the thread that grants an order word

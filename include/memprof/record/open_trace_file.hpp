@@ -50,7 +50,16 @@ struct opened_trace_file {
 };
 
 /// What has a name that a trace file is to get.
-enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, something_else };
+enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_written, standard_stream, something_else };
+
+/// Whether the process prints to that file, or reads from it: `/dev/stdout`, or the name that the shell redirects to.
+[[nodiscard]] inline bool is_standard_stream(const struct stat& file) noexcept {
+  for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat stream {};
+    if (::fstat(number, &stream) == 0 && stream.st_dev == file.st_dev && stream.st_ino == file.st_ino) return true;
+  }
+  return false;
+}
 
 [[nodiscard]] inline name_taken_by look_at(const std::string& path) {
   // Without waiting for the other end of a pipe.
@@ -61,7 +70,10 @@ enum class name_taken_by { nothing, empty_file, finished_trace, trace_being_writ
   }
   name_taken_by found = name_taken_by::something_else;
   struct stat status {};
-  if (::fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
+  const bool is_known = ::fstat(file, &status) == 0;
+  if (is_known && is_standard_stream(status)) {
+    found = name_taken_by::standard_stream;
+  } else if (is_known && S_ISREG(status.st_mode)) {
     std::array<char, trace_magic.size()> begin{};
     // Before its content: who has just made the file may not have written anything.
     const bool is_locked = is_file_locked(file);
@@ -106,13 +118,15 @@ inline constexpr const char* another_writes_it = "another capture writes it; %p 
         continue;
       }
       case name_taken_by::trace_being_written: return {-1, false, another_writes_it};
+      case name_taken_by::standard_stream:
+        return {-1, false, "the program's standard input, output or error is this file; choose another one"};
       case name_taken_by::something_else:
         return {-1, false, "something that is no trace has this name, and is left as it is; choose another one"};
       case name_taken_by::finished_trace: break;
     }
     const std::string old = path + ".old";
     const name_taken_by of_old = look_at(old);
-    if (of_old == name_taken_by::trace_being_written || of_old == name_taken_by::something_else) {
+    if (of_old != name_taken_by::nothing && of_old != name_taken_by::empty_file && of_old != name_taken_by::finished_trace) {
       return {-1, false, "it is an earlier trace, which cannot become '" + old + "' because that is no trace; move one of them"};
     }
     if (::rename(path.c_str(), old.c_str()) != 0) return {-1, false, system_says(errno)};

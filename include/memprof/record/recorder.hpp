@@ -73,11 +73,17 @@ class [[nodiscard]] control_guard {
   registry_guard lock_;
 };
 
+/// Where the ring's next event goes, and is drained from. Relaxed: its producer, or nobody records in it.
+inline void begin_at(event_ring& ring, event* slot) noexcept {
+  ring.tail = slot;
+  ring.cursor.store(slot, std::memory_order_relaxed);
+}
+
 /// Makes a drained ring ready for events from its first slot on. Under the lock, by its producer.
 inline void rewind_ring(event_ring& ring) noexcept {
   ring_slots& slots = *ring.slots;
-  const auto count = static_cast<std::uint64_t>(ring.cursor - slots.first);
-  ring.tail = ring.cursor = slots.first;
+  const auto count = static_cast<std::uint64_t>(ring.cursor.load(std::memory_order_relaxed) - slots.first);
+  begin_at(ring, slots.first);
   // Release pairs with the acquire load of a drain, which must not see old events before the new head. Before the number: a
   // reader of the pages of a process that was killed in between takes the ring for empty.
   slots.published.store(slots.first, std::memory_order_release);
@@ -133,7 +139,7 @@ inline void rewind_ring(event_ring& ring) noexcept {
   }
   event_ring* const ring = new (ring_pages) event_ring;
   ring->slots = slots;
-  ring->tail = ring->cursor = slots->first;
+  begin_at(*ring, slots->first);
   ring->id = ++shared.ring_count;
   ring->next = shared.rings.load(std::memory_order_relaxed);
   shared.ring_bytes += ring->bytes();
@@ -151,19 +157,20 @@ inline void replace_slots(registry& shared, event_ring& ring) noexcept {
   if (was_outside) shared.places->rings_outside->fetch_sub(1, std::memory_order_relaxed);
   if (ring.slots->capacity != 0) unmap_pages(ring.slots, ring_slots::bytes_for(ring.slots->capacity));
   ring.slots = slots;
-  ring.tail = ring.cursor = slots->first;
+  begin_at(ring, slots->first);
   shared.ring_bytes += ring.bytes();
 }
 
 /// Empties the calling thread's ring, by draining all if `may_drain`. False if it could not be emptied. Under the lock.
 inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexcept {
+  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
   if (shared.drain == nullptr) {
-    ring.tail = ring.cursor;  // recorded while the last capture ended: they belong to none
+    ring.tail = cursor;  // recorded while the last capture ended: they belong to none
   } else if (may_drain) {
     // Own events are older than the drain's clock reading, so one drain takes them all; the loop costs nothing and says so.
-    while (ring.tail != ring.cursor) shared.drain(shared);
+    while (ring.tail != cursor) shared.drain(shared);
   }
-  if (ring.tail != ring.cursor) return false;
+  if (ring.tail != cursor) return false;
   if (has_old_slots(shared, ring)) replace_slots(shared, ring);
   rewind_ring(ring);
   return true;
@@ -196,7 +203,7 @@ inline bool empty_ring(registry& shared, event_ring& ring, bool may_drain) noexc
     if (ring == nullptr || !ring->owner.take()) return false;
   }
   // That thread may have been stopped anywhere, even between two of the stores that publish an event.
-  ring->cursor = ring->slots->published.load(std::memory_order_relaxed);
+  ring->cursor.store(ring->slots->published.load(std::memory_order_relaxed), std::memory_order_relaxed);
   ring->limit.store(nullptr, std::memory_order_relaxed);
   ring->order_word = order_unclaimed;  // a thread new to a ring stamps its first event
   ring->capture = 0;
@@ -232,10 +239,12 @@ enum class room : std::uint8_t { none, made, made_for_new_thread };
   if (!is_announced) ring.order_word = order_unclaimed;  // its first event says when it was
   event* const end = ring.slots->first + ring.slots->capacity;
   const bool may_drain = !shared.drop_when_full.load(std::memory_order_relaxed) || !is_announced;
-  if ((end - ring.cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
+  event* const cursor = ring.cursor.load(std::memory_order_relaxed);
+  if ((end - cursor < 2 || has_old_slots(shared, ring)) && !empty_ring(shared, ring, may_drain)) return room::none;
   if (ring.slots->capacity == 0) return room::none;  // a child after `fork`, for which the system has no memory
   // While the thread forks, each of its events comes here: in the child its slots may lie in the parent's file.
-  ring.limit.store(registry_guard::is_forking(shared) ? ring.cursor + 1 : ring.slots->first + ring.slots->capacity,
+  event* const next = ring.cursor.load(std::memory_order_relaxed);
+  ring.limit.store(registry_guard::is_forking(shared) ? next + 1 : ring.slots->first + ring.slots->capacity,
                    std::memory_order_relaxed);
   ring.capture = shared.capture_count;
   return is_announced ? room::made : room::made_for_new_thread;
@@ -259,7 +268,7 @@ template <class Pauses>
   slot->bytes = bytes;
   __builtin_memcpy(&slot->label, &rest, sizeof rest);
   Pauses::reach(path_step::slot_written);
-  ring.cursor = slot + 1;
+  ring.cursor.store(slot + 1, std::memory_order_relaxed);
   // Release pairs with the acquire load of the head in a drain.
   ring.slots->published.store(slot + 1, std::memory_order_release);
   Pauses::reach(path_step::published);
@@ -273,7 +282,7 @@ template <class Pauses>
 [[gnu::noinline]] void record_stamped(registry& shared, event_ring& ring, std::uint64_t address, std::uint64_t bytes,
                                       std::uint64_t rest, std::uint64_t word) noexcept {
   const std::uint64_t stamp = word == order_shared ? shared.stamps.next() : claim_order(shared, ring, word);
-  publish<Pauses>(ring, ring.cursor, stamp, address, bytes, rest);
+  publish<Pauses>(ring, ring.cursor.load(std::memory_order_relaxed), stamp, address, bytes, rest);
 }
 
 template <class Pauses>
@@ -350,7 +359,7 @@ template <class Pauses>
   // read; the asking side's process-wide barrier takes care of that, so that nothing here has to.
   ring.doing.store(activity::recording, std::memory_order_relaxed);
   std::atomic_signal_fence(std::memory_order_seq_cst);
-  event* const slot = ring.cursor;
+  event* const slot = ring.cursor.load(std::memory_order_relaxed);
   // Relaxed: the barrier in `start_recording` makes a new limit seen. Below it also if that is null.
   if (slot >= ring.limit.load(std::memory_order_relaxed)) [[unlikely]] {
     ring.doing.store(activity::idle, std::memory_order_relaxed);

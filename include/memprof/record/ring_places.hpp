@@ -11,8 +11,31 @@
 #if defined(__unix__) || defined(__APPLE__)
 #include <sys/mman.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 namespace memprof {
+
+namespace detail {
+
+/// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
+///
+/// A store of another thread that is on its way goes to the old page or to the new one: the system exchanges each as a whole, and
+/// none is missing in between. That is no data race, as mmap does not access memory in the sense of C++. The thread sanitizer
+/// takes it for a write of every byte, so it is not to see the call; what is stored into the new pages it does see.
+[[nodiscard]] inline bool exchange_pages(void* begin, std::size_t bytes) noexcept {
+  constexpr int access = PROT_READ | PROT_WRITE;
+  constexpr int kind = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+#if defined(__linux__) && defined(SYS_mmap)
+  return ::syscall(SYS_mmap, begin, bytes, access, kind, -1, 0L) != -1;
+#else
+  return ::mmap(begin, bytes, access, kind, -1, 0) != MAP_FAILED;
+#endif
+}
+
+}  // namespace detail
 
 /// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
 /// lock, but for what says otherwise.
@@ -77,9 +100,7 @@ struct ring_places {
     event* const first_slot = slots.first;
     const std::uint64_t first_number = slots.first_number;
     const std::uint32_t id = slots.ring;
-    void* const place = &slots;
-    if (::mmap(place, place_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
-      return false;
+    if (!detail::exchange_pages(&slots, place_bytes)) return false;
     slots.first = first_slot;
     slots.first_number = first_number;
     slots.ring = id;
@@ -88,7 +109,8 @@ struct ring_places {
     // Its thread stores the cursor before it publishes. Either it has published since the pages are new, or does so later, or is
     // not writing at all.
     event* unknown = nullptr;
-    (void)slots.published.compare_exchange_strong(unknown, ring.cursor, std::memory_order_release, std::memory_order_relaxed);
+    event* const next = ring.cursor.load(std::memory_order_relaxed);
+    (void)slots.published.compare_exchange_strong(unknown, next, std::memory_order_release, std::memory_order_relaxed);
     ring.tail = slots.published.load(std::memory_order_relaxed);
     return true;
   }
@@ -120,7 +142,8 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
     if (ring->slots->is_in_file == 0) continue;
     bytes += ring->bytes();
     ring->slots = &no_slots;
-    ring->tail = ring->cursor = nullptr;
+    ring->tail = nullptr;
+    ring->cursor.store(nullptr, std::memory_order_relaxed);
     bytes -= ring->bytes();
   }
   return bytes;

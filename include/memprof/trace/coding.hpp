@@ -58,11 +58,12 @@ class coding_state {
   static constexpr std::size_t name_count = 15;
   static constexpr std::size_t followed_depth = 16;
 
-  /// An allocation as its event, but for the stamp.
-  struct block_slot {
+  /// An allocation as its event, but for the stamp. It lies in one cache line.
+  struct alignas(32) block_slot {
     std::uint64_t address;
     std::uint64_t bytes;
     std::uint64_t rest;
+    std::uint64_t rest_of_free;  ///< 0 in a slot that was never used
   };
 
   /// What a ring's next begin or end of an operation most likely says.
@@ -99,6 +100,9 @@ class coding_state {
   /// The last fields of the free that belongs to an allocation: of the next kind, without a category.
   [[nodiscard]] static std::uint64_t rest_of_free(std::uint64_t rest) noexcept {
     return (rest & 0x0000'FFFF'FFFF'FFFFU) + (std::uint64_t{1} << 32);
+  }
+  [[nodiscard]] static block_slot slot_for(const event& allocation, std::uint64_t rest) noexcept {
+    return {allocation.address, allocation.bytes, rest, rest_of_free(rest)};
   }
 
   [[nodiscard]] static bool is_allocation(std::uint8_t kind) noexcept {

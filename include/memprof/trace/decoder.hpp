@@ -189,7 +189,7 @@ class trace_decoder {
     } else if (taken.kind == event_kind::scope_end) {
       if (taken.address >> 32 == 0) ring_->end(static_cast<std::uint32_t>(taken.address));
     } else if (coding_state::is_allocation(static_cast<std::uint8_t>(taken.kind))) {
-      state_.slots[coding_state::slot_of(taken.address)] = {taken.address, taken.bytes, rest};
+      state_.slots[coding_state::slot_of(taken.address)] = coding_state::slot_for(taken, rest);
     }
   }
 

@@ -34,11 +34,14 @@ class trace_encoder {
 
   /// Writes as many of the events [first, last) of a ring as `out` has room for, and returns the first that is not written.
   [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring, encoded_bytes& out) noexcept {
-    if (out.room() < max_event_bytes) return first;
-    unsigned char* next = turn_to(ring, out.next);
-    const unsigned char* const full = out.end - max_event_bytes;
-    for (; first != last && next <= full; ++first) next = put(*first, next);
-    out.next = next;
+    // As many at a time as there is room for however long they are: one check for many events.
+    for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
+      unsigned char* next = turn_to(ring, out.next);
+      const auto left = static_cast<std::size_t>(last - first);
+      const event* const end = first + (left < fitting ? left : fitting);
+      for (; first != end; ++first) next = put(*first, next);
+      out.next = next;
+    }
     return first;
   }
 
@@ -73,29 +76,29 @@ class trace_encoder {
   [[nodiscard, gnu::always_inline]] unsigned char* put(const event& source, unsigned char* out) noexcept {
     if (source.stamp != 0) out = put_stamp(source.stamp, out);
     const std::uint64_t rest = rest_of_event(source);
-    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) [[unlikely]]
-      return put_scope(source, rest, out);
     const std::size_t place = coding_state::slot_of(source.address);
     coding_state::block_slot& slot = state_.slots[place];
-    if (slot.address == source.address) {
+    if (slot.address == source.address) [[likely]] {
       if (slot.rest == rest) {
         if (slot.bytes == source.bytes) return put_slot(opcode::allocate_known, place, out);
         slot.bytes = source.bytes;
         return put_varint(put_slot(opcode::allocate_resized, place, out), source.bytes);
       }
-      if (coding_state::rest_of_free(slot.rest) == rest) {
+      if (slot.rest_of_free == rest) {
         if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
         if (source.bytes == 0) return put_slot(opcode::free_known_bare, place, out);
       }
     }
-    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = {source.address, source.bytes, rest};
+    if (source.kind == event_kind::scope_begin || source.kind == event_kind::scope_end) return put_scope(source, rest, out);
+    if (coding_state::is_allocation(static_cast<std::uint8_t>(source.kind))) slot = coding_state::slot_for(source, rest);
     return put_any(source, out);
   }
 
   [[nodiscard]] static unsigned char* put_slot(opcode code, std::size_t place, unsigned char* out) noexcept {
-    out[0] = static_cast<unsigned char>(static_cast<std::size_t>(code) | place >> 8);
-    out[1] = static_cast<unsigned char>(place);
-    return out + 2;
+    const auto low_byte_last = __builtin_bswap16(static_cast<std::uint16_t>(place));
+    const auto both = static_cast<std::uint16_t>(low_byte_last | static_cast<unsigned>(code));
+    std::memcpy(out, &both, sizeof both);
+    return out + sizeof both;
   }
 
   /// The difference to the last stamp: its lowest six bits here, the others behind if there are any.

@@ -2,6 +2,8 @@
 
 #include <memprof/config.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 
@@ -13,17 +15,25 @@ inline constexpr int max_varint_bytes = 10;
 /// Values below it are written without a branch on their length.
 inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
 
+/// The top bits of a varint's bytes, by the number of its value's highest bit.
+inline constexpr auto continuation_bits = [] {
+  std::array<std::uint32_t, 28> bits{};
+  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
+  return bits;
+}();
+
 /// Writes `value`, seven bits a byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns what follows it. May
 /// write up to `max_varint_bytes`, whatever the value.
 [[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
   if (value < max_short_varint) [[likely]] {
     // Without a branch on the length, which nobody can predict of sizes: four groups at once, of which so many count.
     const auto low = static_cast<std::uint32_t>(value);
-    const int extra = (31 - __builtin_clz(low | 1)) / 7;
-    std::uint32_t spread = (low & 0x7F) | (low & 0x3F80) << 1 | (low & 0x1FC000) << 2 | (low & 0xFE00000) << 3;
-    spread |= 0x00808080U & ((1U << 8 * extra) - 1);
+    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
+    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
+    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
+    spread |= continuation_bits[top_bit];
     std::memcpy(out, &spread, sizeof spread);
-    return out + extra + 1;
+    return out + (9 * top_bit + 73) / 64;
   }
   while (value >= 0x80) {
     *out++ = static_cast<unsigned char>(value | 0x80);
