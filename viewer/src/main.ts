@@ -42,6 +42,7 @@ const keys: [string, string][] = [
 function start(model: Model): void {
   const store = new Store(model);
   const colours = new OperationColours(model);
+  printInLight();
   installTip();
   installStatus();
   const heading = shown(model.run.title) || 'memprof';
@@ -110,6 +111,21 @@ async function copyLink(store: Store): Promise<void> {
   say((await copy(location.href)) ? 'Copied the link.' : 'The browser did not allow copying.');
 }
 
+/** Paper is light. Charts draw themselves before they are printed, so this has to be asked for before there are any. */
+function printInLight(): void {
+  let before: string | undefined;
+  addEventListener('beforeprint', () => {
+    before = document.documentElement.dataset.theme;
+    document.documentElement.dataset.theme = 'light';
+    dispatchEvent(new Event('themechange'));
+  });
+  addEventListener('afterprint', () => {
+    if (before === undefined) delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = before;
+    dispatchEvent(new Event('themechange'));
+  });
+}
+
 function themeButton(): HTMLElement {
   const remembered = (() => {
     try {
@@ -135,18 +151,6 @@ function themeButton(): HTMLElement {
     dispatchEvent(new Event('themechange'));
   };
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed);
-  // Paper is light.
-  let before: string | undefined;
-  addEventListener('beforeprint', () => {
-    before = document.documentElement.dataset.theme;
-    document.documentElement.dataset.theme = 'light';
-    dispatchEvent(new Event('themechange'));
-  });
-  addEventListener('afterprint', () => {
-    if (before === undefined) delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = before;
-    dispatchEvent(new Event('themechange'));
-  });
   changed();
   return button;
 }

@@ -715,7 +715,14 @@ describe('the page', () => {
 
   it('prints its tables', async () => {
     await on('training', trained(), { scheme: 'dark' }, async (page) => {
-      await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+      // What is printed is what the charts are when the event has been handled, not a frame later.
+      const pixel = await page.evaluate(() => {
+        dispatchEvent(new Event('beforeprint'));
+        const copy = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+        copy.drawImage(document.querySelector('#timeline canvas'), 0, 0);
+        return [...copy.getImageData(2, 2, 1, 1).data].slice(0, 3).join();
+      });
+      assert.equal(pixel, '255,255,255');
       await page.emulateMedia({ media: 'print' });
       await settle(page);
       assert.equal(await page.locator('nav').isVisible(), false);

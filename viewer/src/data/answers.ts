@@ -191,7 +191,8 @@ function exactness(model: Model): Answer {
     answer.mood = 'plain';
   }
   if (!profile.complete) lines.unshift('the capture had not ended');
-  if (lines.length === 0) lines.push(`${number(model.events || (profile.cost.events ?? 0), 'event')}, none lost`);
+  const events = model.events || (profile.cost.events ?? 0);
+  if (lines.length === 0) lines.push(events > 0 ? `${number(events, 'event')}, none lost` : 'no event was lost');
   if (profile.mode === 'no_dispatch') lines.push('simulated: nothing was really allocated');
   return answer;
 }

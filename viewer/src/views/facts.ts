@@ -48,7 +48,8 @@ function run(model: Model): HTMLElement {
   add('Mode', profile.mode.replaceAll('_', ' '));
   add('Device', shown(profile.device) || 'none named');
   add('memprof', shown(profile.library_version));
-  add('Events', count(model.events || (profile.cost.events ?? 0)));
+  const events = model.events || (profile.cost.events ?? 0);
+  add('Events', events > 0 ? count(events) : '');
   if ((profile.cost.memory_bytes ?? 0) > 0) add('Memory of the profiler', bytes(profile.cost.memory_bytes));
   if ((profile.cost.record_ns_per_event ?? 0) > 0) add('Time to record an event', `${profile.cost.record_ns_per_event.toFixed(1)} ns`);
   return list;

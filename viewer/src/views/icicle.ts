@@ -240,7 +240,7 @@ export class Icicle extends Chart {
         lines: [
           ['bytes', `${bytes(node.bytes)} (${exactBytes(node.bytes)})`],
           ['of all live', percent(node.bytes, whole)],
-          ['blocks', String(node.blocks)],
+          ...(Number.isNaN(node.blocks) ? [] : ([['blocks', String(node.blocks)]] as [string, string][])),
           ...(node.path !== null && node.kind !== 'all' ? ([['operation', shown(node.path)]] as [string, string][]) : []),
           ...(node.category !== null ? ([['category', categoryName(node.category)]] as [string, string][]) : []),
         ],

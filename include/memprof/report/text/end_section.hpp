@@ -79,8 +79,8 @@ namespace memprof::detail {
   return owners;
 }
 
-/// What is live at the end, and whose: the first `most` operations and all others.
-[[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most) {
+/// What is live at the end, and whose: the first `most` operations and all others; the categories only where they are asked for.
+[[nodiscard]] page_section end_section(const auto& source, const auto& space, std::size_t most, bool with_categories) {
   page_section section;
   section.heading = source.complete ? "At end" : "Now";
   const std::int64_t live = space.cumulative_current;
@@ -94,7 +94,8 @@ namespace memprof::detail {
     line.add(", all of it from ").append(owner_name(owners.front().first));
   }
   section.lines.push_back(line);
-  if (has_categories(space.current_by_category)) section.lines.push_back(category_line(space.current_by_category, live));
+  if (with_categories && has_categories(space.current_by_category))
+    section.lines.push_back(category_line(space.current_by_category, live));
   if (owners.size() == 1) return section;
   section.table.columns = {{"Bytes", true}, {"Share", true}, {"Operation", false}};
   // A row for one further operation would say less than the operation itself.

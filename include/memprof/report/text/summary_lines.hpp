@@ -56,17 +56,18 @@ inline constexpr std::size_t least_segment_rows = 8;
 [[nodiscard]] std::vector<page_section> answers_for(const auto& source, const auto& space, const segment_steps& steps,
                                                     const std::vector<segments_of_name>& names, const text_options& options,
                                                     const summary_limits& limits) {
+  const bool is_crowded = limits.lines_each == 1;  // there is hardly room for the rest
   return {failure_section(source, space, steps),
           peak_section(source, space, steps),
           owner_section(space.live_at_peak, std::min(options.owners, limits.owners)),
           block_section(space.live_at_peak, options.largest_blocks),
           core_section(space, options.core_ranges),
           reserved_section(space),
-          limits.lines_each == 1 ? page_section{} : active_section(space),  // where there is hardly room for the rest
+          is_crowded ? page_section{} : active_section(space),
           stream_section(space, options.streams),
           fit_section(source, space, steps),
           growth_section(names),
-          end_section(source, space, std::min(options.owners, limits.owners_at_end))};
+          end_section(source, space, std::min(options.owners, limits.owners_at_end), !is_crowded)};
 }
 
 /// All that is said, but for the tables of segments.
