@@ -44,8 +44,8 @@ struct recording {
 /// Reads a file that is no trace. Throws `memprof::error` if it is no profile in JSON either.
 [[nodiscard]] memprof::profile read_profile(std::FILE* file, const std::string& path);
 
-/// Throws `memprof::error` if no memory was used in a capture. That is a mistake: of a library that was not linked, a backend that
-/// was not installed, a wrong file.
+/// Throws `memprof::error` if no memory was used in a capture. That is a mistake: of a library that was not linked, a backend
+/// that was not installed, a wrong file.
 void require_something(const memprof::profile& profile, const std::string& file);
 
 /// What can be analyzed and drawn: a trace, a profile in JSON, or each summary in a tracker's log.
