@@ -67,7 +67,8 @@ class trace_file_reader {
     if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
     take_header(first);
     const bool is_complete = header_.state == trace_file_state::complete;
-    if (is_complete && header_.more_chunks == 0) {
+    // Chunks that go on behind a hole are met on the way, but not where generations have changed places.
+    if (is_complete && (header_.more_chunks == 0 || (begin < 0 && header_.first_number == 0))) {
       std::uint64_t skipped = header_.first_chunk - trace_file_header::size;
       for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
     } else {
@@ -234,6 +235,7 @@ class trace_file_reader {
     std::array<unsigned char, chunk_header::size> bytes{};
     const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
     chunk_header chunk;
+    if (skips_hole(bytes, got)) return read_chunk();
     if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
     if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
     begins_generation_ = chunk.packing == begins_generation;
@@ -246,6 +248,15 @@ class trace_file_reader {
       return "damaged, although its checksum is right: it was packed wrong,";
     }
     return nullptr;
+  }
+
+  /// Whether these bytes begin the hole between the chunks of a file that comes through a pipe. It is behind us then.
+  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
+    if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
+    std::uint64_t left = header_.more_chunks - offset_ - got;
+    for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
+    offset_ = header_.more_chunks;
+    return true;
   }
 
   void check_packing(std::uint32_t packing) const {
