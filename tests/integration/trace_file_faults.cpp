@@ -6,6 +6,7 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/file_lock.hpp>
 #include <memprof/profile/fact/incomplete_trace_file.hpp>
+#include <memprof/profile/trace_fold.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/live_pages.hpp>
@@ -207,7 +208,7 @@ TEST_CASE("trace file: it becomes what write_trace would have written, in its si
 TEST_CASE("trace file: a run longer than what was reserved leaves no blocks behind") {
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
-  constexpr std::uint64_t blocks = 1'600'000;  // of some 10 bytes: more than the 12 MiB in front of the chunks
+  constexpr std::uint64_t blocks = 1'600'000;  // of some 10 bytes: more than the 12 MiB in front of the live area
   const finished_capture capture = run(folder, file, blocks, memprof::slow_disk::wait, 64);
   CHECK(capture.said.empty());
   struct stat status {};
@@ -218,6 +219,16 @@ TEST_CASE("trace file: a run longer than what was reserved leaves no blocks behi
   CHECK(read.bytes == static_cast<std::uint64_t>(status.st_size));
   CHECK(static_cast<std::uint64_t>(status.st_blocks) * 512 < blocks * 12);
   check_equal(file, capture.profile);
+
+  // Where the area was is a hole, which a pipe brings as zeros.
+  std::FILE* const pipe = ::popen(("cat '" + file + "'").c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  memprof::trace_fold piped;
+  const memprof::trace_file_status from_pipe = memprof::read_trace(pipe, "pipe", piped);
+  ::pclose(pipe);
+  CHECK(from_pipe.damage.empty());
+  CHECK(from_pipe.chunks == read.chunks);
+  CHECK(from_pipe.has_ended);
 }
 
 TEST_CASE("trace file: short and interrupted writes are continued") {

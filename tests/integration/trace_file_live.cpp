@@ -198,9 +198,13 @@ TEST_CASE("trace file: a flipped bit in what is not written out yet is noticed, 
   REQUIRE(whole.status.from_rings != 0);
   std::string bytes = memprof::detail::read_whole_file(file);
   namespace detail = memprof::detail;
+  std::array<unsigned char, detail::trace_file_header::size> encoded_header{};
+  std::memcpy(encoded_header.data(), bytes.data(), encoded_header.size());
+  detail::trace_file_header header;
+  REQUIRE(header.decode(encoded_header));
   detail::live_area_header area;
   std::array<unsigned char, detail::live_area_header::size> encoded{};
-  std::memcpy(encoded.data(), bytes.data() + detail::trace_file_header::size, encoded.size());
+  std::memcpy(encoded.data(), bytes.data() + header.live_area, encoded.size());
   REQUIRE(area.decode(encoded));
 
   struct part {
@@ -208,13 +212,13 @@ TEST_CASE("trace file: a flipped bit in what is not written out yet is noticed, 
     std::size_t begin;
     std::size_t bytes;
   };
-  const std::size_t states = detail::trace_file_header::size + detail::live_area_header::buffer_states;
+  const std::size_t states = header.live_area + detail::live_area_header::buffer_states;
   // The open chunk's commit is 8 bytes: its length and its checksum.
   const auto length = detail::get_little_endian<std::uint32_t>(reinterpret_cast<const unsigned char*>(&bytes[states + 8]));
   REQUIRE(length > 1000);
   const part parts[] = {
       {"the file's header", 0, detail::trace_file_header::size},
-      {"the area's header", detail::trace_file_header::size, detail::live_area_header::size},
+      {"the area's header", header.live_area, detail::live_area_header::size},
       {"what says what the first buffer holds", states, detail::live_buffer_state::size},
       {"the open chunk", static_cast<std::size_t>(area.first_buffer), 300},
       {"the end of the open chunk", static_cast<std::size_t>(area.first_buffer) + length - 50, 50},

@@ -27,33 +27,40 @@ class live_area {
   live_area(const live_area&) = delete;
   live_area& operator=(const live_area&) = delete;
 
-  /// Makes the area of capture `capture` at the begin of an empty file. `wake_word` counts up when rings need more room. 0, or
-  /// why there can be no trace in the file.
-  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture,
-                         std::atomic<std::uint32_t>& wake_word) noexcept {
-    const live_layout layout{ring_capacity};
+  /// Makes the area of capture `capture` in an empty file, behind room for chunks if that is asked for and may be. `wake_word`
+  /// counts up when rings need more room. 0, or why there can be no trace in the file.
+  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture, std::atomic<std::uint32_t>& wake_word,
+                         bool wants_room_before) noexcept {
+    live_layout layout{ring_capacity, wants_room_before};
+    // Such a file is longer than its chunks: it may not be the reason why a limit on its size is met.
+    if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
     if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
       if (const int error = map(file, layout); error != 0) return error;
     }
+    area_ = layout.area;
+    mapped_ = layout.mapped;
     first_buffer_ = layout.first_buffer;
     if (is_mapped_) {
       describe(layout, ring_capacity, capture, wake_word);
       return 0;
     }
-    own_bytes_ = layout.first_place;
+    own_bytes_ = layout.first_place - layout.mapped;
     pages_ = static_cast<unsigned char*>(map_pages(own_bytes_));
     return pages_ == nullptr ? ENOMEM : 0;
   }
 
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
-  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + first_buffer_; }
+  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
   /// What the area says of each buffer.
   [[nodiscard]] unsigned char* buffer_states() const noexcept {
-    return pages_ + live_layout::area + live_area_header::buffer_states;
+    return pages_ + (area_ - mapped_) + live_area_header::buffer_states;
   }
-  /// Where the chunks of the file may begin.
-  [[nodiscard]] std::uint64_t end() const noexcept { return is_mapped_ ? places_.mapping_bytes : trace_file_header::size; }
+  /// Where it lies in the file: nowhere, if nothing is mapped.
+  [[nodiscard]] live_area_position position() const noexcept {
+    if (!is_mapped_) return {};
+    return {area_, mapped_ + places_.mapping_bytes};
+  }
   /// Bytes of memory that are not the file's.
   [[nodiscard]] std::size_t own_bytes() const noexcept { return own_bytes_; }
 
@@ -73,10 +80,12 @@ class live_area {
   /// Maps the file, if it can be. 0, or why there can be no file at all.
   [[nodiscard]] int map([[maybe_unused]] int file, [[maybe_unused]] const live_layout& layout) noexcept {
 #if defined(__linux__)
-    const int error = reserve_blocks(file, 0, layout.place(layout.spare_places));
+    const int error = reserve_blocks(file, layout.mapped, layout.place(layout.spare_places) - layout.mapped);
     if (error == EOPNOTSUPP || error == ENOSYS) return 0;
     if (error != 0) return error;
-    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const std::size_t bytes = layout.end() - layout.mapped;
+    const auto begin = static_cast<::off_t>(layout.mapped);
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, begin);
     if (pages == MAP_FAILED) return 0;
     is_mapped_ = true;
     pages_ = static_cast<unsigned char*>(pages);
@@ -87,8 +96,8 @@ class live_area {
   void describe(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture,
                 std::atomic<std::uint32_t>& wake_word) noexcept {
     places_.mapping = pages_;
-    places_.mapping_bytes = layout.end();
-    places_.first = pages_ + layout.first_place;
+    places_.mapping_bytes = layout.end() - layout.mapped;
+    places_.first = pages_ + (layout.first_place - layout.mapped);
     places_.place_bytes = layout.place_bytes;
     places_.capacity = ring_capacity;
     places_.count = layout.places;
@@ -96,7 +105,7 @@ class live_area {
     places_.spare = layout.spare_places;
     places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
     places_.wake_word = &wake_word;
-    unsigned char* const area = pages_ + live_layout::area;
+    unsigned char* const area = pages_ + (layout.area - layout.mapped);
     places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
     places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
     live_area_header header;
@@ -113,6 +122,8 @@ class live_area {
   bool is_mapped_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
+  std::size_t area_ = 0;    ///< offsets in the file: of the area,
+  std::size_t mapped_ = 0;  ///< of the pages
   std::size_t first_buffer_ = 0;
   ring_places places_;
 };

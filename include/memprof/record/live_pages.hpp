@@ -33,30 +33,43 @@ struct live_layout {
   static constexpr std::size_t fewest_places = 16;
   static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
   static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
-  /// The area begins directly behind the file's header, in the same page.
-  static constexpr std::uint32_t area = trace_file_header::size;
 
-  explicit live_layout(std::uint32_t ring_capacity) noexcept {
+  /// With room before it, as long as itself, the area is cut off when the file is complete and its chunks have not come that far.
+  /// Without, it begins directly behind the file's header, in the same page.
+  live_layout(std::uint32_t ring_capacity, bool has_room_before) noexcept {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
-    first_buffer = rounded(area + live_area_header::buffer_states + buffers * live_buffer_state::size);
-    first_place = first_buffer + buffers * rounded(buffer_bytes);
     place_bytes = rounded(ring_slots::bytes_for(ring_capacity));
     const std::size_t fitting = std::min(fewest_places, most_bytes_of_places / place_bytes);
     const std::size_t wanted = std::max(fitting, bytes_of_places / place_bytes);
     places = static_cast<std::uint32_t>(std::min<std::size_t>(wanted, live_area_header::max_places));
     spare_places = std::min(places, static_cast<std::uint32_t>(1 + spare_bytes / place_bytes));
+    constexpr std::size_t states = buffers * live_buffer_state::size;
+    const std::size_t head = rounded(trace_file_header::size + live_area_header::buffer_states + states);
+    const std::size_t up_to_places = head + buffers * rounded(buffer_bytes);
+    mapped = has_room_before ? up_to_places + places * place_bytes : 0;
+    area = has_room_before ? mapped : trace_file_header::size;
+    first_buffer = mapped + head;
+    first_place = mapped + up_to_places;
   }
 
   [[nodiscard]] std::size_t place(std::uint32_t index) const noexcept { return first_place + index * place_bytes; }
   /// Where the first chunk comes if all places are mapped.
   [[nodiscard]] std::size_t end() const noexcept { return place(places); }
 
+  std::size_t mapped;  ///< where the pages begin that are mapped
+  std::size_t area;
   std::size_t first_buffer;
   std::size_t first_place;
   std::size_t place_bytes;
   std::uint32_t places;
   std::uint32_t spare_places;  ///< so many have blocks reserved before a thread asks
+};
+
+/// Where the live area lies in its file.
+struct live_area_position {
+  std::uint64_t begin = 0;  ///< 0: there is none
+  std::uint64_t end = 0;
 };
 
 /// Whether the file's system keeps the blocks that were reserved for it where they are, so that a store into a mapped page of it

@@ -274,9 +274,10 @@ class live_trace {
 
   /// Empty, or why there can be no trace in the file.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    if (const int error = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
-      return text_of(error);
-    }
+    // Generations take each other's place, which is behind the area.
+    const bool wants_room_before = options.trace_limit == 0;
+    const int unmade = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word(), wants_room_before);
+    if (unmade != 0) return text_of(unmade);
     is_mapped_ = area_.is_mapped();
     is_unmapped_ = !is_mapped_;
     void* const encoder_pages = map_pages(sizeof(trace_encoder));
@@ -291,7 +292,7 @@ class live_trace {
       return "the system has no memory for it";
     }
     buffers_.use(area_.buffers(), area_.buffer_states());
-    if (const int error = writer_.start(file_, area_.end(), is_mapped_); error != 0) return text_of(error);
+    if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
     state_ = state::recording;
     open_chunk();
     if (!start_thread()) return "the system lets it have no thread";

@@ -42,7 +42,7 @@ namespace detail {
 struct ring_places {
   static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
 
-  unsigned char* mapping = nullptr;  ///< of the file from its begin
+  unsigned char* mapping = nullptr;  ///< of the file, from the page on in which its live area begins
   std::size_t mapping_bytes = 0;
 
   unsigned char* first = nullptr;  ///< place

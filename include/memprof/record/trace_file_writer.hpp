@@ -17,9 +17,10 @@
 
 namespace memprof::detail {
 
-/// Where the chunks of a trace file go. Without a limit one follows the other. With one the file keeps two generations: a new one
-/// takes the place of the older, if it fits there, and otherwise comes behind the newer. Before anything of the older generation
-/// is overwritten, the header says that it is gone.
+/// Where the chunks of a trace file go. Without a limit one follows the other, but for the live area, behind which they go on
+/// when they have come so far. With a limit the file keeps two generations: a new one takes the place of the older, if it fits
+/// there, and otherwise comes behind the newer. Before anything of the older generation is overwritten, the header says that it
+/// is gone.
 ///
 /// Used by the thread that writes the file, and when that has ended by whoever ends the capture; `begin_generation` and what is
 /// called before the thread runs are the exceptions.
@@ -32,11 +33,11 @@ class trace_file_writer {
     if (trace_generation* const never_begun = next_.load(std::memory_order_acquire)) never_begun->destroy();
   }
 
-  /// Begins a file whose chunks start at that offset. 0, or why it cannot be written.
-  [[nodiscard]] int start(const own_file& file, std::uint64_t first_chunk, bool has_live_area) noexcept {
+  /// Begins a file. Its chunks start before the live area, if there is room, else behind it. 0, or why it cannot be written.
+  [[nodiscard]] int start(const own_file& file, live_area_position area) noexcept {
     file_ = file;
-    base_ = end_ = newest_.begin = first_chunk;
-    has_live_area_ = has_live_area;
+    area_ = area;
+    base_ = end_ = newest_.begin = area.begin == trace_file_header::size ? area.end : trace_file_header::size;
     return write_header(header(trace_file_state::live));
   }
 
@@ -55,8 +56,9 @@ class trace_file_writer {
       if (next != nullptr && next->first_chunk == written_) error = put_generation(*next);
       if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
       if (error != 0) {
-        // So that no part of a chunk is at its end.
-        (void)::ftruncate(file_.number, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
+        // So that no part of a chunk is at its end; before the live area it stays, as the whole chunk is in a buffer there.
+        const std::uint64_t end = has_older() && older_end_ > end_ ? older_end_ : end_;
+        if (end >= area_.end) (void)::ftruncate(file_.number, static_cast<::off_t>(end));
         return error;
       }
     }
@@ -68,7 +70,8 @@ class trace_file_writer {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
     if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count || !file_.is_there()) return;
     const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
-    const std::size_t offset = static_cast<std::size_t>(places.first - places.mapping) + ready * places.place_bytes;
+    const std::size_t first = area_.end - places.mapping_bytes + static_cast<std::size_t>(places.first - places.mapping);
+    const std::size_t offset = first + ready * places.place_bytes;
     // Without room for them further rings have no place: nothing else is lost by that.
     if (reserve_blocks(file_.number, offset, (wanted - ready) * places.place_bytes) == 0)
       places.reserved.store(wanted, std::memory_order_release);
@@ -80,11 +83,14 @@ class trace_file_writer {
     // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
     if (has_older() && !join_generations()) return 0;
-    if (has_live_area_ && keeps_area) return 0;
+    if (area_.begin != 0 && keeps_area) return 0;
     (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     const std::uint64_t begin = oldest().begin;
     const std::uint64_t bytes = end_ - begin;
-    if (begin == trace_file_header::size) return 0;
+    if (begin == trace_file_header::size) {
+      if (end_before_area_ != 0) drop_blocks(file_.number, end_before_area_, area_.end - end_before_area_);
+      return 0;
+    }
     if (trace_file_header::size + bytes > begin) {
       drop_blocks(file_.number, trace_file_header::size, begin - trace_file_header::size);
       return 0;
@@ -119,8 +125,8 @@ class trace_file_writer {
     made.state = state;
     made.first_chunk = oldest().begin;
     made.first_number = oldest().first_chunk;
-    made.more_chunks = has_older() ? newest_.begin : 0;
-    made.live_area = has_live_area_ ? live_layout::area : 0;
+    made.more_chunks = end_before_area_ != 0 ? area_.end : has_older() ? newest_.begin : 0;
+    made.live_area = static_cast<std::uint32_t>(area_.begin);
     made.chunks = state == trace_file_state::live ? trace_file_header::unknown : written_ - made.first_number;
     made.bytes = state == trace_file_state::live ? trace_file_header::unknown : end_;
     if (state == trace_file_state::complete) made.live_area = 0;
@@ -141,6 +147,9 @@ class trace_file_writer {
     if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
       if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
     }
+    if (end_ < area_.begin && end_ + size > area_.begin) {
+      if (const int error = go_behind_area(); error != 0) return error;
+    }
     int error = write_at(file_.number, encoded.data(), encoded.size(), end_);
     if (error == 0) error = write_at(file_.number, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
     if (error != 0) return error;
@@ -148,6 +157,12 @@ class trace_file_writer {
     ++written_;
     buffers.give_back(full);
     return 0;
+  }
+
+  [[nodiscard]] int go_behind_area() noexcept {
+    end_before_area_ = end_;
+    end_ = area_.end;
+    return write_header(header(trace_file_state::live));
   }
 
   [[nodiscard]] int drop_older() noexcept {
@@ -203,10 +218,11 @@ class trace_file_writer {
   }
 
   own_file file_;
-  bool has_live_area_ = false;
-  std::uint64_t base_ = 0;     ///< where chunks may begin
-  std::uint64_t end_ = 0;      ///< of the last chunk that was written
-  std::uint32_t written_ = 0;  ///< chunks of events
+  live_area_position area_;
+  std::uint64_t end_before_area_ = 0;  ///< of the chunks there, once others come behind it; 0: none do
+  std::uint64_t base_ = 0;             ///< where chunks may begin
+  std::uint64_t end_ = 0;              ///< of the last chunk that was written
+  std::uint32_t written_ = 0;          ///< chunks of events
   generation newest_;
   generation older_;
   std::uint64_t older_end_ = 0;  ///< 0: there is no older one

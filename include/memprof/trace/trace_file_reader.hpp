@@ -1,0 +1,332 @@
+#pragma once
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/trace/crc32c.hpp>
+#include <memprof/trace/file_layout.hpp>
+#include <memprof/trace/live_snapshot.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+/// @file
+/// The chunks of a trace file, one after the other, whether its capture has ended or not: docs/trace_format.md.
+
+namespace memprof {
+
+/// What was found of a trace in a file.
+struct trace_file_status {
+  std::uint64_t chunks = 0;  ///< that are intact, and were read
+  std::uint64_t bytes = 0;   ///< of the file up to the end of the last of them
+  std::string damage;      ///< what ended the reading before the trace's end, as a sentence without its stop; empty: nothing did
+  bool has_ended = false;  ///< the capture had: otherwise the trace is what was known when it was written
+  bool is_being_written = false;  ///< a capture writes it: what was read is that up to now
+  bool was_left = false;          ///< by a process that ended without ending its capture: what was read is all that it recorded
+  std::uint64_t from_rings = 0;   ///< events that only the rings of a process had that did not end its capture
+  std::uint64_t dropped = 0;      ///< events before the first that is kept (`capture_options::trace_limit`): profiles count them
+};
+
+namespace detail {
+
+/// What a `zstd_unpacker` returns for bytes that are none of its.
+inline constexpr std::size_t no_unpacking = ~std::size_t{0};
+/// Unpacks [in, in + size) into [out, out + room) and returns its length.
+using chunk_unpacker = std::size_t (*)(unsigned char* out, std::size_t room, const unsigned char* in, std::size_t size) noexcept;
+/// Set by <memprof/trace/trace_zstd.hpp>; null: no unit of the program includes it.
+inline constinit chunk_unpacker zstd_unpacker = nullptr;
+
+/// A file that holds a trace, read chunk by chunk. Of one that a capture still writes it reads what was there at one instant.
+class trace_file_reader {
+ public:
+  /// Reads on in `file`, which must stay open; `path` is its name for messages. Raises an error unless a trace of a version that
+  /// this memprof reads begins there.
+  trace_file_reader(std::FILE* file, const std::filesystem::path& path) : path_{path}, file_{file} {
+    const long begin = std::ftell(file);
+    std::array<unsigned char, trace_file_header::size> first{};
+    const std::size_t got = read(first.data(), first.size());
+    if (as_text(first).substr(0, trace_magic.size()) != trace_magic) refuse("it is not a trace");
+    if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
+    take_header(first);
+    const bool is_complete = header_.state == trace_file_state::complete;
+    // Chunks that go on behind a hole are met on the way, but not where generations have changed places.
+    if (is_complete && (header_.more_chunks == 0 || (begin < 0 && header_.first_number == 0))) {
+      std::uint64_t skipped = header_.first_chunk - trace_file_header::size;
+      for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
+    } else {
+      if (begin < 0) {
+        refuse(is_complete ? "its chunks are not in order, and such a trace cannot be read through a pipe; copy it to a file"
+                           : "its capture has not ended, and such a trace cannot be read through a pipe; copy it to a file");
+      }
+      begin_ = static_cast<std::uint64_t>(begin);
+      seeks_ = true;
+    }
+    if (!is_complete) look_at_live_file();
+    begin_to_read();
+  }
+
+  /// The payload of the next chunk; none behind the last one, or at damage, which `status` then says.
+  [[nodiscard]] std::optional<std::string_view> next() {
+    constexpr int attempts = 100;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+      if (!status_.damage.empty()) return std::nullopt;
+      if (is_at_beginning_) {
+        const char* const fault = read_chunk();
+        if (fault == nullptr && begins_generation_) return take_beginning();
+        if (fault != nullptr && !has_beginning_) {
+          if (has_changed_meanwhile()) continue;
+          return stop(fault);
+        }
+        is_at_beginning_ = false;
+        has_chunk_ = fault == nullptr;  // the first of events
+      }
+      if (is_behind_last_chunk()) return std::nullopt;
+      if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
+        // It may be in the file too.
+        if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
+        return take(found->payload);
+      }
+      const char* const fault = read_events();
+      if (fault == nullptr) return take(payload_);
+      if (has_changed_meanwhile()) continue;
+      // Where nothing is mapped, the last chunk of a process that was killed may be there in part.
+      if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
+      return stop(fault);
+    }
+    return stop("overwritten by its capture faster than it is read,");
+  }
+
+  /// The last payload holds what is no record.
+  void report_bad_record() { stop("damaged, although its checksum is right: it was written wrong"); }
+
+  /// What is known of a file that is not complete, once all chunks were read.
+  void finish_live() {
+    if (!live_ || !status_.damage.empty()) return;
+    if (live_->is_damaged()) {
+      status_.damage = "'" + path_.string() + "' is damaged in the part that its capture had not written out";
+    } else if (header_.state == trace_file_state::stopped) {
+      status_.damage = "'" + path_.string() + "' ends early, as writing it failed (" +
+                       std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
+    } else {
+      status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
+      status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;
+    }
+  }
+
+  /// The live area of a file that is not complete; null otherwise.
+  [[nodiscard]] live_snapshot* live() noexcept { return live_ ? &*live_ : nullptr; }
+  [[nodiscard]] const trace_file_status& status() const noexcept { return status_; }
+
+ private:
+  [[nodiscard]] std::size_t read(unsigned char* out, std::size_t size) {
+    const std::size_t got = std::fread(out, 1, size, file_);
+    if (got < size && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
+    return got;
+  }
+
+  void take_header(const std::array<unsigned char, trace_file_header::size>& bytes) {
+    const bool is_intact = header_.decode(bytes);
+    if (header_.version > trace_file_version && is_intact) {
+      refuse("it is a trace of version " + std::to_string(header_.version) + ", and this memprof reads version " +
+             std::to_string(trace_file_version) + "; read it with a newer memprof");
+    }
+    if (!is_intact || header_.version == 0 || header_.first_chunk < trace_file_header::size ||
+        header_.state > trace_file_state::stopped) {
+      refuse("its header is damaged");
+    }
+  }
+
+  /// Looks at the live area, and once more at the header: the capture may end meanwhile, or begin a generation.
+  void look_at_live_file() {
+    live_.emplace(::fileno(file_), begin_, header_.live_area, header_.state == trace_file_state::live);
+    trace_file_header now;
+    if (header_.state == trace_file_state::live && read_header(now)) take_changed(now);
+  }
+
+  [[nodiscard]] bool read_header(trace_file_header& now) const {
+    std::array<unsigned char, trace_file_header::size> bytes{};
+    return read_at(::fileno(file_), begin_, bytes.data(), bytes.size()) && now.decode(bytes) &&
+           now.first_chunk >= trace_file_header::size;
+  }
+  void take_changed(const trace_file_header& now) noexcept {
+    header_ = now;
+    is_complete_meanwhile_ = is_complete_meanwhile_ || now.state == trace_file_state::complete;
+  }
+
+  /// Begins at the first chunk that the file has.
+  void begin_to_read() noexcept {
+    number_ = header_.first_number;
+    is_at_beginning_ = header_.first_number != 0;
+    has_beginning_ = has_chunk_ = false;
+    offset_ = header_.first_chunk;
+    status_.bytes = offset_;
+  }
+
+  /// Whether the header has changed since it was read: then what was read of the file may be none of it. The chunk that comes
+  /// next is looked for anew; if it is gone, the reading goes on where the file begins now.
+  [[nodiscard]] bool has_changed_meanwhile() {
+    trace_file_header now;
+    if (!live_ || !read_header(now) || now == header_) return false;
+    take_changed(now);
+    if (now.first_number > number_) {
+      if (!is_complete_meanwhile_) look_at_live_file();
+      begin_to_read();
+    } else if (const std::uint64_t found = find_chunk(); found != 0) {
+      offset_ = found;
+    }
+    return true;
+  }
+
+  /// Whether all chunks were read: of a file that is not complete, those that there were when its live area was looked at.
+  [[nodiscard]] bool is_behind_last_chunk() const noexcept {
+    const bool counts_live = live_ && !is_complete_meanwhile_ && live_->chunks_so_far();
+    if (counts_live) return number_ >= *live_->chunks_so_far();
+    return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
+  }
+
+  /// The offset of the next chunk, or of what stands before it; 0 if the file does not have it.
+  [[nodiscard]] std::uint64_t find_chunk() {
+    for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
+      std::array<unsigned char, chunk_header::size> bytes{};
+      chunk_header chunk;
+      for (; at != 0 && read_on(bytes.data(), bytes.size(), at) == bytes.size() && chunk.decode(bytes);) {
+        if (chunk.number == number_) return at;
+        if (chunk.number > number_) break;
+        at += bytes.size() + chunk.bytes;
+      }
+    }
+    return 0;
+  }
+
+  /// Reads the next chunk of events, and skips what stands before it for others: whoever comes from the chunk before knows it.
+  [[nodiscard]] const char* read_events() {
+    if (std::exchange(has_chunk_, false)) return nullptr;
+    const char* fault = read_chunk();
+    if (fault != nullptr && seeks_) {
+      const std::uint64_t elsewhere = find_chunk();
+      if (elsewhere == 0 || elsewhere == offset_) return fault;
+      offset_ = elsewhere;
+      fault = read_chunk();
+    }
+    while (fault == nullptr && begins_generation_) fault = read_chunk();
+    return fault;
+  }
+
+  /// Reads the chunk that comes next in the file; null, or what is wrong with it.
+  [[nodiscard]] const char* read_chunk() {
+    std::array<unsigned char, chunk_header::size> bytes{};
+    const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
+    chunk_header chunk;
+    if (skips_hole(bytes, got)) return read_chunk();
+    if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
+    if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
+    begins_generation_ = chunk.packing == begins_generation;
+    if (!begins_generation_) check_packing(chunk.packing);
+    payload_.resize(chunk.bytes);
+    if (read_on(payload_.data(), payload_.size(), offset_ + bytes.size()) < payload_.size()) return "cut off within a chunk";
+    if (crc32c::extend(0, payload_.data(), payload_.size()) != chunk.checksum) return "damaged";
+    offset_ += bytes.size() + chunk.bytes;
+    if (chunk.packing == packed_with_zstd && !unpack()) {
+      return "damaged, although its checksum is right: it was packed wrong,";
+    }
+    return nullptr;
+  }
+
+  /// Whether these bytes begin the hole between the chunks of a file that comes through a pipe. It is behind us then.
+  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
+    if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
+    std::uint64_t left = header_.more_chunks - offset_ - got;
+    for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
+    offset_ = header_.more_chunks;
+    return true;
+  }
+
+  void check_packing(std::uint32_t packing) const {
+    if (packing > packed_with_zstd)
+      refuse("its chunks are packed in a way that this memprof does not know; read it with a newer memprof");
+    if (packing == not_packed || zstd_unpacker != nullptr) return;
+    refuse(
+        "it is packed with zstd, and this program was built without <memprof/trace/trace_zstd.hpp>; a memprof program that has "
+        "it "
+        "unpacks the file: memprof trace FILE --unpack -o NEW_FILE");
+  }
+
+  /// False if the payload is not packed as it says, or too densely, or into more than a chunk may have.
+  [[nodiscard]] bool unpack() {
+    const std::size_t most = payload_.size() * max_packing_ratio;
+    unpacked_.resize(most < chunk_header::max_bytes ? most : chunk_header::max_bytes);
+    const std::size_t size = zstd_unpacker(unpacked_.data(), unpacked_.size(), payload_.data(), payload_.size());
+    if (size == no_unpacking) return false;
+    unpacked_.resize(size);
+    payload_.swap(unpacked_);
+    return true;
+  }
+
+  /// Reads at that offset of the trace, which is where the file stands unless it is one in which we seek.
+  [[nodiscard]] std::size_t read_on(unsigned char* out, std::size_t size, std::uint64_t offset) {
+    if (!seeks_) return read(out, size);
+    std::size_t got = 0;
+    while (got < size) {
+      const ::ssize_t more = ::pread(::fileno(file_), out + got, size - got, static_cast<::off_t>(begin_ + offset + got));
+      if (more < 0 && errno == EINTR) continue;
+      if (more < 0) raise_about_file("read", path_, reason_in_errno());
+      if (more == 0) break;
+      got += static_cast<std::size_t>(more);
+    }
+    return got;
+  }
+
+  std::string_view take(const std::vector<unsigned char>& payload) {
+    ++status_.chunks;
+    ++number_;
+    status_.bytes = offset_;
+    return {reinterpret_cast<const char*>(payload.data()), payload.size()};
+  }
+  std::string_view take_beginning() {
+    has_beginning_ = true;
+    status_.bytes = offset_;
+    return {reinterpret_cast<const char*>(payload_.data()), payload_.size()};
+  }
+
+  [[noreturn]] void refuse(const std::string& reason) const { raise_about_file("read", path_, reason); }
+  std::nullopt_t stop(std::string_view what) {
+    const bool is_known = header_.chunks != trace_file_header::unknown;
+    status_.damage = "'" + path_.string() + "' is " + std::string{what} + " after " + std::to_string(status_.chunks) +
+                     (is_known ? " of " + std::to_string(header_.chunks) : std::string{}) + " chunks (byte " +
+                     std::to_string(status_.bytes) + ")";
+    return std::nullopt;
+  }
+
+  std::filesystem::path path_;
+  std::FILE* file_;
+  trace_file_header header_;
+  trace_file_status status_;
+  std::vector<unsigned char> payload_;
+  std::vector<unsigned char> unpacked_;
+
+  std::uint64_t number_ = 0;        ///< of the next chunk
+  std::uint64_t offset_ = 0;        ///< of what comes next in the file
+  bool seeks_ = false;              ///< else it is read from its begin to its end
+  bool is_at_beginning_ = false;    ///< of a generation whose predecessor is gone
+  bool has_beginning_ = false;      ///< a part of it was read
+  bool begins_generation_ = false;  ///< what was read last is such a beginning
+  bool has_chunk_ = false;          ///< the next chunk was read already
+
+  std::optional<live_snapshot> live_;
+  std::uint64_t begin_ = 0;  ///< of the trace in the file
+  bool is_complete_meanwhile_ = false;
+};
+
+}  // namespace detail
+}  // namespace memprof
