@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/format/tt_log_blocks.hpp>
 #include <memprof/format/tt_log_facts.hpp>
 #include <memprof/format/tt_log_line.hpp>
-#include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/tt_log_records.hpp>
 
 #include <array>
 #include <cstddef>
