@@ -37,8 +37,7 @@ std::string with_hyphens(std::string argument) {
 std::vector<std::string> arguments_of(int count, char** values) {
   const bool has_script = count > 1 && std::string_view{values[1]} == "tt-mlir";
   std::vector<std::string> arguments;
-  for (int index = count - 1; index > 0; --index)
-    arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
+  for (int index = count - 1; index > 0; --index) arguments.push_back(has_script ? values[index] : with_hyphens(values[index]));
   return arguments;
 }
 
