@@ -63,8 +63,8 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
   if (first == '{' || first == '[' || first == byte_order_mark || first == EOF) return;
   memprof::detail::raise_about_file(
       "read", path,
-      "it is neither a trace nor a profile in JSON (memprof import takes PyTorch's snapshots and RMM's "
-      "logs, memprof analyze those of tt-train's tracker)");
+      "it is neither a trace nor a profile in JSON (memprof import reads other tools' recordings, memprof analyze "
+      "the logs of tt-train's tracker)");
 }
 
 recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments) {

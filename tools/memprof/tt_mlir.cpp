@@ -8,6 +8,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/format/byte_sink.hpp>
+#include <memprof/format/tt_json_check.hpp>
 #include <memprof/format/tt_log.hpp>
 #include <memprof/format/tt_log_json.hpp>
 #include <memprof/report/html.hpp>

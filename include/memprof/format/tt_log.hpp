@@ -1,12 +1,14 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/format/tt_inputs_registry.hpp>
 #include <memprof/format/tt_log_blocks.hpp>
 #include <memprof/format/tt_log_facts.hpp>
 #include <memprof/format/tt_log_line.hpp>
 #include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/tt_log_records.hpp>
 #include <memprof/format/tt_log_survey.hpp>
 #include <memprof/format/tt_log_walk.hpp>
 #include <memprof/profile/fact/missing_source.hpp>

@@ -4,7 +4,7 @@
 #include <memprof/format/tt_log_blocks.hpp>
 #include <memprof/format/tt_log_facts.hpp>
 #include <memprof/format/tt_log_line.hpp>
-#include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/tt_log_records.hpp>
 #include <memprof/format/tt_log_walk.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 

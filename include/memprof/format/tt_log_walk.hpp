@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/format/tt_log_blocks.hpp>
 #include <memprof/format/tt_log_facts.hpp>
 #include <memprof/format/tt_log_line.hpp>
-#include <memprof/format/tt_log_reader.hpp>
+#include <memprof/format/tt_log_records.hpp>
 
 #include <array>
 #include <cstddef>
@@ -46,7 +46,7 @@ class tt_log_walk {
   void operation_without_state(const tt_rank& rank, const tt_executed_operation& executed) {
     rank_walk& self = walk_of(rank);
     leave_operation(self);
-    put_off(self, {action::enter, executed.name(), {}, 0});
+    put_off(self, {action_kind::enter, executed.name(), {}, 0});
     self.scopes.push_back({executed.name(), false});
   }
   void program_state(const tt_rank& rank, const tt_memory_state& state) {
@@ -58,22 +58,22 @@ class tt_log_walk {
   void begin_program(const tt_rank& rank, std::string_view name) {
     rank_walk& self = walk_of(rank);
     if (self.scopes.size() == 1) leave_operation(self);  // only operations of programs run others
-    put_off(self, {action::enter, std::string{name}, {}, 0});
+    put_off(self, {action_kind::enter, std::string{name}, {}, 0});
     self.scopes.push_back({std::string{name}, true});
   }
   void end_program(const tt_rank& rank, std::string_view name) {
     rank_walk& self = walk_of(rank);
     for (bool is_found = false; !is_found && !self.scopes.empty(); self.scopes.pop_back()) {
       is_found = self.scopes.back().is_program && self.scopes.back().name == name;
-      put_off(self, {action::leave, {}, {}, 0});
+      put_off(self, {action_kind::leave, {}, {}, 0});
     }
-    if (self.scopes.empty()) put_off(self, {action::end_segment, std::string{name}, {}, 0});
+    if (self.scopes.empty()) put_off(self, {action_kind::end_segment, std::string{name}, {}, 0});
   }
   void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
     rank_walk& self = walk_of(rank);
     if (self.failure == failure) return;  // the exception says it again
     self.failure = failure;
-    put_off(self, {action::out_of_memory, {}, failure, line});
+    put_off(self, {action_kind::out_of_memory, {}, failure, line});
     if (self.is_last_open && self.pending.size() == 1) apply(self, 1);
   }
 
@@ -94,9 +94,9 @@ class tt_log_walk {
   [[nodiscard]] const std::string& last_segment() const noexcept { return last_segment_; }
 
  private:
+  enum class action_kind : std::uint8_t { enter, leave, end_segment, out_of_memory };
   struct action {
-    enum kind_type : std::uint8_t { enter, leave, end_segment, out_of_memory };
-    kind_type kind;
+    action_kind kind;
     std::string name;
     tt_out_of_memory failure;
     std::uint64_t line;
@@ -131,7 +131,7 @@ class tt_log_walk {
   void leave_operation(rank_walk& self) {
     if (self.scopes.empty() || self.scopes.back().is_program) return;
     self.scopes.pop_back();
-    put_off(self, {action::leave, {}, {}, 0});
+    put_off(self, {action_kind::leave, {}, {}, 0});
   }
 
   void put_off(rank_walk& self, action&& what) {
@@ -148,10 +148,10 @@ class tt_log_walk {
     for (std::size_t index = 0; index < count; ++index) {
       const action& next = self.pending[index];
       switch (next.kind) {
-        case action::enter: target_.enter(next.name); break;
-        case action::leave: target_.leave(); break;
-        case action::end_segment: end_segment(self, next.name); break;
-        case action::out_of_memory: target_.out_of_memory(self.rank, next.failure, next.line); break;
+        case action_kind::enter: target_.enter(next.name); break;
+        case action_kind::leave: target_.leave(); break;
+        case action_kind::end_segment: end_segment(self, next.name); break;
+        case action_kind::out_of_memory: target_.out_of_memory(self.rank, next.failure, next.line); break;
       }
     }
     self.pending.erase(self.pending.begin(), self.pending.begin() + static_cast<std::ptrdiff_t>(count));
@@ -182,7 +182,7 @@ class tt_log_walk {
       // Where the operation that had the last state is over, it was the last that began, of those without one.
       std::size_t count = 0;
       for (std::size_t index = self.is_last_open ? 0 : self.pending.size(); index > 0 && count == 0; --index) {
-        if (self.pending[index - 1].kind == action::enter) count = index;
+        if (self.pending[index - 1].kind == action_kind::enter) count = index;
       }
       apply(self, count);
       change(self, state, before, line);
