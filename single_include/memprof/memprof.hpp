@@ -1481,7 +1481,7 @@ namespace detail {
 struct ring_places {
   static_assert(sizeof(ring_slots) == detail::live_ring_header::size);
 
-  unsigned char* mapping = nullptr;  ///< of the file from its begin
+  unsigned char* mapping = nullptr;  ///< of the file, from the page on in which its live area begins
   std::size_t mapping_bytes = 0;
 
   unsigned char* first = nullptr;  ///< place
@@ -12359,30 +12359,43 @@ struct live_layout {
   static constexpr std::size_t fewest_places = 16;
   static constexpr std::size_t most_bytes_of_places = std::size_t{1} << 30;
   static constexpr std::size_t spare_bytes = std::size_t{1} << 20;
-  /// The area begins directly behind the file's header, in the same page.
-  static constexpr std::uint32_t area = trace_file_header::size;
 
-  explicit live_layout(std::uint32_t ring_capacity) noexcept {
+  /// With room before it, as long as itself, the area is cut off when the file is complete and its chunks have not come that far.
+  /// Without, it begins directly behind the file's header, in the same page.
+  live_layout(std::uint32_t ring_capacity, bool has_room_before) noexcept {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
     const auto rounded = [page](std::size_t bytes) { return (bytes + page - 1) / page * page; };
-    first_buffer = rounded(area + live_area_header::buffer_states + buffers * live_buffer_state::size);
-    first_place = first_buffer + buffers * rounded(buffer_bytes);
     place_bytes = rounded(ring_slots::bytes_for(ring_capacity));
     const std::size_t fitting = std::min(fewest_places, most_bytes_of_places / place_bytes);
     const std::size_t wanted = std::max(fitting, bytes_of_places / place_bytes);
     places = static_cast<std::uint32_t>(std::min<std::size_t>(wanted, live_area_header::max_places));
     spare_places = std::min(places, static_cast<std::uint32_t>(1 + spare_bytes / place_bytes));
+    constexpr std::size_t states = buffers * live_buffer_state::size;
+    const std::size_t head = rounded(trace_file_header::size + live_area_header::buffer_states + states);
+    const std::size_t up_to_places = head + buffers * rounded(buffer_bytes);
+    mapped = has_room_before ? up_to_places + places * place_bytes : 0;
+    area = has_room_before ? mapped : trace_file_header::size;
+    first_buffer = mapped + head;
+    first_place = mapped + up_to_places;
   }
 
   [[nodiscard]] std::size_t place(std::uint32_t index) const noexcept { return first_place + index * place_bytes; }
   /// Where the first chunk comes if all places are mapped.
   [[nodiscard]] std::size_t end() const noexcept { return place(places); }
 
+  std::size_t mapped;  ///< where the pages begin that are mapped
+  std::size_t area;
   std::size_t first_buffer;
   std::size_t first_place;
   std::size_t place_bytes;
   std::uint32_t places;
   std::uint32_t spare_places;  ///< so many have blocks reserved before a thread asks
+};
+
+/// Where the live area lies in its file.
+struct live_area_position {
+  std::uint64_t begin = 0;  ///< 0: there is none
+  std::uint64_t end = 0;
 };
 
 /// Whether the file's system keeps the blocks that were reserved for it where they are, so that a store into a mapped page of it
@@ -12626,33 +12639,40 @@ class live_area {
   live_area(const live_area&) = delete;
   live_area& operator=(const live_area&) = delete;
 
-  /// Makes the area of capture `capture` at the begin of an empty file. `wake_word` counts up when rings need more room. 0, or
-  /// why there can be no trace in the file.
-  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture,
-                         std::atomic<std::uint32_t>& wake_word) noexcept {
-    const live_layout layout{ring_capacity};
+  /// Makes the area of capture `capture` in an empty file, behind room for chunks if that is asked for and may be. `wake_word`
+  /// counts up when rings need more room. 0, or why there can be no trace in the file.
+  [[nodiscard]] int make(int file, std::uint32_t ring_capacity, std::uint32_t capture, std::atomic<std::uint32_t>& wake_word,
+                         bool wants_room_before) noexcept {
+    live_layout layout{ring_capacity, wants_room_before};
+    // Such a file is longer than its chunks: it may not be the reason why a limit on its size is met.
+    if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
     if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
       if (const int error = map(file, layout); error != 0) return error;
     }
+    area_ = layout.area;
+    mapped_ = layout.mapped;
     first_buffer_ = layout.first_buffer;
     if (is_mapped_) {
       describe(layout, ring_capacity, capture, wake_word);
       return 0;
     }
-    own_bytes_ = layout.first_place;
+    own_bytes_ = layout.first_place - layout.mapped;
     pages_ = static_cast<unsigned char*>(map_pages(own_bytes_));
     return pages_ == nullptr ? ENOMEM : 0;
   }
 
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
-  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + first_buffer_; }
+  [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
   /// What the area says of each buffer.
   [[nodiscard]] unsigned char* buffer_states() const noexcept {
-    return pages_ + live_layout::area + live_area_header::buffer_states;
+    return pages_ + (area_ - mapped_) + live_area_header::buffer_states;
   }
-  /// Where the chunks of the file may begin.
-  [[nodiscard]] std::uint64_t end() const noexcept { return is_mapped_ ? places_.mapping_bytes : trace_file_header::size; }
+  /// Where it lies in the file: nowhere, if nothing is mapped.
+  [[nodiscard]] live_area_position position() const noexcept {
+    if (!is_mapped_) return {};
+    return {area_, mapped_ + places_.mapping_bytes};
+  }
   /// Bytes of memory that are not the file's.
   [[nodiscard]] std::size_t own_bytes() const noexcept { return own_bytes_; }
 
@@ -12672,10 +12692,12 @@ class live_area {
   /// Maps the file, if it can be. 0, or why there can be no file at all.
   [[nodiscard]] int map([[maybe_unused]] int file, [[maybe_unused]] const live_layout& layout) noexcept {
 #if defined(__linux__)
-    const int error = reserve_blocks(file, 0, layout.place(layout.spare_places));
+    const int error = reserve_blocks(file, layout.mapped, layout.place(layout.spare_places) - layout.mapped);
     if (error == EOPNOTSUPP || error == ENOSYS) return 0;
     if (error != 0) return error;
-    void* const pages = ::mmap(nullptr, layout.end(), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    const std::size_t bytes = layout.end() - layout.mapped;
+    const auto begin = static_cast<::off_t>(layout.mapped);
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, begin);
     if (pages == MAP_FAILED) return 0;
     is_mapped_ = true;
     pages_ = static_cast<unsigned char*>(pages);
@@ -12686,8 +12708,8 @@ class live_area {
   void describe(const live_layout& layout, std::uint32_t ring_capacity, std::uint32_t capture,
                 std::atomic<std::uint32_t>& wake_word) noexcept {
     places_.mapping = pages_;
-    places_.mapping_bytes = layout.end();
-    places_.first = pages_ + layout.first_place;
+    places_.mapping_bytes = layout.end() - layout.mapped;
+    places_.first = pages_ + (layout.first_place - layout.mapped);
     places_.place_bytes = layout.place_bytes;
     places_.capacity = ring_capacity;
     places_.count = layout.places;
@@ -12695,7 +12717,7 @@ class live_area {
     places_.spare = layout.spare_places;
     places_.reserved.store(layout.spare_places, std::memory_order_relaxed);
     places_.wake_word = &wake_word;
-    unsigned char* const area = pages_ + live_layout::area;
+    unsigned char* const area = pages_ + (layout.area - layout.mapped);
     places_.given_in_file = new (area + live_area_header::given_places) std::atomic<std::uint64_t>{0};
     places_.rings_outside = new (area + live_area_header::rings_outside) std::atomic<std::uint64_t>{0};
     live_area_header header;
@@ -12712,6 +12734,8 @@ class live_area {
   bool is_mapped_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
+  std::size_t area_ = 0;    ///< offsets in the file: of the area,
+  std::size_t mapped_ = 0;  ///< of the pages
   std::size_t first_buffer_ = 0;
   ring_places places_;
 };
@@ -13013,9 +13037,10 @@ class generation_definitions {
 
 namespace memprof::detail {
 
-/// Where the chunks of a trace file go. Without a limit one follows the other. With one the file keeps two generations: a new one
-/// takes the place of the older, if it fits there, and otherwise comes behind the newer. Before anything of the older generation
-/// is overwritten, the header says that it is gone.
+/// Where the chunks of a trace file go. Without a limit one follows the other, but for the live area, behind which they go on
+/// when they have come so far. With a limit the file keeps two generations: a new one takes the place of the older, if it fits
+/// there, and otherwise comes behind the newer. Before anything of the older generation is overwritten, the header says that it
+/// is gone.
 ///
 /// Used by the thread that writes the file, and when that has ended by whoever ends the capture; `begin_generation` and what is
 /// called before the thread runs are the exceptions.
@@ -13028,11 +13053,11 @@ class trace_file_writer {
     if (trace_generation* const never_begun = next_.load(std::memory_order_acquire)) never_begun->destroy();
   }
 
-  /// Begins a file whose chunks start at that offset. 0, or why it cannot be written.
-  [[nodiscard]] int start(const own_file& file, std::uint64_t first_chunk, bool has_live_area) noexcept {
+  /// Begins a file. Its chunks start before the live area, if there is room, else behind it. 0, or why it cannot be written.
+  [[nodiscard]] int start(const own_file& file, live_area_position area) noexcept {
     file_ = file;
-    base_ = end_ = newest_.begin = first_chunk;
-    has_live_area_ = has_live_area;
+    area_ = area;
+    base_ = end_ = newest_.begin = area.begin == trace_file_header::size ? area.end : trace_file_header::size;
     return write_header(header(trace_file_state::live));
   }
 
@@ -13051,8 +13076,9 @@ class trace_file_writer {
       if (next != nullptr && next->first_chunk == written_) error = put_generation(*next);
       if (error == 0) error = write_chunk(buffers, buffers.chunk(written_));
       if (error != 0) {
-        // So that no part of a chunk is at its end.
-        (void)::ftruncate(file_.number, static_cast<::off_t>(has_older() && older_end_ > end_ ? older_end_ : end_));
+        // So that no part of a chunk is at its end; before the live area it stays, as the whole chunk is in a buffer there.
+        const std::uint64_t end = has_older() && older_end_ > end_ ? older_end_ : end_;
+        if (end >= area_.end) (void)::ftruncate(file_.number, static_cast<::off_t>(end));
         return error;
       }
     }
@@ -13064,7 +13090,8 @@ class trace_file_writer {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
     if (!places.is_short.exchange(false, std::memory_order_relaxed) || ready == places.count || !file_.is_there()) return;
     const std::uint32_t wanted = places.spare < places.count - ready ? ready + places.spare : places.count;
-    const std::size_t offset = static_cast<std::size_t>(places.first - places.mapping) + ready * places.place_bytes;
+    const std::size_t first = area_.end - places.mapping_bytes + static_cast<std::size_t>(places.first - places.mapping);
+    const std::size_t offset = first + ready * places.place_bytes;
     // Without room for them further rings have no place: nothing else is lost by that.
     if (reserve_blocks(file_.number, offset, (wanted - ready) * places.place_bytes) == 0)
       places.reserved.store(wanted, std::memory_order_release);
@@ -13076,11 +13103,14 @@ class trace_file_writer {
     // From here on the file is complete; what follows only makes it shorter, and each step leaves it so.
     if (const int error = write_header(header(trace_file_state::complete)); error != 0) return error;
     if (has_older() && !join_generations()) return 0;
-    if (has_live_area_ && keeps_area) return 0;
+    if (area_.begin != 0 && keeps_area) return 0;
     (void)::ftruncate(file_.number, static_cast<::off_t>(end_));
     const std::uint64_t begin = oldest().begin;
     const std::uint64_t bytes = end_ - begin;
-    if (begin == trace_file_header::size) return 0;
+    if (begin == trace_file_header::size) {
+      if (end_before_area_ != 0) drop_blocks(file_.number, end_before_area_, area_.end - end_before_area_);
+      return 0;
+    }
     if (trace_file_header::size + bytes > begin) {
       drop_blocks(file_.number, trace_file_header::size, begin - trace_file_header::size);
       return 0;
@@ -13115,8 +13145,8 @@ class trace_file_writer {
     made.state = state;
     made.first_chunk = oldest().begin;
     made.first_number = oldest().first_chunk;
-    made.more_chunks = has_older() ? newest_.begin : 0;
-    made.live_area = has_live_area_ ? live_layout::area : 0;
+    made.more_chunks = end_before_area_ != 0 ? area_.end : has_older() ? newest_.begin : 0;
+    made.live_area = static_cast<std::uint32_t>(area_.begin);
     made.chunks = state == trace_file_state::live ? trace_file_header::unknown : written_ - made.first_number;
     made.bytes = state == trace_file_state::live ? trace_file_header::unknown : end_;
     if (state == trace_file_state::complete) made.live_area = 0;
@@ -13137,6 +13167,9 @@ class trace_file_writer {
     if (has_older() && end_ < older_end_ && end_ + size > older_.begin) {
       if (const int error = drop_older(); error != 0) return error;  // the generation became longer than was expected
     }
+    if (end_ < area_.begin && end_ + size > area_.begin) {
+      if (const int error = go_behind_area(); error != 0) return error;
+    }
     int error = write_at(file_.number, encoded.data(), encoded.size(), end_);
     if (error == 0) error = write_at(file_.number, buffers.bytes_of(full), full.bytes, end_ + encoded.size());
     if (error != 0) return error;
@@ -13144,6 +13177,12 @@ class trace_file_writer {
     ++written_;
     buffers.give_back(full);
     return 0;
+  }
+
+  [[nodiscard]] int go_behind_area() noexcept {
+    end_before_area_ = end_;
+    end_ = area_.end;
+    return write_header(header(trace_file_state::live));
   }
 
   [[nodiscard]] int drop_older() noexcept {
@@ -13199,10 +13238,11 @@ class trace_file_writer {
   }
 
   own_file file_;
-  bool has_live_area_ = false;
-  std::uint64_t base_ = 0;     ///< where chunks may begin
-  std::uint64_t end_ = 0;      ///< of the last chunk that was written
-  std::uint32_t written_ = 0;  ///< chunks of events
+  live_area_position area_;
+  std::uint64_t end_before_area_ = 0;  ///< of the chunks there, once others come behind it; 0: none do
+  std::uint64_t base_ = 0;             ///< where chunks may begin
+  std::uint64_t end_ = 0;              ///< of the last chunk that was written
+  std::uint32_t written_ = 0;          ///< chunks of events
   generation newest_;
   generation older_;
   std::uint64_t older_end_ = 0;  ///< 0: there is no older one
@@ -13465,9 +13505,10 @@ class live_trace {
 
   /// Empty, or why there can be no trace in the file.
   [[nodiscard]] std::string start_writing(const capture_options& options, std::uint32_t capture) {
-    if (const int error = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word()); error != 0) {
-      return text_of(error);
-    }
+    // Generations take each other's place, which is behind the area.
+    const bool wants_room_before = options.trace_limit == 0;
+    const int unmade = area_.make(file_.number, options.ring_capacity, capture, buffers_.wake_word(), wants_room_before);
+    if (unmade != 0) return text_of(unmade);
     is_mapped_ = area_.is_mapped();
     is_unmapped_ = !is_mapped_;
     void* const encoder_pages = map_pages(sizeof(trace_encoder));
@@ -13482,7 +13523,7 @@ class live_trace {
       return "the system has no memory for it";
     }
     buffers_.use(area_.buffers(), area_.buffer_states());
-    if (const int error = writer_.start(file_, area_.end(), is_mapped_); error != 0) return text_of(error);
+    if (const int error = writer_.start(file_, area_.position()); error != 0) return text_of(error);
     state_ = state::recording;
     open_chunk();
     if (!start_thread()) return "the system lets it have no thread";
@@ -21490,9 +21531,9 @@ struct operator_memory {
 };
 
 /// Writes "[2, 3], [[4], [5]], []": the sizes of tensors in the order of the inputs. What is no tensor is left out.
-class shape_text {
+class input_shapes_text {
  public:
-  explicit shape_text(const std::vector<std::int64_t>& inputs) : inputs_(inputs) {
+  explicit input_shapes_text(const std::vector<std::int64_t>& inputs) : inputs_(inputs) {
     while (next_ < inputs_.size()) append_input();
   }
   [[nodiscard]] std::string take() && { return std::move(text_); }
@@ -21573,8 +21614,8 @@ class operator_table {
     const lock_guard lock{lock_};
     std::vector<pytorch_operation> result;
     for (const auto& [key, row] : rows_) {
-      result.push_back({std::string{event_sink{}.text_of(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
-                        row.device_time_ns, row.memory.cpu, row.memory.device});
+      result.push_back({std::string{event_sink{}.text_of(key.name)}, input_shapes_text{key.inputs}.take(), row.count,
+                        row.cpu_time_ns, row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.begin(), result.end(), allocated_more);
     if (further_.count != 0) {
@@ -23086,15 +23127,13 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
 
 }  // namespace memprof::detail
 
-// ---- <memprof/trace/trace_file.hpp>
+// ---- <memprof/trace/trace_file_reader.hpp>
 #include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23105,8 +23144,7 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
 #include <unistd.h>
 
 /// @file
-/// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
-/// checksums. All numbers are little-endian.
+/// The chunks of a trace file, one after the other, whether its capture has ended or not: docs/trace_format.md.
 
 namespace memprof {
 
@@ -23144,7 +23182,8 @@ class trace_file_reader {
     if (got < first.size()) refuse("it is cut off within its header of " + std::to_string(first.size()) + " bytes");
     take_header(first);
     const bool is_complete = header_.state == trace_file_state::complete;
-    if (is_complete && header_.more_chunks == 0) {
+    // Chunks that go on behind a hole are met on the way, but not where generations have changed places.
+    if (is_complete && (header_.more_chunks == 0 || (begin < 0 && header_.first_number == 0))) {
       std::uint64_t skipped = header_.first_chunk - trace_file_header::size;
       for (unsigned char byte = 0; skipped != 0 && read(&byte, 1) == 1;) --skipped;
     } else {
@@ -23311,6 +23350,7 @@ class trace_file_reader {
     std::array<unsigned char, chunk_header::size> bytes{};
     const std::size_t got = read_on(bytes.data(), bytes.size(), offset_);
     chunk_header chunk;
+    if (skips_hole(bytes, got)) return read_chunk();
     if (got < bytes.size()) return got == 0 ? "cut off" : "cut off within the header of a chunk";
     if (!chunk.decode(bytes) || chunk.number != number_ || chunk.bytes > chunk_header::max_bytes) return "damaged";
     begins_generation_ = chunk.packing == begins_generation;
@@ -23323,6 +23363,15 @@ class trace_file_reader {
       return "damaged, although its checksum is right: it was packed wrong,";
     }
     return nullptr;
+  }
+
+  /// Whether these bytes begin the hole between the chunks of a file that comes through a pipe. It is behind us then.
+  [[nodiscard]] bool skips_hole(const std::array<unsigned char, chunk_header::size>& bytes, std::size_t got) {
+    if (seeks_ || offset_ + got >= header_.more_chunks || bytes[0] != 0) return false;
+    std::uint64_t left = header_.more_chunks - offset_ - got;
+    for (unsigned char byte = 0; left != 0 && read(&byte, 1) == 1;) --left;
+    offset_ = header_.more_chunks;
+    return true;
   }
 
   void check_packing(std::uint32_t packing) const {
@@ -23402,6 +23451,25 @@ class trace_file_reader {
 };
 
 }  // namespace detail
+}  // namespace memprof
+
+// ---- <memprof/trace/trace_file.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+/// @file
+/// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
+/// checksums. All numbers are little-endian.
+
+namespace memprof {
 
 /// Writes a trace to a file. If that fails, a file that was there before stays as it was, and an error names the path and the
 /// reason. Costs a copy and a checksum: some 2 GB/s without the disk.
@@ -29898,6 +29966,54 @@ namespace memprof {
 
 }  // namespace memprof
 
+// ---- <memprof/format/tt_json_check.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace memprof {
+
+/// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
+/// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
+/// there are.
+[[nodiscard]] inline std::string validate_tt_json(std::FILE* memory, std::FILE* operations, std::uint64_t& count) {
+  struct walker {
+    detail::byte_reader in;
+    std::string indent;
+    std::string line{};
+    /// The next line that begins with the indent and `key`.
+    [[nodiscard]] bool next(std::string_view key) {
+      for (int byte = 0; byte >= 0;) {
+        line.clear();
+        for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) line += static_cast<char>(byte);
+        if (line.starts_with(indent + '"' + std::string{key} + "\": ")) break;
+        if (byte < 0) return false;
+      }
+      line.erase(0, indent.size() + key.size() + 4);
+      if (line.ends_with(',')) line.pop_back();
+      return true;
+    }
+  };
+  // The one has the index first, the other the loc.
+  walker of_memory{{memory, "memory"}, std::string(6, ' ')};
+  walker of_operations{{operations, "operations"}, std::string(4, ' ')};
+  for (count = 0;; ++count) {
+    const bool has_memory = of_memory.next("index");
+    const bool has_operation = of_operations.next("loc");
+    const std::string place = "operation " + std::to_string(count);
+    if (has_memory != has_operation) return place + " is in only one of the files";
+    if (!has_memory) return {};
+    const std::string index = of_memory.line;
+    const std::string loc = of_operations.line;
+    if (!of_memory.next("loc") || !of_operations.next("index")) return place + " is cut off";
+    if (index != std::to_string(count) || of_operations.line != index) return place + " has another index in one of the files";
+    if (of_memory.line != loc) return place + " is at " + of_memory.line + " in one file and at " + loc + " in the other";
+  }
+}
+
+}  // namespace memprof
+
 // ---- <memprof/format/mlir_operation.hpp>
 #include <cstddef>
 #include <optional>
@@ -30661,22 +30777,13 @@ inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segm
 
 }  // namespace memprof
 
-// ---- <memprof/format/tt_log_reader.hpp>
-#include <algorithm>
+// ---- <memprof/format/tt_log_records.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
-
-/// @file
-/// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
 
 namespace memprof {
 
@@ -30732,6 +30839,27 @@ concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_op
   sink.end_program(rank, name);
   sink.out_of_memory(rank, failure, line);
 };
+
+}  // namespace memprof
+
+// ---- <memprof/format/tt_log_reader.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
+
+namespace memprof {
 
 namespace detail {
 
@@ -31016,7 +31144,7 @@ class tt_log_walk {
   void operation_without_state(const tt_rank& rank, const tt_executed_operation& executed) {
     rank_walk& self = walk_of(rank);
     leave_operation(self);
-    put_off(self, {action::enter, executed.name(), {}, 0});
+    put_off(self, {action_kind::enter, executed.name(), {}, 0});
     self.scopes.push_back({executed.name(), false});
   }
   void program_state(const tt_rank& rank, const tt_memory_state& state) {
@@ -31028,22 +31156,22 @@ class tt_log_walk {
   void begin_program(const tt_rank& rank, std::string_view name) {
     rank_walk& self = walk_of(rank);
     if (self.scopes.size() == 1) leave_operation(self);  // only operations of programs run others
-    put_off(self, {action::enter, std::string{name}, {}, 0});
+    put_off(self, {action_kind::enter, std::string{name}, {}, 0});
     self.scopes.push_back({std::string{name}, true});
   }
   void end_program(const tt_rank& rank, std::string_view name) {
     rank_walk& self = walk_of(rank);
     for (bool is_found = false; !is_found && !self.scopes.empty(); self.scopes.pop_back()) {
       is_found = self.scopes.back().is_program && self.scopes.back().name == name;
-      put_off(self, {action::leave, {}, {}, 0});
+      put_off(self, {action_kind::leave, {}, {}, 0});
     }
-    if (self.scopes.empty()) put_off(self, {action::end_segment, std::string{name}, {}, 0});
+    if (self.scopes.empty()) put_off(self, {action_kind::end_segment, std::string{name}, {}, 0});
   }
   void out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
     rank_walk& self = walk_of(rank);
     if (self.failure == failure) return;  // the exception says it again
     self.failure = failure;
-    put_off(self, {action::out_of_memory, {}, failure, line});
+    put_off(self, {action_kind::out_of_memory, {}, failure, line});
     if (self.is_last_open && self.pending.size() == 1) apply(self, 1);
   }
 
@@ -31064,9 +31192,9 @@ class tt_log_walk {
   [[nodiscard]] const std::string& last_segment() const noexcept { return last_segment_; }
 
  private:
+  enum class action_kind : std::uint8_t { enter, leave, end_segment, out_of_memory };
   struct action {
-    enum kind_type : std::uint8_t { enter, leave, end_segment, out_of_memory };
-    kind_type kind;
+    action_kind kind;
     std::string name;
     tt_out_of_memory failure;
     std::uint64_t line;
@@ -31101,7 +31229,7 @@ class tt_log_walk {
   void leave_operation(rank_walk& self) {
     if (self.scopes.empty() || self.scopes.back().is_program) return;
     self.scopes.pop_back();
-    put_off(self, {action::leave, {}, {}, 0});
+    put_off(self, {action_kind::leave, {}, {}, 0});
   }
 
   void put_off(rank_walk& self, action&& what) {
@@ -31118,10 +31246,10 @@ class tt_log_walk {
     for (std::size_t index = 0; index < count; ++index) {
       const action& next = self.pending[index];
       switch (next.kind) {
-        case action::enter: target_.enter(next.name); break;
-        case action::leave: target_.leave(); break;
-        case action::end_segment: end_segment(self, next.name); break;
-        case action::out_of_memory: target_.out_of_memory(self.rank, next.failure, next.line); break;
+        case action_kind::enter: target_.enter(next.name); break;
+        case action_kind::leave: target_.leave(); break;
+        case action_kind::end_segment: end_segment(self, next.name); break;
+        case action_kind::out_of_memory: target_.out_of_memory(self.rank, next.failure, next.line); break;
       }
     }
     self.pending.erase(self.pending.begin(), self.pending.begin() + static_cast<std::ptrdiff_t>(count));
@@ -31152,7 +31280,7 @@ class tt_log_walk {
       // Where the operation that had the last state is over, it was the last that began, of those without one.
       std::size_t count = 0;
       for (std::size_t index = self.is_last_open ? 0 : self.pending.size(); index > 0 && count == 0; --index) {
-        if (self.pending[index - 1].kind == action::enter) count = index;
+        if (self.pending[index - 1].kind == action_kind::enter) count = index;
       }
       apply(self, count);
       change(self, state, before, line);
@@ -31372,7 +31500,7 @@ namespace detail {
 }
 
 /// The type of a tensor's elements and how they lie: "bf16 tile dram interleaved", as far as the type says.
-[[nodiscard]] inline std::string layout_text(const mlir_tensor& tensor, std::string_view type) {
+[[nodiscard]] inline std::string tensor_layout_text(const mlir_tensor& tensor, std::string_view type) {
   std::string text = tensor.dtype;
   const auto has = [&](std::string_view part) { return type.find(part) != std::string_view::npos; };
   if (has("memref<")) text += has(".tile<") ? " tile" : " row_major";
@@ -31427,7 +31555,7 @@ class tt_log_writer {
       if (!by->const_eval.empty()) text.category = category::parameter;
       if (!by->mlir.output_tensors.empty()) {
         text.shape = shape = shape_text(by->mlir.output_tensors.front().shape);
-        text.dtype = layout = layout_text(by->mlir.output_tensors.front(), by->mlir.output_type);
+        text.dtype = layout = tensor_layout_text(by->mlir.output_tensors.front(), by->mlir.output_type);
       }
     }
     survey_.splits.for_each_part(made.number, made.bytes, [&](std::int64_t part) {
@@ -31993,44 +32121,6 @@ void write_tt_inputs(const tt_log_content& content, Sink& sink) {
   }
   out.end(']');
   out.end('}');
-}
-
-/// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
-/// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
-/// there are.
-[[nodiscard]] inline std::string validate_tt_json(std::FILE* memory, std::FILE* operations, std::uint64_t& count) {
-  struct walker {
-    detail::byte_reader in;
-    std::string indent;
-    std::string line{};
-    /// The next line that begins with the indent and `key`.
-    [[nodiscard]] bool next(std::string_view key) {
-      for (int byte = 0; byte >= 0;) {
-        line.clear();
-        for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) line += static_cast<char>(byte);
-        if (line.starts_with(indent + '"' + std::string{key} + "\": ")) break;
-        if (byte < 0) return false;
-      }
-      line.erase(0, indent.size() + key.size() + 4);
-      if (line.ends_with(',')) line.pop_back();
-      return true;
-    }
-  };
-  // The one has the index first, the other the loc.
-  walker of_memory{{memory, "memory"}, std::string(6, ' ')};
-  walker of_operations{{operations, "operations"}, std::string(4, ' ')};
-  for (count = 0;; ++count) {
-    const bool has_memory = of_memory.next("index");
-    const bool has_operation = of_operations.next("loc");
-    const std::string place = "operation " + std::to_string(count);
-    if (has_memory != has_operation) return place + " is in only one of the files";
-    if (!has_memory) return {};
-    const std::string index = of_memory.line;
-    const std::string loc = of_operations.line;
-    if (!of_memory.next("loc") || !of_operations.next("index")) return place + " is cut off";
-    if (index != std::to_string(count) || of_operations.line != index) return place + " has another index in one of the files";
-    if (of_memory.line != loc) return place + " is at " + of_memory.line + " in one file and at " + loc + " in the other";
-  }
 }
 
 }  // namespace memprof

@@ -44,7 +44,7 @@ namespace detail {
 }
 
 /// The type of a tensor's elements and how they lie: "bf16 tile dram interleaved", as far as the type says.
-[[nodiscard]] inline std::string layout_text(const mlir_tensor& tensor, std::string_view type) {
+[[nodiscard]] inline std::string tensor_layout_text(const mlir_tensor& tensor, std::string_view type) {
   std::string text = tensor.dtype;
   const auto has = [&](std::string_view part) { return type.find(part) != std::string_view::npos; };
   if (has("memref<")) text += has(".tile<") ? " tile" : " row_major";
@@ -99,7 +99,7 @@ class tt_log_writer {
       if (!by->const_eval.empty()) text.category = category::parameter;
       if (!by->mlir.output_tensors.empty()) {
         text.shape = shape = shape_text(by->mlir.output_tensors.front().shape);
-        text.dtype = layout = layout_text(by->mlir.output_tensors.front(), by->mlir.output_type);
+        text.dtype = layout = tensor_layout_text(by->mlir.output_tensors.front(), by->mlir.output_type);
       }
     }
     survey_.splits.for_each_part(made.number, made.bytes, [&](std::int64_t part) {

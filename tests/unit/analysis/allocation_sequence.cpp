@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+namespace memprof_tests::analysis_allocation_sequence {
+
 using memprof::allocation_sequence;
 using memprof::event;
 using memprof::event_kind;
@@ -129,3 +131,5 @@ TEST_CASE("allocation sequence: a range that is given back frees its blocks in t
   CHECK(sequence.steps().size() == 8);
   CHECK(sequence.unmatched_frees() == 0);
 }
+
+}  // namespace memprof_tests::analysis_allocation_sequence

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::analysis_caching_allocator {
+
 using memprof::cached_block;
 using memprof::caching_allocator;
 using memprof::caching_allocator_options;
@@ -464,3 +466,5 @@ TEST_CASE("caching allocator: options that cannot be are refused with the rule")
   options.roundup_power2_divisions[3] = 6;
   CHECK(refusal(options).find("powers of two") != std::string::npos);
 }
+
+}  // namespace memprof_tests::analysis_caching_allocator

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <utility>
 
+namespace memprof_tests::analysis_cuda_alloc_conf {
+
 using memprof::caching_allocator_options;
 using memprof::parse_cuda_alloc_conf;
 
@@ -136,3 +138,5 @@ TEST_CASE("alloc conf: values that cannot be are refused with the key, the value
     CHECK(is_in(message, refusal(text)));
   }
 }
+
+}  // namespace memprof_tests::analysis_cuda_alloc_conf

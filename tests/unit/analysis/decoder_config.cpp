@@ -7,6 +7,8 @@
 #include <iterator>
 #include <string>
 
+namespace memprof_tests::analysis_decoder_config {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Equals;
 using memprof::decoder_shape;
@@ -97,3 +99,5 @@ TEST_CASE("decoder config: what cannot be is named with file and key") {
       "num_hidden_layers": 1, "vocab_size": 8, "max_position_embeddings": 8, "head_dim": 32})"),
              ContainsSubstring("/head_dim 32 is not hidden_size / num_attention_heads"));
 }
+
+}  // namespace memprof_tests::analysis_decoder_config

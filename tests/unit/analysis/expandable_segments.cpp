@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::analysis_expandable_segments {
+
 using memprof::cached_block;
 using memprof::caching_allocator;
 using memprof::segment_action;
@@ -172,3 +174,5 @@ TEST_CASE("expandable segments: without a fraction a request fails only if its p
   CHECK(allocator.allocate(megabytes(27)) != nullptr);  // 16 are cached and 20 more suffice: a segment of 28 would be too much
   CHECK(allocator.stats().num_alloc_retries == 0);
 }
+
+}  // namespace memprof_tests::analysis_expandable_segments

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::analysis_memory_breakdown {
+
 using memprof::memory_breakdown;
 using memprof::peak_part;
 
@@ -378,3 +380,5 @@ TEST_CASE("breakdown: sums of impossible numbers stay at the ends, they do not w
   CHECK(result.gradients.actual == greatest);
   CHECK(result.accounted() == greatest);
 }
+
+}  // namespace memprof_tests::analysis_memory_breakdown

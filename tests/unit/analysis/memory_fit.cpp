@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+namespace memprof_tests::analysis_memory_fit {
+
 using memprof::allocation_sequence;
 using memprof::caching_allocator_options;
 using memprof::event;
@@ -196,3 +198,5 @@ TEST_CASE("memory fit: random programs fit into their smallest capacity and not 
     CHECK((options.capacity == 0 || !fit_memory(steps.sequence(), options).fits()));
   }
 }
+
+}  // namespace memprof_tests::analysis_memory_fit

@@ -2,6 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace memprof_tests::analysis_phase_name {
+
 using memprof::is_occurrence;
 
 static_assert(is_occurrence("FORWARD_PASS", "FORWARD_PASS"));
@@ -16,3 +18,5 @@ static_assert(!is_occurrence("MY_FORWARD_PASS", "FORWARD_PASS"));
 static_assert(!is_occurrence("FORWARD", "FORWARD_PASS"));
 
 TEST_CASE("phase name: numbers after a separator are occurrences of a phase, other endings other phases") { SUCCEED(); }
+
+}  // namespace memprof_tests::analysis_phase_name

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::analysis_profile_remarks {
+
 using memprof::remarks_on;
 
 namespace {
@@ -97,3 +99,5 @@ TEST_CASE("profile remarks: what contradicts itself in a profile is one") {
   CHECK(remarks_of(profile) ==
         std::vector<std::string>{"the profile contradicts itself: live_at_peak.bytes is 0, but cumulative_peak is 100"});
 }
+
+}  // namespace memprof_tests::analysis_profile_remarks

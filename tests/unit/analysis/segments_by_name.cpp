@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::analysis_segments_by_name {
+
 using memprof::segments_of_name;
 using memprof::value_summary;
 
@@ -89,3 +91,5 @@ TEST_CASE("segments by name: names that differ only in numbers are a family") {
   CHECK(families[0].last_number == 5);
   CHECK(families[1].name == "MODEL 7");
 }
+
+}  // namespace memprof_tests::analysis_segments_by_name

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+namespace memprof_tests::backend_cpu {
+
 namespace {
 
 struct alignment_probe : std::pmr::memory_resource {
@@ -93,3 +95,5 @@ TEST_CASE("allocator: a type that wants more than the default alignment gets it"
   capture.end();
   CHECK(capture.profile().space("cpu").cumulative_current == 768);
 }
+
+}  // namespace memprof_tests::backend_cpu

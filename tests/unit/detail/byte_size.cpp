@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::detail_byte_size {
+
 using memprof::parse_byte_size;
 
 TEST_CASE("byte size: bytes are exact up to 2^63-1") {
@@ -47,3 +49,5 @@ TEST_CASE("byte size: what is no size is refused, with the text and how to write
     CHECK(what.find("12GiB (12 * 2^30)") != std::string::npos);
   }
 }
+
+}  // namespace memprof_tests::detail_byte_size

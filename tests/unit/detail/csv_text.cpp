@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+namespace memprof_tests::detail_csv_text {
+
 namespace {
 
 using memprof::detail::csv_quotes;
@@ -43,3 +45,5 @@ TEST_CASE("csv_text: no cell is a formula to a spreadsheet") {
   CHECK(cell("a=b") == "a=b");
   CHECK(cell("forward/attention-2") == "forward/attention-2");
 }
+
+}  // namespace memprof_tests::detail_csv_text

@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+namespace memprof_tests::detail_error {
+
 TEST_CASE("error: raise throws a memprof::error that keeps its text and is a runtime error") {
   STATIC_CHECK(std::is_base_of_v<std::runtime_error, memprof::error>);
   std::string text;
@@ -16,3 +18,5 @@ TEST_CASE("error: raise throws a memprof::error that keeps its text and is a run
   }
   CHECK(text == "what, where, and what to do");
 }
+
+}  // namespace memprof_tests::detail_error

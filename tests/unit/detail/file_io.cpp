@@ -12,6 +12,8 @@
 #include <iterator>
 #include <string>
 
+namespace memprof_tests::detail_file_io {
+
 namespace fs = std::filesystem;
 using memprof::detail::read_whole_file;
 using memprof::detail::replace_whole_file;
@@ -120,3 +122,5 @@ TEST_CASE("whole_file: a directory is no file") {
   CHECK_THROWS_MATCHES(read_whole_file(path), memprof::error,
                        Catch::Matchers::Message("cannot read '" + path.string() + "': Is a directory"));
 }
+
+}  // namespace memprof_tests::detail_file_io

@@ -5,6 +5,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::detail_futex_lock {
+
 TEST_CASE("spin lock: one thread at a time") {
   memprof::detail::futex_lock lock;
   long counter = 0;  // not atomic: the lock is what keeps the additions apart
@@ -29,3 +31,5 @@ TEST_CASE("spin lock: it is free after a reset, whoever held it") {
   lock.unlock();
   SUCCEED("it did not wait for ever");
 }
+
+}  // namespace memprof_tests::detail_futex_lock

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::detail_heap {
+
 namespace {
 
 /// Different numbers in an order that looks random: 7919 is prime, so it has no factor in common with any count below.
@@ -51,3 +53,5 @@ TEST_CASE("heap: the last in the order is on top, after every addition and every
     memprof::detail::sift_into_heap(heap.data(), heap.size(), 0, is_less);
   }
 }
+
+}  // namespace memprof_tests::detail_heap

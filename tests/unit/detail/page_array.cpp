@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <utility>
 
+namespace memprof_tests::detail_page_array {
+
 using memprof::detail::page_array;
 
 TEST_CASE("page array: an empty one takes no memory") {
@@ -73,3 +75,5 @@ TEST_CASE("page array: a moved-from array is empty, and more than there is can b
   REQUIRE(array.size() == 1);
   CHECK(array[0] == 3);
 }
+
+}  // namespace memprof_tests::detail_page_array

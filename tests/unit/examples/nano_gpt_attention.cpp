@@ -7,6 +7,8 @@
 #include <cstddef>
 #include <memory_resource>
 
+namespace memprof_tests::examples_nano_gpt_attention {
+
 namespace {
 
 constexpr std::size_t heads = 4;
@@ -74,3 +76,5 @@ TEST_CASE(
     REQUIRE(std::abs(from_shared.elements()[index] - from_ordinary.elements()[index]) < 1e-12);
   }
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_attention

@@ -9,6 +9,8 @@
 #include <limits>
 #include <type_traits>
 
+namespace memprof_tests::examples_nano_gpt_elements {
+
 namespace {
 
 using nano_gpt::bf16;
@@ -69,3 +71,5 @@ TEMPLATE_TEST_CASE("nano_gpt: floats between two 16-bit numbers become the neare
     if (!right) FAIL("after bits " << bits);
   }
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_elements

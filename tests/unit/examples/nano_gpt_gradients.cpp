@@ -12,6 +12,8 @@
 #include <memory_resource>
 #include <span>
 
+namespace memprof_tests::examples_nano_gpt_gradients {
+
 namespace {
 
 using nano_gpt::architecture;
@@ -152,3 +154,5 @@ TEST_CASE("nano_gpt: a position's loss does not depend on later tokens") {
   for (std::int32_t target = 0; target < 5; ++target) sum += std::exp(-loss_of(3, target));
   REQUIRE(std::abs(-std::log(sum) - loss_of(2, 0)) < 1e-13);
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_gradients

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::examples_nano_gpt_kernels {
+
 namespace {
 
 using Catch::Matchers::WithinAbs;
@@ -243,3 +245,5 @@ TEST_CASE("nano_gpt: the first AdamW step moves by the learning rate against the
   REQUIRE_THAT(value[0], WithinAbs(1.0 - 0.01 - 0.001, 1e-14));
   REQUIRE_THAT(value[1], WithinAbs(1.0 + 0.01 - 0.001, 1e-14));
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_kernels

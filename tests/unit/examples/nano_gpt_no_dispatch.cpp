@@ -23,6 +23,8 @@
 
 #include <sys/resource.h>
 
+namespace memprof_tests::examples_nano_gpt_no_dispatch {
+
 namespace {
 
 using memprof::run_mode;
@@ -212,3 +214,5 @@ TEST_CASE("nano_gpt: a step of 70 billion parameters takes less than 1 GiB of th
   ::getrusage(RUSAGE_SELF, &usage);
   CHECK(usage.ru_maxrss < 1024 * 1024);  // KiB: the highest that this process ever had
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_no_dispatch

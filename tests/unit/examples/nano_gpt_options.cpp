@@ -14,6 +14,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::examples_nano_gpt_options {
+
 namespace {
 
 nano_gpt::options parse(std::initializer_list<const char*> arguments) {
@@ -120,3 +122,5 @@ TEST_CASE("nano_gpt: a tensor whose bytes do not fit the address space is refuse
   REQUIRE_THROWS_AS((nano_gpt::extents{half, half / 8}.count(4)), std::bad_array_new_length);  // 2^63 bytes: one too many
   REQUIRE((nano_gpt::extents{half, half / 16}.count(4)) == half * (half / 16));
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_options

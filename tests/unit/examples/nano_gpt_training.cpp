@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::examples_nano_gpt_training {
+
 namespace {
 
 constexpr std::size_t batch_size = 4;
@@ -228,3 +230,5 @@ TEST_CASE("nano_gpt: parameters are annotated") {
   REQUIRE(largest.dtype == "float32");
   REQUIRE(largest.category == memprof::category::parameter);
 }
+
+}  // namespace memprof_tests::examples_nano_gpt_training

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::format_exports {
+
 namespace {
 
 using namespace std::string_view_literals;
@@ -231,3 +233,5 @@ TEST_CASE("pickle: integers take the bytes that Python gives them", "[format]") 
   CHECK(pickled(-(std::int64_t{1} << 31) - 1) == "\x8A\x05\xFF\xFF\xFF\x7F\xFF"sv);
   CHECK(pickled(std::numeric_limits<std::int64_t>::min()) == "\x8A\x08\0\0\0\0\0\0\0\x80"sv);
 }
+
+}  // namespace memprof_tests::format_exports

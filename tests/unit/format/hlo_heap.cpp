@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::format_hlo_heap {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using kind = memprof::hlo_heap_event_kind;
@@ -182,3 +184,5 @@ TEST_CASE("hlo heap: programs that contradict themselves are errors") {
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::format_hlo_heap

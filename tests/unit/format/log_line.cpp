@@ -2,6 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace memprof_tests::format_log_line {
+
 using namespace memprof::detail;
 
 TEST_CASE("log line: colours, links and control characters are taken away, text in UTF-8 stays") {
@@ -58,3 +60,5 @@ TEST_CASE("log line: numbers of parameters may be grouped") {
   CHECK(!count_at("-5"));
   CHECK(!count_at("99999999999999999999"));
 }
+
+}  // namespace memprof_tests::format_log_line

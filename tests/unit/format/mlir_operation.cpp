@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::format_mlir_operation {
+
 using memprof::mlir_operation;
 using memprof::mlir_tensor;
 using memprof::parse_mlir_operation;
@@ -82,3 +84,5 @@ TEST_CASE("mlir operation: of a text that is cut off there is what came, and no 
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::format_mlir_operation

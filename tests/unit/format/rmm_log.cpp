@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::format_rmm_log {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::event_kind;
@@ -99,3 +101,5 @@ TEST_CASE("rmm log: what is no line is an error with its number, and the last ma
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::format_rmm_log

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::format_session {
+
 using memprof::category;
 using nlohmann::json;
 
@@ -259,3 +261,5 @@ TEST_CASE("session: a profile gives what it has, null for the rest, and says so"
   CHECK(memprof::write_session(folded, other).size() == 4);
   CHECK(json::parse(other.text).at("snapshots").at(1).at("tensor_count").is_null());
 }
+
+}  // namespace memprof_tests::format_session

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::format_summary_text {
+
 using memprof::parse_tracker_log;
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("summary text: what is too little for an answer says what to read inst
   const std::string text = memprof::to_text(training(0));
   for (std::size_t size = 0; size < text.size(); ++size) (void)error_of(text.substr(0, size));  // wherever it is cut off
 }
+
+}  // namespace memprof_tests::format_summary_text

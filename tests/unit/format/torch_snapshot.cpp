@@ -3,6 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cstdint>
 
+namespace memprof_tests::format_torch_snapshot {
+
 namespace {
 
 using memprof::detail::short_function_name;
@@ -38,3 +40,5 @@ TEST_CASE("torch snapshot: frames that PyTorch's viewer hides are left out, and 
   CHECK(stacks.within(outer, forward) == stacks.within(outer, forward));
   CHECK(stacks.within(outer, 0) == outer);
 }
+
+}  // namespace memprof_tests::format_torch_snapshot

@@ -18,6 +18,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::format_tracker_log {
+
 using memprof::parse_tracker_log;
 using namespace memprof_tests;
 
@@ -459,3 +461,5 @@ TEST_CASE("tracker log: a log of a real run without its end is read as far as it
   REQUIRE(summaries.front().provenance.remarks.size() == 1);
   CHECK(remarks(summaries.front(), "final totals are missing"));
 }
+
+}  // namespace memprof_tests::format_tracker_log

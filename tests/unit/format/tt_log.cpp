@@ -20,6 +20,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::format_tt_log {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::tt_memory_view;
@@ -195,3 +197,5 @@ TEST_CASE("tt log: a line that cannot be read costs nothing but itself") {
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::format_tt_log

@@ -21,6 +21,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::format_xplane {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using message = memprof::detail::protobuf_message;
@@ -188,3 +190,5 @@ TEST_CASE("xla classes: the default rules are those of the published procedure")
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::format_xplane

@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_active_ledger {
+
 using memprof::active_profile;
 using memprof::active_usage;
 using memprof::event_tally;
@@ -98,3 +100,5 @@ TEST_CASE("active: an allocation at the address of a live block replaces it") {
   CHECK(space.active.peak == 500);
   CHECK(space.active.current == 200);
 }
+
+}  // namespace memprof_tests::ledger_active_ledger

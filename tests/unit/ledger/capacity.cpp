@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::ledger_capacity {
+
 using memprof::capacity_shortfall;
 using memprof::category;
 using memprof::live_block;
@@ -245,3 +247,5 @@ TEST_CASE("capacity: with just the memory for who held the rest it is known") {
 }
 
 #endif
+
+}  // namespace memprof_tests::ledger_capacity

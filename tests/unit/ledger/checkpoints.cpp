@@ -11,6 +11,8 @@
 #include <random>
 #include <vector>
 
+namespace memprof_tests::ledger_checkpoints {
+
 using namespace memprof;
 
 namespace {
@@ -184,3 +186,5 @@ TEST_CASE("checkpoints: a damaged key frame is refused") {
     (void)build_profile(copy, {labels, spaces, copy.clock(), true});
   }
 }
+
+}  // namespace memprof_tests::ledger_checkpoints

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::ledger_core_capacity {
+
 using memprof::address_on_cores;
 using memprof::buffer_kind;
 using memprof::capacity_shortfall;
@@ -269,3 +271,5 @@ TEST_CASE("core capacity: if memory ends while holders are collected, none of th
 }
 
 #endif
+
+}  // namespace memprof_tests::ledger_core_capacity

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::ledger_core_ledger {
+
 using memprof::buffer_kind;
 using memprof::category;
 using memprof::core_peaks;
@@ -348,3 +350,5 @@ TEST_CASE("core ledger: the bytes of all cores up to the farthest are among its 
   // Live bytes, the open segment's peaks and those of the segments before it.
   CHECK(driver.events.bytes() >= with_one_core + 65'535 * 3 * sizeof(memprof::core_usage));
 }
+
+}  // namespace memprof_tests::ledger_core_ledger

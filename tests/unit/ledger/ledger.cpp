@@ -8,6 +8,8 @@
 #include <limits>
 #include <vector>
 
+namespace memprof_tests::ledger_ledger {
+
 using memprof::category;
 using memprof::event;
 using memprof::event_kind;
@@ -343,3 +345,5 @@ TEST_CASE("ledger: live blocks that begin within another one are counted, with t
   driver.free(0x1020);
   CHECK(driver.open_profile().space("cpu").anomalies.overlapping_blocks == event_tally{3, 0x10 + 0x10 + 0x08});
 }
+
+}  // namespace memprof_tests::ledger_ledger

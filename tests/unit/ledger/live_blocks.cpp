@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::ledger_live_blocks {
+
 using memprof::live_blocks;
 
 namespace {
@@ -184,3 +186,5 @@ TEST_CASE("live blocks: crowds of one hash that come and go leave nothing behind
   CHECK(table.passed_groups() == 0);
   for (std::uint64_t home = 0; home < 32; ++home) CHECK_FALSE(table.find(address_with_hash((home << 59) + 5)));
 }
+
+}  // namespace memprof_tests::ledger_live_blocks

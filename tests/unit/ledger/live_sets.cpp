@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_live_sets {
+
 using memprof::live_block;
 using memprof::live_set;
 using memprof::owned_bytes;
@@ -127,3 +129,5 @@ TEST_CASE("live sets: nothing is kept where no blocks and no owners were asked f
   CHECK(set.largest_blocks.empty());
   CHECK(set.by_category == std::vector<owned_bytes>{{"other", 8, 1}});
 }
+
+}  // namespace memprof_tests::ledger_live_sets

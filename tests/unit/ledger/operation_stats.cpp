@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::ledger_operation_stats {
+
 using memprof::owner_stats;
 
 TEST_CASE("operation stats: values at the last peak are those before the first change after it") {
@@ -34,3 +36,5 @@ TEST_CASE("operation stats: a correction changes what is live and what was live 
   CHECK(owner.live_at_peak(2) == 71);
   CHECK(owner.blocks_at_peak(2) == 2);
 }
+
+}  // namespace memprof_tests::ledger_operation_stats

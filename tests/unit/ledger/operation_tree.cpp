@@ -6,6 +6,8 @@
 #include <map>
 #include <utility>
 
+namespace memprof_tests::ledger_operation_tree {
+
 using memprof::label;
 using memprof::operation_tree;
 
@@ -82,3 +84,5 @@ TEST_CASE("operation tree: a name for which the process has no room is among the
   CHECK(tree[tree.child(others, 5)].parent == others);
   CHECK(tree.child(others, memprof::other_names) == others);
 }
+
+}  // namespace memprof_tests::ledger_operation_tree

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::ledger_operations {
+
 using memprof::operation_profile;
 using memprof::operation_usage;
 using memprof::profile;
@@ -269,3 +271,5 @@ TEST_CASE("operations: a path names one operation, whatever their names are") {
   CHECK(made.find_operation("a/b")->parent == 0);
   CHECK(made.find_operation("") == nullptr);
 }
+
+}  // namespace memprof_tests::ledger_operations

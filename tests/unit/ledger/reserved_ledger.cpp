@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_reserved_ledger {
+
 using memprof::event_tally;
 using memprof::profile;
 using memprof::reserved_profile;
@@ -97,3 +99,5 @@ TEST_CASE("reserved: impossible ranges are rejected and change nothing") {
   CHECK(finished(driver) == reserved_profile{});
   CHECK(driver.events.rejected_events() == 3);
 }
+
+}  // namespace memprof_tests::ledger_reserved_ledger

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::ledger_running_line {
+
 using memprof::fitted_line;
 using memprof::detail::int128;
 using memprof::detail::wide_integer;
@@ -102,3 +104,5 @@ TEST_CASE("running line: the greatest numbers there are do not overflow") {
   const fitted_line down = fit({{0, greatest}, {std::uint64_t{1} << 40, 0}});
   CHECK(down.slope == -static_cast<double>(greatest) / static_cast<double>(std::uint64_t{1} << 40));
 }
+
+}  // namespace memprof_tests::ledger_running_line

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_scope_stack {
+
 using memprof::scope_stack;
 using memprof::scope_usage;
 using memprof::space_scopes;
@@ -81,3 +83,5 @@ TEST_CASE("scope stack: a space that a thread first touches within scopes has an
   stack.for_each_space([&](std::uint8_t space, const space_scopes&) { visited.push_back(space); });
   CHECK(visited == std::vector<int>{200});
 }
+
+}  // namespace memprof_tests::ledger_scope_stack

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_segment_history {
+
 using memprof::label;
 using memprof::segment_history;
 
@@ -92,3 +94,5 @@ TEST_CASE("segment history: its memory does not grow with segments or names") {
   for (label index = 0; index < 100'000; ++index) add(history, 1 + index);
   CHECK(history.bytes() == bytes);
 }
+
+}  // namespace memprof_tests::ledger_segment_history

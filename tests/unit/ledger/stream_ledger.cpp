@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::ledger_stream_ledger {
+
 using memprof::event_kind;
 using memprof::event_tally;
 using memprof::out_of_memory_failure;
@@ -134,3 +136,5 @@ TEST_CASE("failed allocations: those after the first 32 are counted, and impossi
   CHECK(space.further_out_of_memory == event_tally{8, 33 + 34 + 35 + 36 + 37 + 38 + 39 + 40});
   CHECK(driver.events.rejected_events() == 2);
 }
+
+}  // namespace memprof_tests::ledger_stream_ledger

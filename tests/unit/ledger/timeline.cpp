@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_timeline {
+
 using memprof::timeline;
 
 namespace {
@@ -98,3 +100,5 @@ TEST_CASE("timeline: millions of events fit the same memory") {
   CHECK(line.finished().size() == 3'000'000 / 1024);
   CHECK(greatest(line) == 999);
 }
+
+}  // namespace memprof_tests::ledger_timeline

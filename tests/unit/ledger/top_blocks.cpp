@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::ledger_top_blocks {
+
 using memprof::block;
 using memprof::top_blocks_of_segments;
 using memprof::top_blocks_view;
@@ -134,3 +136,5 @@ TEST_CASE("top blocks: segments that are taken out leave the others with their b
     }
   }
 }
+
+}  // namespace memprof_tests::ledger_top_blocks

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::profile_contradictions {
+
 using memprof::profile;
 using memprof::space_profile;
 
@@ -195,3 +197,5 @@ TEST_CASE("contradictions: those of a memory are remarks on each of its spaces")
     CHECK(std::count(remarks.begin(), remarks.end(), expected) == 1);
   }
 }
+
+}  // namespace memprof_tests::profile_contradictions

@@ -9,6 +9,8 @@
 #include <fstream>
 #include <string>
 
+namespace memprof_tests::profile_device_json {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -97,3 +99,5 @@ TEST_CASE("device JSON: a name that is no preset is a file") {
   CHECK_THROWS_MATCHES(memprof::find_device(file.string()), memprof::error,
                        MessageMatches(ContainsSubstring("no device preset")));
 }
+
+}  // namespace memprof_tests::profile_device_json

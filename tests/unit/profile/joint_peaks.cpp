@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::profile_joint_peaks {
+
 using memprof::host_memory_name;
 using memprof::owned_bytes;
 
@@ -165,3 +167,5 @@ TEST_CASE("joint peak: a space of an older trace lies in no memory, but for the 
       memprof::detail::small_payload{}.number(2).number(7).number(0).number(0).number(std::uint64_t{memprof::host_memory} + 1);
   CHECK(!memprof::detail::visit_definition(memprof::detail::control::space, impossible.view(), found));
 }
+
+}  // namespace memprof_tests::profile_joint_peaks

@@ -11,6 +11,8 @@
 
 #include "filled_profile.hpp"
 
+namespace memprof_tests::profile_json_errors {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::Equals;
 using Catch::Matchers::StartsWith;
@@ -230,3 +232,5 @@ TEST_CASE("json errors: files that cannot be read or written are reported with t
   CHECK_THAT(error_of([] { memprof::write_json({}, "/nowhere/run.json"); }),
              Equals("cannot write '/nowhere/run.json': No such file or directory"));
 }
+
+}  // namespace memprof_tests::profile_json_errors

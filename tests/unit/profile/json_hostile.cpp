@@ -10,6 +10,8 @@
 
 #include "filled_profile.hpp"
 
+namespace memprof_tests::profile_json_hostile {
+
 using Catch::Matchers::EndsWith;
 using Catch::Matchers::Equals;
 using Catch::Matchers::StartsWith;
@@ -144,3 +146,5 @@ TEST_CASE("json hostile: a file is read as its text is, whatever its size") {
   std::filesystem::remove(path);
   CHECK_THROWS_WITH(memprof::read_json("/"), Equals("cannot read '/': Is a directory"));
 }
+
+}  // namespace memprof_tests::profile_json_hostile

@@ -3,6 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
+namespace memprof_tests::profile_profile {
+
 namespace {
 
 memprof::profile two_spaces() {
@@ -38,3 +40,5 @@ TEST_CASE("profile: the names of run modes") {
   CHECK(to_string(memprof::run_mode::normal) == "normal");
   CHECK(to_string(memprof::run_mode::no_dispatch) == "no_dispatch");
 }
+
+}  // namespace memprof_tests::profile_profile

@@ -13,6 +13,8 @@
 #include <boost/pfr/core_name.hpp>
 #endif
 
+namespace memprof_tests::profile_reflect {
+
 namespace {
 
 struct not_named {
@@ -62,3 +64,5 @@ TEST_CASE("reflect: for_each_field visits the fields of a const and of a mutable
   memprof::for_each_field(changed, [value = std::int64_t{7}](std::string_view, auto& field) mutable { field = value++; });
   CHECK(changed == memprof::event_tally{7, 8});
 }
+
+}  // namespace memprof_tests::profile_reflect

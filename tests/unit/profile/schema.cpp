@@ -21,6 +21,8 @@
 #define MEMPROF_TESTS_HAVE_VALIJSON 1
 #endif
 
+namespace memprof_tests::profile_schema {
+
 namespace {
 
 nlohmann::json read_schema() {
@@ -183,3 +185,5 @@ TEST_CASE("schema: an independent validator accepts profiles and refuses what is
 }
 
 #endif
+
+}  // namespace memprof_tests::profile_schema

@@ -2,6 +2,8 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+namespace memprof_tests::record_annotate {
+
 namespace {
 
 /// What a profile says of a block after `annotate` with that description.
@@ -37,3 +39,5 @@ TEST_CASE("annotate: every part of a description stands in the profile, and may 
 
   CHECK(annotated({.name = "scratch"}).requires_grad == memprof::requires_grad::unknown);
 }
+
+}  // namespace memprof_tests::record_annotate

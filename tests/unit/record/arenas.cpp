@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::record_arenas {
+
 namespace {
 
 [[nodiscard]] const void* at(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
@@ -58,3 +60,5 @@ TEST_CASE("arenas: a range at the end of the addresses does not wrap around") {
   CHECK(capture.profile().space("arena").cumulative_current == 16);
   CHECK(capture.profile().space("arena").deallocation_count == 1);
 }
+
+}  // namespace memprof_tests::record_arenas

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::record_backends {
+
 namespace {
 
 std::string calls;
@@ -162,3 +164,5 @@ TEST_CASE("facts: whatever table a source adds, the trace has the one that the c
   CHECK(found[3] == fact_table{"long row", {"a"}, {{1}}});
   CHECK(found[5].columns.size() == memprof::max_fact_columns);
 }
+
+}  // namespace memprof_tests::record_backends

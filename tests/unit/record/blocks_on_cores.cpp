@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::record_blocks_on_cores {
+
 namespace {
 
 using memprof::buffer_kind;
@@ -83,3 +85,5 @@ TEST_CASE("blocks on cores: threads tell those of their own cores, and the sum o
   CHECK(space.anomalies == memprof::space_anomalies{});
   CHECK(capture.profile().exact);
 }
+
+}  // namespace memprof_tests::record_blocks_on_cores

@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+namespace memprof_tests::record_capture_guard {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 
@@ -210,3 +212,5 @@ TEST_CASE("capture: a free of a block from before it is an unmatched free, not a
   CHECK(cpu.anomalies.unmatched_frees == memprof::event_tally{1, 64});
   CHECK(cpu.cumulative_current == 0);
 }
+
+}  // namespace memprof_tests::record_capture_guard

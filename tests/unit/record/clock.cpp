@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::record_clock {
+
 TEST_CASE("clock: stamps of one thread never go back and are never 0") {
   memprof::stamp_source stamps;
   std::uint64_t last = stamps.next();
@@ -29,3 +31,5 @@ TEST_CASE("clock: the shared counter gives every stamp once") {
   }
   CHECK(wrong == 0);
 }
+
+}  // namespace memprof_tests::record_clock

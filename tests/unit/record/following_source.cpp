@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <map>
 
+namespace memprof_tests::record_following_source {
+
 // What `event_sink` has for sources that follow the calls of another library, as those of libtorch do.
 
 using memprof::event_sink;
@@ -110,3 +112,5 @@ TEST_CASE("following source: it can ask for the blocks that are live in the capt
   look();
   CHECK(found == std::map<const void*, std::size_t>{{at(0x2000), 7}});
 }
+
+}  // namespace memprof_tests::record_following_source

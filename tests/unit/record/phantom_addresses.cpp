@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 
+namespace memprof_tests::record_phantom_addresses {
+
 using memprof::phantom_addresses;
 
 TEST_CASE("reserved addresses: blocks in use never overlap, and each is aligned as asked") {
@@ -77,3 +79,5 @@ TEST_CASE("reserved addresses: what does not fit is refused, not wrapped around"
   CHECK(reserved.take(64, std::size_t{1} << 62) == nullptr);
   CHECK(reserved.take(64, 64) != nullptr);
 }
+
+}  // namespace memprof_tests::record_phantom_addresses

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::record_stream_and_pool {
+
 using memprof::memory_space;
 using memprof::stream_and_pool;
 using memprof::stream_usage;
@@ -61,3 +63,5 @@ TEST_CASE("stream pool: what a source tells with one is in a row of the profile,
   CHECK(found.out_of_memory[0].reserved_bytes == 1024);
   CHECK(capture.profile().exact);
 }
+
+}  // namespace memprof_tests::record_stream_and_pool

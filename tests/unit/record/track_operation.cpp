@@ -9,6 +9,8 @@
 #include <string>
 #include <thread>
 
+namespace memprof_tests::record_track_operation {
+
 namespace {
 
 std::int64_t invocations(const memprof::profile& profile, std::string_view path) {
@@ -170,3 +172,5 @@ TEST_CASE("track_operation: backends can ask for the innermost name that the pro
   }
   CHECK(innermost().empty());
 }
+
+}  // namespace memprof_tests::record_track_operation

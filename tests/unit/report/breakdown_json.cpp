@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::report_breakdown_json {
+
 using namespace memprof_tests;
 
 namespace {
@@ -81,3 +83,5 @@ TEST_CASE("breakdown JSON: the spaces that it is not about are named") {
   CHECK(document["summaries"][0]["space"] == "cuda:0");
   CHECK(document["summaries"][0]["other_spaces"].dump() == R"([{"name":"cpu","cumulative_peak":5,"cumulative_current":0}])");
 }
+
+}  // namespace memprof_tests::report_breakdown_json

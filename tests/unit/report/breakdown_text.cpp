@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_breakdown_text {
+
 using namespace memprof_tests;
 
 namespace {
@@ -281,3 +283,5 @@ TEST_CASE("breakdown text: digits are grouped in threes") {
   CHECK(with_thousands("-123456") == "-123,456");
   CHECK(with_thousands("-1234567.5") == "-1,234,567.5");
 }
+
+}  // namespace memprof_tests::report_breakdown_text

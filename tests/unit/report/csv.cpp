@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_csv {
+
 namespace {
 
 /// The records of a text by the grammar of RFC 4180; a fault ends with a field that says so.
@@ -106,3 +108,5 @@ TEST_CASE("csv: no name is a formula to a spreadsheet, and negative numbers stay
       "t", {"=a", "b"}, {{std::string{"-1+cmd|' /C calc'!A0"}, std::int64_t{-5}}, {std::string{"@x"}, -0.5}}};
   CHECK(memprof::fact_csv(table) == "'=a,b\r\n'-1+cmd|' /C calc'!A0,-5\r\n'@x,-0.5\r\n");
 }
+
+}  // namespace memprof_tests::report_csv

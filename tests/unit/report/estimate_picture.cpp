@@ -3,6 +3,8 @@
 #include <catch2/catch_test_macros.hpp>
 #include <string>
 
+namespace memprof_tests::report_estimate_picture {
+
 namespace {
 
 bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
@@ -32,3 +34,5 @@ TEST_CASE("estimate picture: the largest operations are on top, as many as are a
   CHECK(contains(memprof::contributors_picture_script(estimate, 12, "top.png"), "size 1920,736 "));  // 64 * 9 + 160
   CHECK(contains(memprof::contributors_picture_script(estimate, 0, "top.png"), "plot NaN notitle"));
 }
+
+}  // namespace memprof_tests::report_estimate_picture

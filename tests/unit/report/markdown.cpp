@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::report_markdown {
+
 namespace {
 
 memprof::profile training(const char* name) {
@@ -67,3 +69,5 @@ TEST_CASE("markdown: no name leaves its cell or its code") {
   CHECK(memprof::detail::markdown_code("`", false) == "`` ` ``");
   CHECK(memprof::detail::markdown_text("a_b*[x](y)<z>") == "a\\_b\\*\\[x\\](y)\\<z\\>");
 }
+
+}  // namespace memprof_tests::report_markdown

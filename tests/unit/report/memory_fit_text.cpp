@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::report_memory_fit_text {
+
 using memprof::memory_fit;
 using memprof::to_text;
 
@@ -62,3 +64,5 @@ TEST_CASE("memory fit text: what does not fit is shown with the operation, the r
   fit.first_failure->allocated = 80 * mib;
   CHECK(to_text(fit).find("of which 80.00 MB are allocated.\n") != std::string::npos);
 }
+
+}  // namespace memprof_tests::report_memory_fit_text

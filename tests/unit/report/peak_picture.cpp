@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_peak_picture {
+
 using memprof::analyzed_space;
 using memprof::peak_part;
 using memprof::picture_format;
@@ -189,3 +191,5 @@ TEST_CASE("peak picture: nothing and no memory still make a script") {
   empty.breakdown.device_memory.reset();
   CHECK(contains(script({empty}), "set yrange [0:1.000000]"));
 }
+
+}  // namespace memprof_tests::report_peak_picture

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::report_run_picture {
+
 using memprof::composition;
 using memprof::drawn_space;
 using memprof::picture_format;
@@ -207,3 +209,5 @@ TEST_CASE("run picture: long names that begin and end alike show where they diff
   CHECK(contains(text, "…linear…"));
   CHECK(contains(text, "…softmax…"));
 }
+
+}  // namespace memprof_tests::report_run_picture

@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_text {
+
 namespace {
 
 constexpr std::int64_t kib = 1 << 10;
@@ -483,3 +485,5 @@ TEST_CASE("text: megabytes of any bytes") {
   CHECK(megabytes(std::numeric_limits<std::int64_t>::max()) == "8796093022208.00 MB");
   CHECK(signed_megabytes(std::numeric_limits<std::int64_t>::min()) == "-8796093022208.00 MB");
 }
+
+}  // namespace memprof_tests::report_text

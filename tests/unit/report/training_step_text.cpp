@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_training_step_text {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::StartsWith;
 using memprof::decoder_model;
@@ -96,3 +98,5 @@ TEST_CASE("training step JSON: bytes are those of the profile") {
   for (const auto& row : document["categories_at_peak"]) sum += row["bytes"].get<std::int64_t>();
   CHECK(sum == estimate.space().cumulative_peak);
 }
+
+}  // namespace memprof_tests::report_training_step_text

@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::trace_clock_readings {
+
 using memprof::clock_readings;
 
 TEST_CASE("clock readings: without any, stamps are nanoseconds; with one, from there on") {
@@ -66,3 +68,5 @@ TEST_CASE("clock readings: a month of one reading a second takes bounded memory 
   // 2,678,400 readings in at most 4,096: up to 1,310 seconds apart, in which a millionth is 1.31 ms.
   CHECK(worst < 1'310'000);
 }
+
+}  // namespace memprof_tests::trace_clock_readings

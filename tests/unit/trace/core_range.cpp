@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <set>
 
+namespace memprof_tests::trace_core_range {
+
 using memprof::address_on_cores;
 using memprof::core_range;
 
@@ -50,3 +52,5 @@ TEST_CASE("core range: one address on other cores is another block, and never an
   CHECK(address_on_cores(address, {1, 2, 3, 3}) == address_on_cores(address, {1, 2, 9, 9}));
   STATIC_CHECK(address_on_cores(0x1234, {1, 2, 3, 3}) == 0xFDFE000000001234);
 }
+
+}  // namespace memprof_tests::trace_core_range

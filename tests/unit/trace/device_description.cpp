@@ -14,6 +14,8 @@
 #include <type_traits>
 #include <vector>
 
+namespace memprof_tests::trace_device_description {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::bytes_per_bank;
@@ -165,3 +167,5 @@ TEST_CASE("dtype: names go both ways") {
   CHECK(to_string(dtype::block_float4) == "bfp4");
   CHECK_FALSE(memprof::dtype_from_string("float"));
 }
+
+}  // namespace memprof_tests::trace_device_description

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <type_traits>
 
+namespace memprof_tests::trace_event {
+
 using memprof::category;
 using memprof::event;
 
@@ -36,3 +38,5 @@ TEST_CASE("category: every name leads back to its category, and other text to no
   CHECK_FALSE(memprof::category_from_string("").has_value());
   CHECK(memprof::to_string(static_cast<category>(200)) == "other");
 }
+
+}  // namespace memprof_tests::trace_event

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+namespace memprof_tests::trace_label {
+
 using memprof::label;
 using memprof::label_table;
 
@@ -98,3 +100,5 @@ TEST_CASE("label: a table that is full gives new names one label, and knows the 
   CHECK(last == memprof::other_names);
   CHECK(short_texts.bytes() < std::size_t{128} * 1024);
 }
+
+}  // namespace memprof_tests::trace_label

@@ -14,6 +14,8 @@
 
 #include "trace_records.hpp"
 
+namespace memprof_tests::trace_trace {
+
 using memprof::event;
 using memprof::event_kind;
 using memprof_tests::trace_records;
@@ -155,3 +157,5 @@ TEST_CASE("trace: any bytes are decoded without harm, and only records are hande
   CHECK(stopped_early > 1000);
   CHECK(adapted.definitions > 100);
 }
+
+}  // namespace memprof_tests::trace_trace

@@ -16,6 +16,8 @@
 
 #include "trace_records.hpp"
 
+namespace memprof_tests::trace_trace_file {
+
 using Catch::Matchers::ContainsSubstring;
 using memprof::event_kind;
 using memprof_tests::trace_records;
@@ -273,3 +275,5 @@ TEST_CASE("trace file: what the capture was must be possible") {
   constexpr std::string_view mode_of_256{"\x02\x02\x80\x04", 4};  // the lowest byte of 256 is 0
   CHECK(is_refused(info, mode, mode_of_256));
 }
+
+}  // namespace memprof_tests::trace_trace_file

@@ -20,6 +20,8 @@
 
 #include "trace_records.hpp"
 
+namespace memprof_tests::trace_trace_zstd {
+
 using Catch::Matchers::ContainsSubstring;
 using memprof::detail::chunk_header;
 using memprof::detail::trace_file_header;
@@ -167,3 +169,5 @@ TEST_CASE("trace zstd: what is packed wrong, or so densely that a small file wou
   CHECK(packed.size() >= zeros.size() / memprof::detail::max_packing_ratio);
   CHECK(packed.size() < 2 * zeros.size() / memprof::detail::max_packing_ratio);
 }
+
+}  // namespace memprof_tests::trace_trace_zstd

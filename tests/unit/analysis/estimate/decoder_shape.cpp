@@ -13,6 +13,8 @@
 #include <random>
 #include <string>
 
+namespace memprof_tests::analysis_estimate_decoder_shape {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::decoder_shape;
@@ -137,3 +139,5 @@ TEST_CASE("estimate: sizes that cannot be are refused by name") {
   refused({.base_vocab_size = INT64_MAX, .num_special_tokens = 1}, "does not fit 63 bits");
   refused({.d_model = INT64_MAX, .n_heads = 1}, "does not fit 63 bits");
 }
+
+}  // namespace memprof_tests::analysis_estimate_decoder_shape

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::analysis_estimate_fit_search {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::decoder_model;
@@ -110,3 +112,5 @@ TEST_CASE("fit: the table says what fits and what one more would need") {
         "blocks recomputed | 3             |   6.000  |   7.000      |   8.000        |   9.000 \n"
         "bounded           | 5             |   1.000  |       -      |       -        |       - \n");
 }
+
+}  // namespace memprof_tests::analysis_estimate_fit_search

@@ -17,6 +17,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::analysis_estimate_training_step {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::decoder_model;
@@ -354,3 +356,5 @@ TEST_CASE("training step: what cannot be is refused by name") {
   refused({.layers = 100'000}, {.batch_size = 1'000'000, .seq_len = 100'000}, "63 bits");
   CHECK_THROWS_WITH(memprof::find_decoder("gpt5"), ContainsSubstring("no decoder is called 'gpt5'; known are gpt2-124m"));
 }
+
+}  // namespace memprof_tests::analysis_estimate_training_step

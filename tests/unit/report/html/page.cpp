@@ -25,6 +25,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::report_html_page {
+
 namespace {
 
 using memprof::category;
@@ -623,3 +625,5 @@ TEST_CASE("html: regions of addresses hold every block, in 256 of them at most",
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::report_html_page

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+namespace memprof_tests::report_html_page_random {
+
 namespace {
 
 using memprof::event;
@@ -62,3 +64,5 @@ TEST_CASE("write_html: random runs are shown as they were", "[html]") {
 }
 
 }  // namespace
+
+}  // namespace memprof_tests::report_html_page_random

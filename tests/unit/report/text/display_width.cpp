@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+namespace memprof_tests::report_text_display_width {
+
 using memprof::detail::display_width;
 using memprof::detail::left_in;
 using memprof::detail::on_one_line;
@@ -86,3 +88,5 @@ TEST_CASE("display width: on one line there is nothing that a terminal obeys, an
   CHECK(on_one_line("\xe8\xa8\x93 \xc3\xbc \xf0\x9f\x9a\x80") == "\xe8\xa8\x93 \xc3\xbc \xf0\x9f\x9a\x80");
   CHECK(on_one_line("\xf4\x90\x80\x80") == "\\xf4\\x90\\x80\\x80");  // beyond U+10FFFF
 }
+
+}  // namespace memprof_tests::report_text_display_width

@@ -7,6 +7,8 @@
 #include <random>
 #include <string>
 
+namespace memprof_tests::report_text_quantity {
+
 using namespace memprof::detail;
 
 namespace {
@@ -92,3 +94,5 @@ TEST_CASE("quantity: counts and shares") {
   CHECK(short_percent(9996, 10'000) == "100 %");
   CHECK(short_percent(1, 0) == "0.0 %");
 }
+
+}  // namespace memprof_tests::report_text_quantity

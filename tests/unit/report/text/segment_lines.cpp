@@ -17,6 +17,8 @@
 
 #include <unit/report/tracker_log.hpp>
 
+namespace memprof_tests::report_text_segment_lines {
+
 using Catch::Matchers::WithinAbs;
 using memprof_tests::tracker_log;
 using memprof_tests::tracker_phase;
@@ -259,3 +261,5 @@ TEST_CASE("segment lines: the reader of logs takes them back to the hundredth of
     }
   }
 }
+
+}  // namespace memprof_tests::report_text_segment_lines

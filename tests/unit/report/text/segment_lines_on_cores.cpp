@@ -10,6 +10,8 @@
 
 #include <unit/report/tracker_log.hpp>
 
+namespace memprof_tests::report_text_segment_lines_on_cores {
+
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
@@ -114,3 +116,5 @@ TEST_CASE("segment lines on cores: no name of a space makes a line that parsers 
   profile.spaces[0].name = "l1\n--- X ---";
   CHECK(contains(tracker_text(profile), "  L1\\N--- X ---: Peak CB 0.29 MB,"));
 }
+
+}  // namespace memprof_tests::report_text_segment_lines_on_cores

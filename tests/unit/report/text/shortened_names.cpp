@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::report_text_shortened_names {
+
 using memprof::detail::display_width;
 using memprof::detail::shortened_apart;
 
@@ -61,3 +63,5 @@ TEST_CASE("shortened names: characters are not cut") {
   CHECK(shown == names{"…a…e path", "…b…e path"});
   CHECK(display_width(shown[0]) <= 9);
 }
+
+}  // namespace memprof_tests::report_text_shortened_names

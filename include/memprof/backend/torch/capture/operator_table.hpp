@@ -47,9 +47,9 @@ struct operator_memory {
 };
 
 /// Writes "[2, 3], [[4], [5]], []": the sizes of tensors in the order of the inputs. What is no tensor is left out.
-class shape_text {
+class input_shapes_text {
  public:
-  explicit shape_text(const std::vector<std::int64_t>& inputs) : inputs_(inputs) {
+  explicit input_shapes_text(const std::vector<std::int64_t>& inputs) : inputs_(inputs) {
     while (next_ < inputs_.size()) append_input();
   }
   [[nodiscard]] std::string take() && { return std::move(text_); }
@@ -130,8 +130,8 @@ class operator_table {
     const lock_guard lock{lock_};
     std::vector<pytorch_operation> result;
     for (const auto& [key, row] : rows_) {
-      result.push_back({std::string{event_sink{}.text_of(key.name)}, shape_text{key.inputs}.take(), row.count, row.cpu_time_ns,
-                        row.device_time_ns, row.memory.cpu, row.memory.device});
+      result.push_back({std::string{event_sink{}.text_of(key.name)}, input_shapes_text{key.inputs}.take(), row.count,
+                        row.cpu_time_ns, row.device_time_ns, row.memory.cpu, row.memory.device});
     }
     std::sort(result.begin(), result.end(), allocated_more);
     if (further_.count != 0) {
