@@ -427,7 +427,7 @@ TEST_CASE("text: the state of the run is said if it is not the usual one") {
 }
 
 TEST_CASE("text: without an allocation, a segment or an operation it is short") {
-  CHECK(memprof::to_text({}) ==
+  CHECK(memprof::to_text(memprof::profile{}) ==
         "memprof   0 segments, 0 ns; the capture has not ended, numbers so far\n"
         "No allocation was recorded.\n"
         "Numbers   exact: no event lost or unmatched\n");
