@@ -25,16 +25,18 @@ namespace memprof::detail {
 struct block_at_checkpoint {
   const live_block* block;
   const checkpoint_usage* usage;
+  std::size_t place;  ///< among all of the checkpoint
 };
 
 /// The largest blocks of all spaces, greatest first.
 [[nodiscard]] inline std::vector<block_at_checkpoint> largest_blocks_of(const checkpoint& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
-    for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage});
+    for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});
   }
-  std::stable_sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
-    return left.block->bytes > right.block->bytes;
+  // Not std::stable_sort, of whose helpers clang warns in users' units.
+  std::sort(blocks.begin(), blocks.end(), [](const block_at_checkpoint& left, const block_at_checkpoint& right) {
+    return left.block->bytes != right.block->bytes ? left.block->bytes > right.block->bytes : left.place < right.place;
   });
   if (blocks.size() > most) blocks.resize(most);
   return blocks;
