@@ -300,7 +300,7 @@ TEST_CASE("session: the directory is the one that it was at the begin") {
 }
 
 TEST_CASE("session: a checkpoint at each interval") {
-  const trained run{"sleep", {.environment = {"MEMPROF=1", "MEMPROF_INTERVAL=0.02"}}};
+  const trained run{"some intervals", {.environment = {"MEMPROF=1", "MEMPROF_INTERVAL=0.02"}}};
   CHECK(run.exit_status() == 0);
   const memprof::profile profile = run.profile();
   check_training(profile);
@@ -315,8 +315,8 @@ TEST_CASE("session: a checkpoint at each interval") {
     CHECK(each.live_blocks == 1);
   }
   CHECK(profile.checkpoint_count == periodic + 1);
-  CHECK(periodic <= 30);  // 220 ms of sleep
-  if (!is_sanitized()) CHECK(periodic >= 5);
+  CHECK(periodic >= 5);
+  CHECK(periodic <= profile.duration_ns / 20'000'000 + 1);
 }
 
 TEST_CASE("session: an interval of 0 in the program is one line, and the usual one is used") {
@@ -340,8 +340,8 @@ TEST_CASE("session: a wall clock that is set is one line, and nothing else") {
     CHECK(std::count(run.errors().begin(), run.errors().end(), '\n') == 2);  // and where the profile is
     check_ended_capture(run);
     const memprof::profile profile = run.profile();
-    CHECK(profile.checkpoint_count > 4);
-    CHECK(profile.duration_ns > 300'000'000);
+    CHECK(profile.checkpoint_count >= 8);
+    CHECK(profile.duration_ns > 100'000'000);  // six intervals at least
     CHECK(profile.duration_ns < 60'000'000'000);
     for (std::size_t index = 1; index < profile.checkpoints.size(); ++index)
       CHECK(profile.checkpoints[index].time_ns >= profile.checkpoints[index - 1].time_ns);
@@ -355,10 +355,10 @@ TEST_CASE("session: where the monotonic clock jumps too, checkpoints go on at th
     INFO(run.errors());
     CHECK(run.exit_status() == 0);
     check_ended_capture(run);
-    // Some before the jump, at most 5, and some after it; those of an hour are left out.
+    // Those that an hour would have had, 180,000, are left out.
     const memprof::profile profile = run.profile();
-    CHECK(profile.checkpoint_count > 7);
-    CHECK(profile.checkpoint_count <= 30);
+    CHECK(profile.checkpoint_count >= 8);
+    CHECK(profile.checkpoint_count <= 3'000);
   }
 }
 
