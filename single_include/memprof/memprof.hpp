@@ -30010,7 +30010,13 @@ namespace memprof {
     const std::string loc = of_operations.line;
     if (!of_memory.next("loc") || !of_operations.next("index")) return place + " is cut off";
     if (index != std::to_string(count) || of_operations.line != index) return place + " has another index in one of the files";
-    if (of_memory.line != loc) return place + " is at " + of_memory.line + " in one file and at " + loc + " in the other";
+    if (of_memory.line == loc) continue;
+    std::string difference = place + " is at ";
+    difference += of_memory.line;
+    difference += " in one file and at ";
+    difference += loc;
+    difference += " in the other";
+    return difference;
   }
 }
 
@@ -32016,7 +32022,7 @@ class tt_json_writer {
     operations_.key(name);
     operations_.value_or_null(text);
   }
-  void put_tensors(std::string which, const std::vector<mlir_tensor>& tensors) {
+  void put_tensors(const std::string& which, const std::vector<mlir_tensor>& tensors) {
     operations_.key(which + "_shapes");
     operations_.begin('[');
     for (const mlir_tensor& tensor : tensors) operations_.value_or_null(tensor.shape);

@@ -214,7 +214,7 @@ class tt_json_writer {
     operations_.key(name);
     operations_.value_or_null(text);
   }
-  void put_tensors(std::string which, const std::vector<mlir_tensor>& tensors) {
+  void put_tensors(const std::string& which, const std::vector<mlir_tensor>& tensors) {
     operations_.key(which + "_shapes");
     operations_.begin('[');
     for (const mlir_tensor& tensor : tensors) operations_.value_or_null(tensor.shape);
