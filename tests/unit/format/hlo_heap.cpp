@@ -176,8 +176,8 @@ TEST_CASE("hlo heap: programs that contradict themselves are errors") {
   allocate(mixed, 0);
   allocate(mixed, 1);
   CHECK_THROWS_MATCHES(simulate(mixed), memprof::error, says("of several allocations"));
-  memprof::hlo_program huge = program_with({0, std::int64_t{1} << 62, std::int64_t{1} << 62});
-  huge.allocations[0].bytes = 0;
+  memprof::hlo_program huge = program_with({0, 0, 0});
+  huge.buffers[1].bytes = huge.buffers[2].bytes = std::int64_t{1} << 62;
   allocate(huge, 1);
   allocate(huge, 2);
   CHECK_THROWS_MATCHES(simulate(huge), memprof::error, says("more than 64 bits"));
