@@ -128,8 +128,8 @@ struct stuck_backend {
 };
 
 /// Sleeps until there are so many checkpoints more, however slow the machine; who waits in vain is ended by SIGALRM.
-void wait_for_checkpoints(std::int64_t more) {
-  const std::int64_t wanted = memprof::current_profile().checkpoint_count + more;
+void wait_for_checkpoints(std::int64_t count) {
+  const std::int64_t wanted = memprof::current_profile().checkpoint_count + count;
   while (memprof::current_profile().checkpoint_count < wanted) ::usleep(10'000);
 }
 
