@@ -14,7 +14,7 @@
 #include <vector>
 
 /// @file
-/// A program of XLA with all that is to be told of its blocks. Needs protozero.
+/// An XLA program with everything known about its blocks. Needs protozero.
 
 namespace memprof {
 

@@ -225,7 +225,7 @@ class hlo_reader {
   [[nodiscard]] static std::int64_t size_of(const protobuf_reader& in) {
     constexpr std::int64_t most = std::int64_t{1} << 50;  // a million GiB
     const std::int64_t bytes = in.integer();
-    if (bytes < 0 || bytes > most) in.fail(std::to_string(bytes) + " is no number of bytes");
+    if (bytes < 0 || bytes > most) in.fail(std::to_string(bytes) + " is not a valid number of bytes");
     return bytes;
   }
 

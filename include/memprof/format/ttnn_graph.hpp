@@ -255,7 +255,7 @@ class ttnn_graph_writer {
 }  // namespace detail
 
 /// A graph trace of ttnn (the JSON of `GraphProcessor`) as a source: functions are operations, DRAM is a memory space, L1 is one
-/// that each core has of its own, with circular buffers told apart. Buffers in DRAM that were there before are in a segment of
+/// that each core has of its own, with circular buffers separate. Buffers in DRAM that were there before are in a segment of
 /// their own. There are no times: a node is a microsecond. The file is read twice; memory is what is live. Needs the component
 /// `json`.
 class ttnn_graph_source {

@@ -10,7 +10,7 @@
 #include <vector>
 
 /// @file
-/// Names of rows made short enough for their column, such that rows can still be told apart: stacks often begin with the same
+/// Names of rows made short enough for their column, but still distinct: stacks often begin with the same
 /// frames and end in the same allocator.
 
 namespace memprof::detail {
