@@ -34,7 +34,7 @@ class crc32c {
   [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
     const auto* const data = static_cast<const unsigned char*>(bytes);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
+    if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
 #endif
     return ~extend_by_table(~before, data, size);
   }
@@ -46,15 +46,41 @@ class crc32c {
 
  private:
 #if defined(__x86_64__)
-  [[nodiscard, gnu::target("sse4.2")]] static std::uint32_t extend_by_instruction(std::uint32_t crc, const unsigned char* data,
-                                                                                  std::size_t size) noexcept {
-    std::uint64_t wide = crc;
-    for (; size >= 8; size -= 8, data += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, data, 8);
-      wide = __builtin_ia32_crc32di(wide, word);
+  using two_words = long long __attribute__((vector_size(16)));
+
+  [[nodiscard]] static std::uint64_t word_at(const unsigned char* data) noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, data, sizeof word);
+    return word;
+  }
+
+  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bits reversed. Gopal et al., "Fast CRC
+  /// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint64_t shifted(std::uint64_t crc, long long factor) noexcept {
+    const two_words product = __builtin_ia32_pclmulqdq128(two_words{static_cast<long long>(crc), 0}, two_words{factor, 0}, 0);
+    return __builtin_ia32_crc32di(0, static_cast<std::uint64_t>(product[0]));
+  }
+
+  /// The instruction takes three cycles but one can begin in each cycle, so three stretches are summed at a time.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint32_t extend_by_instruction(std::uint32_t crc,
+                                                                                         const unsigned char* data,
+                                                                                         std::size_t size) noexcept {
+    constexpr std::size_t stretch = 256;
+    constexpr long long over_one = 0xB9E02B86;
+    constexpr long long over_two = 0xDD7E3B0C;
+    std::uint64_t first = crc;
+    for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
+      std::uint64_t second = 0;
+      std::uint64_t third = 0;
+      for (std::size_t offset = 0; offset != stretch; offset += 8) {
+        first = __builtin_ia32_crc32di(first, word_at(data + offset));
+        second = __builtin_ia32_crc32di(second, word_at(data + stretch + offset));
+        third = __builtin_ia32_crc32di(third, word_at(data + 2 * stretch + offset));
+      }
+      first = shifted(first, over_two) ^ shifted(second, over_one) ^ third;
     }
-    crc = static_cast<std::uint32_t>(wide);
+    for (; size >= 8; size -= 8, data += 8) first = __builtin_ia32_crc32di(first, word_at(data));
+    crc = static_cast<std::uint32_t>(first);
     for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
     return crc;
   }

@@ -39,7 +39,12 @@ class trace_encoder {
       unsigned char* next = turn_to(ring, out.next);
       const auto left = static_cast<std::size_t>(last - first);
       const event* const end = first + (left < fitting ? left : fitting);
-      for (; first != end; ++first) next = put(*first, next);
+      for (; first != end; ++first) {
+        if (end - first > prefetch_distance) {
+          __builtin_prefetch(&state_.slots[coding_state::slot_of(first[prefetch_distance].address)], 1);
+        }
+        next = put(*first, next);
+      }
       out.next = next;
     }
     return first;
@@ -59,6 +64,8 @@ class trace_encoder {
   }
 
  private:
+  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< events: the slots are more than a first-level cache holds
+
   [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
     if (ring_ != nullptr && ring_->ring == ring) return out;
     std::size_t place = state_.place_of_ring(ring);
@@ -80,9 +87,13 @@ class trace_encoder {
     coding_state::block_slot& slot = state_.slots[place];
     if (slot.address == source.address) [[likely]] {
       if (slot.rest == rest) {
-        if (slot.bytes == source.bytes) return put_slot(opcode::allocate_known, place, out);
+        // No processor predicts whether a block has the size of the one before it: the size is always written, and then counts
+        // or does not.
+        const bool is_same = slot.bytes == source.bytes;
         slot.bytes = source.bytes;
-        return put_varint(put_slot(opcode::allocate_resized, place, out), source.bytes);
+        unsigned char* const behind_slot = put_slot(is_same ? opcode::allocate_known : opcode::allocate_resized, place, out);
+        unsigned char* const behind_bytes = put_varint(behind_slot, source.bytes);
+        return is_same ? behind_slot : behind_bytes;
       }
       if (slot.rest_of_free == rest) {
         if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
