@@ -32,6 +32,9 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     from = layer_of(FILENAME)
     if (from != "" && !(from in rank)) fault("the folder " from "/ is in no layer")
   }
+  /^namespace memprof/ && !/^namespace memprof::(abi_1|inline MEMPROF_ABI)/ {
+    fault("write namespace memprof::inline MEMPROF_ABI: all code but the registry carries its version")
+  }
   FILENAME ~ /^backend\/torch/ && /abi_1|process_registry/ { fault("it writes through event_sink, not into the registry") }
   /^[ \t]*#[ \t]*include[ \t]*"/ { fault("write #include <memprof/...>, not quotes"); next }
   /^[ \t]*#[ \t]*include[ \t]*</ {

@@ -74,7 +74,7 @@ function headerOf({ head, tail }) {
 /// The page that reports are written into: what stands before its data, and what after. Its data, and what it shows of them, are
 /// described in viewer/DATA.md.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 // clang-format off
 inline constexpr std::string_view page_head[] = {
@@ -86,7 +86,7 @@ ${literals(tail)}
 };
 // clang-format on
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 `;
 }
 

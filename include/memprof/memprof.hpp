@@ -23,7 +23,7 @@
 
 #include <cstdio>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -46,4 +46,4 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

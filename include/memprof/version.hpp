@@ -9,13 +9,28 @@
 #define MEMPROF_DETAIL_VERSION_STRING(major, minor, patch) \
   MEMPROF_DETAIL_QUOTE(major) "." MEMPROF_DETAIL_QUOTE(minor) "." MEMPROF_DETAIL_QUOTE(patch)
 
-namespace memprof {
+#define MEMPROF_DETAIL_PASTE(major, minor, patch, suffix) v##major##_##minor##_##patch##suffix
+#define MEMPROF_DETAIL_ABI(major, minor, patch, suffix) MEMPROF_DETAIL_PASTE(major, minor, patch, suffix)
+
+/// The inline namespace of all code: two versions of the library in one program, or units with and without exceptions, share no
+/// function. What they do share is the registry (record/registry.hpp).
+#if defined(__cpp_exceptions)
+#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, )
+#else
+#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, _noexcept)
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The library's version in one number.
+inline constexpr unsigned version_number =
+    MEMPROF_VERSION_MAJOR * 1'000'000 + MEMPROF_VERSION_MINOR * 1'000 + MEMPROF_VERSION_PATCH;
 
 /// The library's version, "major.minor.patch".
 inline constexpr const char* version_string =
     MEMPROF_DETAIL_VERSION_STRING(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #undef MEMPROF_DETAIL_VERSION_STRING
 #undef MEMPROF_DETAIL_QUOTE

@@ -40,13 +40,28 @@
 #define MEMPROF_DETAIL_VERSION_STRING(major, minor, patch) \
   MEMPROF_DETAIL_QUOTE(major) "." MEMPROF_DETAIL_QUOTE(minor) "." MEMPROF_DETAIL_QUOTE(patch)
 
-namespace memprof {
+#define MEMPROF_DETAIL_PASTE(major, minor, patch, suffix) v##major##_##minor##_##patch##suffix
+#define MEMPROF_DETAIL_ABI(major, minor, patch, suffix) MEMPROF_DETAIL_PASTE(major, minor, patch, suffix)
+
+/// The inline namespace of all code: two versions of the library in one program, or units with and without exceptions, share no
+/// function. What they do share is the registry (record/registry.hpp).
+#if defined(__cpp_exceptions)
+#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, )
+#else
+#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, _noexcept)
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The library's version in one number.
+inline constexpr unsigned version_number =
+    MEMPROF_VERSION_MAJOR * 1'000'000 + MEMPROF_VERSION_MINOR * 1'000 + MEMPROF_VERSION_PATCH;
 
 /// The library's version, "major.minor.patch".
 inline constexpr const char* version_string =
     MEMPROF_DETAIL_VERSION_STRING(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #undef MEMPROF_DETAIL_VERSION_STRING
 #undef MEMPROF_DETAIL_QUOTE
@@ -70,7 +85,7 @@ inline constexpr const char* version_string =
 #include <atomic>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
 class futex_lock {
@@ -129,7 +144,7 @@ class [[nodiscard]] lock_guard {
   Lock& lock_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/pages.hpp>
 #include <cstddef>
@@ -140,7 +155,7 @@ class [[nodiscard]] lock_guard {
 #include <sys/mman.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// While it lives, `map_pages` gives the thread that made it at most so many bytes: for whoever folds what a stranger may have
 /// written.
@@ -203,7 +218,7 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/page_array.hpp>
 #include <cstddef>
@@ -211,7 +226,7 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
 #include <limits>
 #include <type_traits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The part of a `page_array` that does not depend on its elements, so that it is compiled once and not for each of them.
 class page_storage {
@@ -309,7 +324,7 @@ class page_array : public page_storage {
   void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/phantom_addresses.hpp>
 #include <bit>
@@ -321,7 +336,7 @@ class page_array : public page_storage {
 #include <sys/mman.h>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Hands out addresses that no memory stands behind: unique among those in use, aligned, never readable or writable.
 ///
@@ -480,7 +495,7 @@ class phantom_addresses {
   std::uint32_t unused_ = 0;  ///< nodes whose address was taken again
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/clock.hpp>
 #include <atomic>
@@ -494,7 +509,7 @@ class phantom_addresses {
 /// @file
 /// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Nanoseconds of the system's monotonic clock.
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
@@ -555,7 +570,7 @@ struct stamp_source {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/thread_claim.hpp>
 #include <cerrno>
@@ -563,7 +578,7 @@ struct stamp_source {
 
 #include <pthread.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A claim of one thread that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system
 /// call, and after its last destructor. A robust mutex that its owner never unlocks: the kernel marks it when the thread is gone.
@@ -610,7 +625,7 @@ class thread_claim {
   bool is_made_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/event.hpp>
 #include <array>
@@ -619,7 +634,7 @@ class thread_claim {
 #include <string_view>
 #include <type_traits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
@@ -719,7 +734,7 @@ struct event {
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/label.hpp>
 #include <cstddef>
@@ -729,7 +744,7 @@ static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The id of an interned name; 0 is no name. Events carry labels, never text.
 using label = std::uint32_t;
@@ -884,14 +899,14 @@ class name_view {
   std::string_view (*text_)(const void*, label) noexcept;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/event_ring.hpp>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
 enum class activity : std::uint32_t {
@@ -989,7 +1004,7 @@ struct thread_slot {
   [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/hidden_blocks.hpp>
 #include <atomic>
@@ -997,7 +1012,7 @@ struct thread_slot {
 #include <cstdint>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
 /// program's events than their allocations were.
@@ -1108,7 +1123,7 @@ class hidden_blocks {
   std::size_t count_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/own_file.hpp>
 #include <cstdint>
@@ -1116,7 +1131,7 @@ class hidden_blocks {
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A file that the profiler has opened in a process whose program may close every number, as daemons do, and get the same number
 /// for a file of its own: that must be neither written nor closed.
@@ -1143,7 +1158,7 @@ struct own_file {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/crc32c.hpp>
 #include <array>
@@ -1151,7 +1166,7 @@ struct own_file {
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
 
@@ -1178,7 +1193,7 @@ class crc32c {
   [[nodiscard]] static std::uint32_t extend(std::uint32_t before, const void* bytes, std::size_t size) noexcept {
     const auto* const data = static_cast<const unsigned char*>(bytes);
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
+    if (__builtin_cpu_supports("pclmul") && __builtin_cpu_supports("sse4.2")) return ~extend_by_instruction(~before, data, size);
 #endif
     return ~extend_by_table(~before, data, size);
   }
@@ -1190,15 +1205,41 @@ class crc32c {
 
  private:
 #if defined(__x86_64__)
-  [[nodiscard, gnu::target("sse4.2")]] static std::uint32_t extend_by_instruction(std::uint32_t crc, const unsigned char* data,
-                                                                                  std::size_t size) noexcept {
-    std::uint64_t wide = crc;
-    for (; size >= 8; size -= 8, data += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, data, 8);
-      wide = __builtin_ia32_crc32di(wide, word);
+  using two_words = long long __attribute__((vector_size(16)));
+
+  [[nodiscard]] static std::uint64_t word_at(const unsigned char* data) noexcept {
+    std::uint64_t word;
+    std::memcpy(&word, data, sizeof word);
+    return word;
+  }
+
+  /// The state after n zero bytes; `factor` is x^(8 n - 33) modulo the polynomial, bits reversed. Gopal et al., "Fast CRC
+  /// Computation for iSCSI Polynomial Using CRC32 Instruction", Intel, 2011.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint64_t shifted(std::uint64_t crc, long long factor) noexcept {
+    const two_words product = __builtin_ia32_pclmulqdq128(two_words{static_cast<long long>(crc), 0}, two_words{factor, 0}, 0);
+    return __builtin_ia32_crc32di(0, static_cast<std::uint64_t>(product[0]));
+  }
+
+  /// The instruction takes three cycles but one can begin in each cycle, so three stretches are summed at a time.
+  [[nodiscard, gnu::target("sse4.2,pclmul")]] static std::uint32_t extend_by_instruction(std::uint32_t crc,
+                                                                                         const unsigned char* data,
+                                                                                         std::size_t size) noexcept {
+    constexpr std::size_t stretch = 256;
+    constexpr long long over_one = 0xB9E02B86;
+    constexpr long long over_two = 0xDD7E3B0C;
+    std::uint64_t first = crc;
+    for (; size >= 3 * stretch; size -= 3 * stretch, data += 3 * stretch) {
+      std::uint64_t second = 0;
+      std::uint64_t third = 0;
+      for (std::size_t offset = 0; offset != stretch; offset += 8) {
+        first = __builtin_ia32_crc32di(first, word_at(data + offset));
+        second = __builtin_ia32_crc32di(second, word_at(data + stretch + offset));
+        third = __builtin_ia32_crc32di(third, word_at(data + 2 * stretch + offset));
+      }
+      first = shifted(first, over_two) ^ shifted(second, over_one) ^ third;
     }
-    crc = static_cast<std::uint32_t>(wide);
+    for (; size >= 8; size -= 8, data += 8) first = __builtin_ia32_crc32di(first, word_at(data));
+    crc = static_cast<std::uint32_t>(first);
     for (; size != 0; --size) crc = __builtin_ia32_crc32qi(crc, *data++);
     return crc;
   }
@@ -1217,7 +1258,7 @@ class crc32c {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/file_layout.hpp>
 #include <array>
@@ -1229,7 +1270,7 @@ class crc32c {
 /// @file
 /// The fixed parts of a trace file, as docs/trace_format.md describes them. All numbers are little-endian.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
 inline constexpr std::uint16_t trace_file_version = 1;
@@ -1439,7 +1480,7 @@ struct live_ring_header {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/ring_places.hpp>
 #include <atomic>
@@ -1455,7 +1496,7 @@ struct live_ring_header {
 #include <unistd.h>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -1588,7 +1629,7 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
   return bytes;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/memory_name.hpp>
 #include <cstddef>
@@ -1597,7 +1638,7 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
 /// @file
 /// In which memory a space lies. Spaces of one memory compete for its bytes: what they hold at the same moment counts.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The name of the memory of the processor: that of `cpu` and of every `memory_resource`, unless another is asked for.
 inline constexpr std::string_view host_memory_name = "host";
@@ -1616,7 +1657,7 @@ namespace detail {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/registry.hpp>
 #include <atomic>
@@ -1625,19 +1666,20 @@ namespace detail {
 #include <string_view>
 #include <type_traits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct fact_table;
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::abi_1 {
 
 /// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
 /// and with whatever macros they were compiled. It is never destroyed.
 ///
-/// Its layout is frozen: a change of any type in it needs a new `abi_N` namespace and a new `layout_version`, so that two
-/// versions of the library in one process do not read each other's words.
+/// Its layout is frozen: a change of any type in it, or of how rings and the order word are used, needs a new `abi_N` namespace
+/// and a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions of
+/// one layout record into one capture. The capture itself is known to the version that began it (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -1684,7 +1726,8 @@ struct registry {
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   void (*add_facts)(registry&, const fact_table&) = nullptr;
   detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
-  void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
+  void* capture = nullptr;            ///< the active or last capture; its type is known to the version that began it
+  std::uint32_t capture_version = 0;  ///< that version, as `version_number`
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
@@ -1717,6 +1760,14 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI {
+
+using abi_1::registry;
+
+namespace detail {
+
 /// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
 inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
 
@@ -1734,14 +1785,6 @@ inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }
-
-}  // namespace memprof::abi_1
-
-namespace memprof {
-
-using abi_1::registry;
-
-namespace detail {
 
 /// The process's hidden blocks, made at the first call; null if the system has no memory.
 [[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
@@ -1783,7 +1826,7 @@ class [[nodiscard]] registry_guard {
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/backend/no_dispatch.hpp>
 #if MEMPROF_ENABLED
@@ -1796,7 +1839,7 @@ class [[nodiscard]] registry_guard {
 /// known before there is memory to hold it. `memory_resource` hands out reserved addresses; the program skips the work itself:
 /// `if (memprof::dispatching()) multiply(a, b, c);`
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -1838,12 +1881,12 @@ inline namespace disabled {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/errno_guard.hpp>
 #include <cerrno>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts errno back at the end of the scope. Allocations are recorded between a failed call and the look at its errno: by
 /// destructors, and by signal handlers.
@@ -1858,7 +1901,7 @@ class [[nodiscard]] errno_guard {
   int before_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/process.hpp>
 #include <cstdint>
@@ -1871,7 +1914,7 @@ class [[nodiscard]] errno_guard {
 #include <sys/prctl.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
 [[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
@@ -1899,12 +1942,12 @@ class thread_title {
   char text_[17] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/signal_guard.hpp>
 #include <csignal>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
 /// thread itself raises are let through.
@@ -1925,7 +1968,7 @@ class [[nodiscard]] signal_guard {
   sigset_t before_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/event_order.hpp>
 #include <atomic>
@@ -1965,7 +2008,7 @@ class [[nodiscard]] signal_guard {
 ///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
 ///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Points at which a test may hold a thread to force an interleaving.
 enum class path_step {
@@ -2070,14 +2113,14 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/drain.hpp>
 #include <atomic>
 #include <cstdint>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
 [[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
@@ -2185,7 +2228,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/recorder.hpp>
 #include <atomic>
@@ -2198,7 +2241,7 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
 /// The producer's side of the event path. `record` is the hot path: no lock, no allocation, no system call, one 32-byte store
 /// and one release store in the calling thread's own ring.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Hides what this thread does from its own hooks until the end of the scope. Nests.
 class [[nodiscard]] activity_guard {
@@ -2482,7 +2525,7 @@ template <class Pauses>
     if (may_wait) {
       const registry_guard lock{shared};
       found = make_room(shared, self);
-      if (found == room::made_for_new_thread) thread_name = abi_1::intern(shared, thread_title{}.view());
+      if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
       found = make_room(shared, self);
@@ -2578,20 +2621,20 @@ template <class Pauses>
   record<no_pauses>(shared, abi_1::this_thread, described);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/find_label.hpp>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The id of a name that this thread's cache does not hold. Takes the registry's lock.
 [[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;
   const control_guard control;
-  const label id = abi_1::intern(shared, name);
+  const label id = detail::intern(shared, name);
   if (self.has_ring() && id != 0) {
     const std::string_view kept = shared.labels->text(id);
     self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
@@ -2610,7 +2653,7 @@ namespace memprof::detail {
   return find_uncached_label(name, hash);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/error.hpp>
 #include <cstdio>
@@ -2618,7 +2661,7 @@ namespace memprof::detail {
 #include <stdexcept>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
 struct error : std::runtime_error {
@@ -2627,20 +2670,12 @@ struct error : std::runtime_error {
 
 namespace detail {
 
-// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
-// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
 #if defined(__cpp_exceptions)
-
-inline namespace with_exceptions {
 
 /// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
 
-}  // namespace with_exceptions
-
 #else
-
-inline namespace without_exceptions {
 
 /// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
@@ -2648,17 +2683,15 @@ inline namespace without_exceptions {
   std::abort();
 }
 
-}  // namespace without_exceptions
-
 #endif
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/space_id.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space by its number, which is that of one process or one trace: see `memory_space`, `trace_writer::space`.
 struct space_id {
@@ -2667,14 +2700,14 @@ struct space_id {
   bool operator==(const space_id&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/memory_space.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -2690,14 +2723,14 @@ namespace detail {
 /// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
 /// memory. The last id is that of the others. `memory` counts if the space is new. Under the registry's lock.
 [[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name, std::string_view memory = {}) noexcept {
-  const label wanted = abi_1::intern(shared, name);
+  const label wanted = detail::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
   if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
   if (memory.empty() || memory == name) return add_space(shared, wanted, 0);
   if (memory == host_memory_name) return add_space(shared, wanted, host_memory);
-  const label named = abi_1::intern(shared, memory);
+  const label named = detail::intern(shared, memory);
   return add_space(shared, wanted, named == other_names ? 0 : named);
 }
 
@@ -2740,12 +2773,12 @@ class memory_space {
   std::uint8_t id_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/open_operation.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An operation that was begun and not ended: what its end needs, perhaps on another thread.
 struct open_operation {
@@ -2756,12 +2789,12 @@ struct open_operation {
   label outer_name = 0;  ///< the name that backends see around it
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/operation_events.hpp>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
 [[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
@@ -2812,13 +2845,13 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/segment_end.hpp>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records the end of a segment of capture `number`, or of whichever is active for 0, or a checkpoint. False if that is not
 /// active.
@@ -2852,7 +2885,7 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
   return record_moment(number, event_kind::segment_end, name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/stream_and_pool.hpp>
 #include <algorithm>
@@ -2860,7 +2893,7 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A stream of a device and the pool from which an allocator serves it: blocks carry one so that the profile says which
 /// stream and which pool held how much (`space_profile::streams`). By default it is none.
@@ -2876,7 +2909,7 @@ class stream_and_pool {
     *end++ = name_separator;
     end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
     const detail::control_guard control;
-    name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
+    name_ = detail::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
   }
 
   /// Both names as one; 0 for none.
@@ -2887,7 +2920,7 @@ class stream_and_pool {
   label name_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/category.hpp>
 #include <array>
@@ -2895,7 +2928,7 @@ class stream_and_pool {
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block holds, in the words of the field.
 enum class category : std::uint8_t {
@@ -2947,7 +2980,7 @@ class optional_category {
   return {};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/requires_grad.hpp>
 #include <array>
@@ -2955,7 +2988,7 @@ class optional_category {
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
 enum class requires_grad : std::uint8_t { unknown, no, yes };
@@ -2975,14 +3008,14 @@ inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", 
   return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/annotation.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block is, for reports. Every field may be left out.
 struct annotation {
@@ -3041,12 +3074,12 @@ class annotation_text {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/block_address.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Where a block begins: in this process, in another one, or in the memory of a device.
 struct block_address {
@@ -3057,7 +3090,7 @@ struct block_address {
   bool operator==(const block_address&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/core_range.hpp>
 #include <cstdint>
@@ -3065,7 +3098,7 @@ struct block_address {
 /// @file
 /// Words for memory that every core of a device has of its own.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block on the cores of a device is for. Circular buffers pass data between the kernels of one program and go with it.
 enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
@@ -3110,7 +3143,7 @@ inline constexpr core_range any_core{0, 0, 255, 255};
   return address ^ (~first_core << 48);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/fact_table.hpp>
 #include <cstddef>
@@ -3125,7 +3158,7 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 /// What a source knows that is not memory over time: rows of named tables. They are typed where they are made and where they are
 /// read, and opaque in between.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
@@ -3228,7 +3261,7 @@ template <fact T>
   return rows;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/event_writer.hpp>
 #include <concepts>
@@ -3236,7 +3269,7 @@ template <fact T>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// To whom sources report what happens to memory: `event_sink` records it in this process, `trace_writer` puts it into a trace. A
 /// source written against this concept serves live captures, files and tests.
@@ -3256,7 +3289,7 @@ concept event_writer = requires(T writer, space_id space, block_address address,
   writer.add_facts(facts);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/event_sink.hpp>
 #include <concepts>
@@ -3264,7 +3297,7 @@ concept event_writer = requires(T writer, space_id space, block_address address,
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -3402,7 +3435,7 @@ class event_sink {
     label text = 0;
     if (!detail::annotation_text::is_empty(description)) {
       const detail::control_guard control;
-      text = abi_1::intern(abi_1::process_registry, detail::annotation_text{description}.view());
+      text = detail::intern(abi_1::process_registry, detail::annotation_text{description}.view());
     }
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
   }
@@ -3476,7 +3509,7 @@ class event_sink {
     const detail::internal_guard hidden;
     registry& shared = abi_1::process_registry;
     const detail::registry_guard lock{shared};
-    if (shared.add_facts != nullptr) shared.add_facts(shared, facts);
+    if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
   }
 };
 static_assert(event_writer<event_sink>);
@@ -3497,7 +3530,7 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
   source.report_facts(writer);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/backend/memory_resource.hpp>
 #include <cstddef>
@@ -3511,7 +3544,7 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
 #if MEMPROF_ENABLED
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if !__has_include(<memory_resource>)
 
@@ -3613,7 +3646,7 @@ class memory_resource : public std::pmr::memory_resource {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/backend/cpu.hpp>
 #include <cstddef>
@@ -3624,7 +3657,7 @@ class memory_resource : public std::pmr::memory_resource {
 #if MEMPROF_ENABLED
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -3709,7 +3742,7 @@ template <class T>
 using allocator = detail::heap_allocator<T, detail::plain_heap>;
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/run_mode.hpp>
 #include <array>
@@ -3717,7 +3750,7 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the program really allocates (`normal`) or only records what it would allocate (`no_dispatch`).
 enum class run_mode : std::uint8_t { normal, no_dispatch };
@@ -3731,14 +3764,14 @@ inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_di
   return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/capture_info.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The process that was captured. What is not known is -1 or empty.
 struct process_info {
@@ -3776,7 +3809,7 @@ struct capture_info {
   bool operator==(const capture_info&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/profile.hpp>
 #include <array>
@@ -3792,7 +3825,7 @@ struct capture_info {
 ///
 /// A struct's fields appear in JSON under the same names and in the same order (`profile/reflect.hpp`).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
 /// every operation, or a category's name.
@@ -4352,13 +4385,13 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
   return nullptr;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/annotate.hpp>
 #if MEMPROF_ENABLED
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -4379,7 +4412,7 @@ inline void annotate(const void*, const annotation&) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/short_name.hpp>
 #include <cstddef>
@@ -4387,7 +4420,7 @@ inline void annotate(const void*, const annotation&) noexcept {}
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
 class short_name {
@@ -4415,7 +4448,7 @@ class short_name {
   unsigned char size_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/device_description.hpp>
 #include <array>
@@ -4424,7 +4457,7 @@ class short_name {
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
 enum class tensor_layout : std::uint8_t { row_major, tile };
@@ -4488,14 +4521,14 @@ struct device_description {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/options.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a thread does whose ring is full.
 enum class overflow : std::uint8_t {
@@ -4535,7 +4568,7 @@ struct capture_options {
   std::uint64_t trace_limit = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_1
 
@@ -4547,7 +4580,7 @@ struct capture_options {
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 __extension__ using int128 = __int128;
 __extension__ using uint128 = unsigned __int128;
@@ -4614,12 +4647,12 @@ class wide_integer {
   std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/partition_point.hpp>
 #include <cstddef>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
 /// `std::partition_point` is, without the iterators that every unit would have to compile.
@@ -4638,7 +4671,7 @@ template <class IsBefore>
   return first;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/live_blocks.hpp>
 #include <bit>
@@ -4646,7 +4679,7 @@ template <class IsBefore>
 #include <cstdint>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the ledger keeps of a live allocation, in half a cache line.
 struct block {
@@ -4895,13 +4928,13 @@ class live_blocks {
   std::size_t limit_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/running_line.hpp>
 #include <algorithm>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
 /// are small. Trivial, and empty if all bytes are zero.
@@ -4957,13 +4990,13 @@ struct running_line {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/running_summary.hpp>
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One number over the segments of one name. Trivial; `begin` makes it meaningful.
 struct running_summary {
@@ -4998,7 +5031,7 @@ struct running_summary {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/segment_history.hpp>
 #include <algorithm>
@@ -5006,7 +5039,7 @@ struct running_summary {
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5193,14 +5226,14 @@ class segment_history {
   live_blocks row_index_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/summaries_by_name.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5250,14 +5283,14 @@ class summaries_by_name {
   detail::page_array<record> records_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/byte_level.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5310,14 +5343,14 @@ class byte_level {
   std::int64_t segment_peak_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/tally.hpp>
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A count and the bytes it concerns, for events that are unusual.
 struct tally {
@@ -5331,14 +5364,14 @@ struct tally {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/active_ledger.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5411,7 +5444,7 @@ class active_ledger {
   bool is_used_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_2
 
@@ -5422,7 +5455,7 @@ class active_ledger {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// left + right, or the nearest value there is: numbers from files may be anything.
 [[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
@@ -5438,7 +5471,7 @@ namespace memprof::detail {
   return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_3
 
@@ -5452,7 +5485,7 @@ namespace memprof::detail {
 /// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
 /// includes the library pays for their instantiation: tens of milliseconds for each type of row.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
 template <class T, class Before>
@@ -5496,13 +5529,13 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/top_blocks.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5615,14 +5648,14 @@ class top_blocks_of_segments {
   detail::page_array<block> blocks_[max_levels];
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/checkpoint_history.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -5797,13 +5830,13 @@ class checkpoint_history {
   detail::page_array<block> blocks_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/core_ledger.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6023,12 +6056,12 @@ class core_ledger {
   summaries_by_name<3> by_name_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Bytes and blocks that one owner has live, and what it had at the space's last peak.
 ///
@@ -6104,14 +6137,14 @@ struct operation_stats {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/operation_tree.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6204,13 +6237,13 @@ class operation_tree {
   detail::page_array<std::uint32_t> slots_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/out_of_memory_ledger.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6248,7 +6281,7 @@ class out_of_memory_ledger {
   tally further_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/reserved_ledger.hpp>
 #include <algorithm>
@@ -6257,7 +6290,7 @@ class out_of_memory_ledger {
 #include <cstring>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6367,13 +6400,13 @@ class reserved_ledger {
   bool is_used_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/scope_stack.hpp>
 #include <cstdint>
 #include <new>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6538,14 +6571,14 @@ class scope_stack {
   space_scopes* by_space_[max_spaces] = {};
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/segment_record.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What an operation had live at a peak.
 struct owner_at_peak {
@@ -6586,7 +6619,7 @@ struct segment_record {
   std::array<category_at_peak, category_names.size()> categories;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/shared_memory.hpp>
 #include <algorithm>
@@ -6595,7 +6628,7 @@ struct segment_record {
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class space_ledger;
 
@@ -6740,13 +6773,13 @@ class memory_share {
   bool is_usable_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/shortfall_record.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
@@ -6841,14 +6874,14 @@ struct shortfall_record {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/stream_ledger.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -6919,13 +6952,13 @@ class stream_ledger {
   bool has_further_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/timeline.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -7005,7 +7038,7 @@ class timeline {
   detail::page_array<point> points_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/space_ledger.hpp>
 #include <algorithm>
@@ -7014,7 +7047,7 @@ class timeline {
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -7521,14 +7554,14 @@ class space_ledger {
   out_of_memory_ledger out_of_memory_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/clock_readings.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -7602,7 +7635,7 @@ class clock_readings {
   std::int64_t least_distance_ns_ = 0;  ///< of those that stay
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/varint.hpp>
 #include <array>
@@ -7610,7 +7643,7 @@ class clock_readings {
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Bytes that the longest varint of 64 bits takes.
 inline constexpr int max_varint_bytes = 10;
@@ -7671,7 +7704,7 @@ inline constexpr auto continuation_bits = [] {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/frame_bytes.hpp>
 #include <cstddef>
@@ -7683,7 +7716,7 @@ inline constexpr auto continuation_bits = [] {
 /// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` says once
 /// in which order the parts of something come, and serves both.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
 inline constexpr std::uint32_t frame_revision = 1;
@@ -7906,7 +7939,7 @@ class frame_sum {
   std::uint64_t total_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/frame_parts.hpp>
 #include <algorithm>
@@ -7915,7 +7948,7 @@ class frame_sum {
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The parts of a ledger as a key frame has them: each function says their order once, for a `frame_writer` and a constant part,
 /// and for a `frame_reader` and a part that is still empty. What is read is checked so far that whatever events follow, and
@@ -8538,24 +8571,24 @@ struct frame_parts {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/category_tag.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether an event's tag names a category; 0 does not, and what is out of range is taken for 0.
 [[nodiscard]] inline bool is_category(std::uint16_t tag) noexcept { return tag - 1U < category_names.size(); }
 [[nodiscard]] inline std::uint32_t category_of(std::uint16_t tag) noexcept { return is_category(tag) ? tag - 1U : 0U; }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/operation_follower.hpp>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -8667,12 +8700,12 @@ class operation_follower {
   std::uint64_t too_deep_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/thread_state.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
@@ -8760,7 +8793,7 @@ struct thread_state : followed_thread {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/allocator_event.hpp>
 #include <cstdint>
@@ -8770,7 +8803,7 @@ struct thread_state : followed_thread {
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
 /// and gives back, which freed blocks streams still use, and when the device has no more.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the event is one of these.
 [[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
@@ -8844,12 +8877,12 @@ namespace detail {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/per_core_event.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An event about blocks on cores, and what it does to a space.
 ///
@@ -8923,12 +8956,12 @@ class per_core_event {
   bool is_possible_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/range_deallocation.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a `deallocate_range` frees the block at `address`.
 [[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
@@ -8954,7 +8987,7 @@ namespace memprof {
   return true;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/ledger.hpp>
 #include <cstddef>
@@ -8962,7 +8995,7 @@ namespace memprof {
 #include <new>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 template <class State, class Ledger>
@@ -9496,7 +9529,7 @@ class ledger {
   detail::page_array<shared_memory*> memories_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/key_frame.hpp>
 #include <cstddef>
@@ -9506,7 +9539,7 @@ class ledger {
 /// @file
 /// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 /// The ledger's sections of a frame, for writing and reading.
@@ -9662,7 +9695,7 @@ class ledger_frame {
   return !in.has_failed();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/coding.hpp>
 #include <cstddef>
@@ -9676,7 +9709,7 @@ class ledger_frame {
 /// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells
 /// is two bytes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one
 /// belongs to it.
@@ -9822,7 +9855,7 @@ class coding_state {
 }
 inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/definitions.hpp>
 #include <bit>
@@ -9837,7 +9870,7 @@ inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&
 /// @file
 /// The records of a trace that are no events, as bytes: docs/trace_format.md.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space of a trace.
 struct space_definition {
@@ -10161,14 +10194,14 @@ void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& v
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/key_frame_collector.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts the parts of a key frame together.
 class key_frame_collector {
@@ -10201,7 +10234,7 @@ class key_frame_collector {
   std::uint64_t next_ = none;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/trace_fold.hpp>
 #include <cstddef>
@@ -10213,7 +10246,7 @@ class key_frame_collector {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
 ///
@@ -10315,14 +10348,14 @@ class trace_fold {
 };
 static_assert(trace_visitor<trace_fold>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/decoder.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Turns the bytes of a trace's chunks back into events and definitions.
 ///
@@ -10511,7 +10544,7 @@ class trace_decoder {
   coding_state::ring_state* ring_ = nullptr;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/encoder.hpp>
 #include <cstddef>
@@ -10520,7 +10553,7 @@ class trace_decoder {
 #include <initializer_list>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where encoded records go.
 struct encoded_bytes {
@@ -10549,7 +10582,12 @@ class trace_encoder {
       unsigned char* next = turn_to(ring, out.next);
       const auto left = static_cast<std::size_t>(last - first);
       const event* const end = first + (left < fitting ? left : fitting);
-      for (; first != end; ++first) next = put(*first, next);
+      for (; first != end; ++first) {
+        if (end - first > prefetch_distance) {
+          __builtin_prefetch(&state_.slots[coding_state::slot_of(first[prefetch_distance].address)], 1);
+        }
+        next = put(*first, next);
+      }
       out.next = next;
     }
     return first;
@@ -10569,6 +10607,8 @@ class trace_encoder {
   }
 
  private:
+  static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< events: the slots are more than a first-level cache holds
+
   [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
     if (ring_ != nullptr && ring_->ring == ring) return out;
     std::size_t place = state_.place_of_ring(ring);
@@ -10590,9 +10630,13 @@ class trace_encoder {
     coding_state::block_slot& slot = state_.slots[place];
     if (slot.address == source.address) [[likely]] {
       if (slot.rest == rest) {
-        if (slot.bytes == source.bytes) return put_slot(opcode::allocate_known, place, out);
+        // No processor predicts whether a block has the size of the one before it: the size is always written, and then counts
+        // or does not.
+        const bool is_same = slot.bytes == source.bytes;
         slot.bytes = source.bytes;
-        return put_varint(put_slot(opcode::allocate_resized, place, out), source.bytes);
+        unsigned char* const behind_slot = put_slot(is_same ? opcode::allocate_known : opcode::allocate_resized, place, out);
+        unsigned char* const behind_bytes = put_varint(behind_slot, source.bytes);
+        return is_same ? behind_slot : behind_bytes;
       }
       if (slot.rest_of_free == rest) {
         if (slot.bytes == source.bytes) return put_slot(opcode::free_known, place, out);
@@ -10693,7 +10737,7 @@ class trace_encoder {
   coding_state::ring_state* ring_ = nullptr;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/trace.hpp>
 #include <cstddef>
@@ -10703,7 +10747,7 @@ class trace_encoder {
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class trace;
 
@@ -10959,7 +11003,7 @@ class trace {
   detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/kept_facts.hpp>
 #include <cstddef>
@@ -10967,7 +11011,7 @@ class trace {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The newest table of each name. Encoded, in pages: whoever destroys it need not hide it from the hooks.
 class kept_facts {
@@ -11007,7 +11051,7 @@ class kept_facts {
   std::size_t newest_bytes_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/segment_rows.hpp>
 #include <array>
@@ -11020,7 +11064,7 @@ class kept_facts {
 /// @file
 /// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The name in a profile of the segment that has not ended yet.
 inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
@@ -11152,7 +11196,7 @@ void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/core_peaks.hpp>
 #include <array>
@@ -11164,7 +11208,7 @@ void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std
 /// @file
 /// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason given there.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "3-4": column, then row.
 template <class Coordinate>
@@ -11232,7 +11276,7 @@ template <class Cores, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/device_events.hpp>
 #include <cstddef>
@@ -11241,7 +11285,7 @@ template <class Cores, class Rows>
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The names of a row, as `stream_and_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
@@ -11296,7 +11340,7 @@ template <class Failed, class Rows>
   return rows;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/first_shortfall.hpp>
 #include <cstddef>
@@ -11309,7 +11353,7 @@ template <class Failed, class Rows>
 /// What a space's first shortfall was in words of the profile, and what would have prevented it. Templates, like all that builds
 /// profiles, so that only units that read one pay for compiling them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
 /// first.
@@ -11351,7 +11395,7 @@ template <class Space, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/live_sets.hpp>
 #include <algorithm>
@@ -11362,7 +11406,7 @@ template <class Space, class Rows>
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What is known of a block.
 [[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
@@ -11508,7 +11552,7 @@ class live_set_builder {
   top_blocks_of_segments still_live_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/joint_peaks.hpp>
 #include <algorithm>
@@ -11522,7 +11566,7 @@ class live_set_builder {
 /// @file
 /// The joint peaks of memories in which several spaces lie, as a profile has them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Adds up what the spaces of one memory had at its joint peak. Costs a pass over the live blocks of each.
 template <class Ledger>
@@ -11680,13 +11724,13 @@ template <class Ledger, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/operation_path.hpp>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
 ///
@@ -11707,7 +11751,7 @@ inline void append_other_operations(std::string& path) {
   path += "\\other";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/build.hpp>
 #include <algorithm>
@@ -11717,7 +11761,7 @@ inline void append_other_operations(std::string& path) {
 #include <string>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a ledger's ids mean, and whether more events may come.
 struct ledger_names {
@@ -12131,7 +12175,7 @@ template <class Fold>
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_4
 
@@ -12143,7 +12187,7 @@ template <class Fold>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The trace file of a capture that lacks some of what happened, or all of it. The capture's own profile is complete.
 struct incomplete_trace_file {
@@ -12162,13 +12206,13 @@ struct incomplete_trace_file {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fact/unrecorded_module.hpp>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A loaded library that has a registry of its own, so that its events are missing (record/registry.hpp).
 struct unrecorded_module {
@@ -12183,7 +12227,7 @@ struct unrecorded_module {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_5
 
@@ -12205,7 +12249,7 @@ struct unrecorded_module {
 /// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
 /// their own (record/registry.hpp says how that comes about).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Paths of files, each with its terminating zero, in pages that no hook sees.
 using module_paths = page_array<char>;
@@ -12280,12 +12324,12 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/kept_backends.hpp>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a capture does with its backends, of whatever types they are.
 struct backend_calls {
@@ -12327,7 +12371,7 @@ class kept_backends {
   bool is_attached_ = true;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_pages.hpp>
 #include <algorithm>
@@ -12347,7 +12391,7 @@ class kept_backends {
 /// @file
 /// The pages of a trace file into which its capture stores directly.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the parts of a trace file's live area lie. All are multiples of a page.
 struct live_layout {
@@ -12455,14 +12499,14 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
   return 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/chunk_buffers.hpp>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A chunk in one of the buffers.
 struct full_chunk {
@@ -12615,7 +12659,7 @@ class chunk_buffers {
   std::atomic<int> error_{0};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_area.hpp>
 #include <atomic>
@@ -12629,7 +12673,7 @@ class chunk_buffers {
 #include <sys/mman.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The live area of a trace file: pages of the file where its system keeps the blocks that are reserved for them, otherwise pages
 /// of the process's own, which hold the buffers alone.
@@ -12740,7 +12784,7 @@ class live_area {
   ring_places places_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/file_lock.hpp>
 #include <cerrno>
@@ -12752,7 +12796,7 @@ class live_area {
 /// A lock on a whole file that its holder has until it closes the file or ends, however it ends, and that others can ask for
 /// without taking it: Linux's locks of open file descriptions. Elsewhere nobody ever holds one.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the lock for writing; false if somebody else has it. File systems without locks grant it.
 [[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
@@ -12778,7 +12822,7 @@ namespace memprof::detail {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/open_trace_file.hpp>
 #include <array>
@@ -12797,7 +12841,7 @@ namespace memprof::detail {
 /// @file
 /// Under which name a capture's trace file is made, and what becomes of a file that has the name already.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher said it), `%h` by its host, and `%%` by
 /// `%`.
@@ -12911,7 +12955,7 @@ inline constexpr const char* another_writes_it = "another capture writes it; %p 
   return {-1, false, "others keep making files of this name"};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/trace_file_message.hpp>
 #include <cstddef>
@@ -12922,7 +12966,7 @@ inline constexpr const char* another_writes_it = "another capture writes it; %p 
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a trace file, and how a line on stderr says what became of it.
 class trace_file_message {
@@ -12944,7 +12988,7 @@ class trace_file_message {
   char path_[4096] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/trace_generation.hpp>
 #include <cstddef>
@@ -12956,7 +13000,7 @@ class trace_file_message {
 /// A trace file with a limit keeps two generations of chunks. Each begins with what was known at that moment, so that the one
 /// before can go.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A generation that begins, on its way to the thread that writes the file. In pages of its own.
 struct trace_generation {
@@ -13025,7 +13069,7 @@ class generation_definitions {
   bool is_space_[any_space] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/trace_file_writer.hpp>
 #include <atomic>
@@ -13035,7 +13079,7 @@ class generation_definitions {
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the chunks of a trace file go. Without a limit one follows the other, but for the live area, behind which they go on
 /// when they have come so far. With a limit the file keeps two generations: a new one takes the place of the older, if it fits
@@ -13249,7 +13293,7 @@ class trace_file_writer {
   std::atomic<trace_generation*> next_{nullptr};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_trace.hpp>
 #include <algorithm>
@@ -13271,7 +13315,7 @@ class trace_file_writer {
 #include <sys/prctl.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The trace of a capture on its way into a file.
 ///
@@ -13656,15 +13700,17 @@ class live_trace {
   char problem_[512] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/capture_state.hpp>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The facts of the capture once more: leak checkers do not look for pointers to them in its pages.
 inline constinit const void* reachable_facts = nullptr;
@@ -13730,7 +13776,26 @@ struct capture_state {
   }
 };
 
-[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+/// The active or last capture; null if there is none, or if another version of the library began it. Under the lock.
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept {
+  return shared.capture_version == version_number ? static_cast<capture_state*>(shared.capture) : nullptr;
+}
+
+/// Whether another version of the library began the active or last capture. Under the lock.
+[[nodiscard]] inline bool is_of_other_version(const registry& shared) noexcept {
+  return shared.capture != nullptr && shared.capture_version != version_number;
+}
+
+/// Says once that a call does nothing because version `begun_by` began the capture. Not under the lock.
+[[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr,
+               "memprof: the capture was begun by memprof %u.%u.%u, so code compiled with %s can neither end it nor ask for its "
+               "profile; build all parts with the same version\n",
+               begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
+}
 
 /// Adds a reading of both clocks to the trace. Under the lock, drained.
 inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
@@ -13892,7 +13957,7 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
     for (const fact_table& table : state.fold.facts()) state.file.facts(table);
   }
   put_incomplete_file(state);
-  const label name = abi_1::intern(shared, last_segment);
+  const label name = detail::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);
   state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
@@ -13952,7 +14017,7 @@ template <class State>
   return best;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_6
 
@@ -13971,7 +14036,7 @@ template <class State>
 #include <new>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
 /// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
@@ -14061,10 +14126,10 @@ class folded_head final : public trace_head {
 /// The least that `capture_options::trace_limit` may be.
 inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/capture_watcher.hpp>
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class trace;
 struct profile;
@@ -14081,7 +14146,7 @@ struct capture_watcher {
 inline constinit const capture_watcher* watcher = nullptr;
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
@@ -14096,7 +14161,7 @@ inline constinit const capture_watcher* watcher = nullptr;
 /// @file
 /// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__unix__) || defined(__APPLE__)
 inline struct sigaction previous_fault_action {};
@@ -14147,7 +14212,7 @@ inline void install_fault_handler() noexcept {}
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/process_life.hpp>
 #include <atomic>
@@ -14162,7 +14227,7 @@ inline void install_fault_handler() noexcept {}
 /// @file
 /// What becomes of a capture when the process forks, and when the library that began it is unloaded.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
 /// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
@@ -14231,13 +14296,13 @@ inline void watch_forks(registry& shared) noexcept {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/start_recording.hpp>
 #include <atomic>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A drain's consumer for events that belong to no capture.
 struct discarded_events {
@@ -14266,7 +14331,7 @@ void start_recording(registry& shared) noexcept {
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) ring->drained = 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/this_process.hpp>
 #include <cerrno>
@@ -14278,7 +14343,7 @@ void start_recording(registry& shared) noexcept {
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number that an environment variable holds; -1 if it is not set or holds none.
 [[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
@@ -14340,7 +14405,7 @@ inline constexpr launcher_variables launchers[] = {
   return found;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #include <array>
 #include <atomic>
@@ -14357,7 +14422,7 @@ inline constexpr launcher_variables launchers[] = {
 /// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline void check(const capture_options& options) {
   const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
@@ -14464,7 +14529,7 @@ inline void prepare_capture(registry& shared, const capture_options& options) {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  (void)detail::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
@@ -14516,6 +14581,7 @@ struct capture_state_deleter {
   const registry_guard lock{shared};
   capture_state* const state = made.release();
   shared.capture = state;
+  shared.capture_version = version_number;
   shared.places = state->file.places();
   shared.ring_capacity = options.ring_capacity;
   shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
@@ -14567,7 +14633,9 @@ struct found_backends {
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
   if (number == 0 || active_capture() != number) return {};
-  kept_backends& kept = state_of(abi_1::process_registry)->backends;
+  capture_state* const state = state_of(abi_1::process_registry);
+  if (state == nullptr) return {};
+  kept_backends& kept = state->backends;
   if (!kept.is_attached()) return {};
   return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
 }
@@ -14598,15 +14666,28 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   const live_trace* file = nullptr;
   {
     const control_guard control;
-    if (active_capture() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
+    const capture_state* const state = state_of(shared);
+    if (active_capture() == number && state != nullptr && state->file.is_gapped()) file = &state->file;
   }
   if (file != nullptr) file->wait_for_disk();
+}
+
+/// Whether the active or last capture is that of another version of the library, and says so.
+[[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
+  std::uint32_t begun_by = 0;
+  {
+    const control_guard control;
+    if (is_of_other_version(shared)) begun_by = shared.capture_version;
+  }
+  if (begun_by != 0) warn_of_other_version(begun_by);
+  return begun_by != 0;
 }
 
 /// Ends capture `number` but for its trace file, which goes on being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
+  if (refuses_other_version(shared)) return false;
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
@@ -14648,11 +14729,12 @@ template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
+  if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
-  State* const state = static_cast<State*>(shared.capture);
+  State* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
@@ -14663,7 +14745,7 @@ template <class State = capture_state>
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 
 #include <cstdint>
@@ -14673,7 +14755,7 @@ template <class State = capture_state>
 #include <utility>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -14768,7 +14850,8 @@ inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::re
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
-  if (detail::finish_capture(detail::active_capture(), name)) return;
+  const std::uint32_t active = detail::active_capture();
+  if (detail::finish_capture(active, name) || active != 0) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
 }
 
@@ -14871,14 +14954,14 @@ template <backend... Backends>
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/fixed_string.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Text as a template argument: `track_operation<"attention">()`.
 template <std::size_t Size>
@@ -14891,7 +14974,7 @@ struct fixed_string {
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/track_operation.hpp>
 #include <string_view>
@@ -14902,7 +14985,7 @@ struct fixed_string {
 #include <cstdint>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -14993,7 +15076,7 @@ template <fixed_string Name>
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/segments_by_name.hpp>
 #include <algorithm>
@@ -15008,7 +15091,7 @@ template <fixed_string Name>
 /// @file
 /// What the segments of each name did, however many there were, and the steps that they form: what reports say of long runs.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// All segments of one name, or of one family of names, in one memory space.
 struct segments_of_name {
@@ -15206,10 +15289,10 @@ namespace detail {
   return rows;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/text/space_kind.hpp>
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether blocks of the space were recorded on cores.
 [[nodiscard]] bool lies_on_cores(const auto& space) { return !space.cores.ranges.empty(); }
@@ -15217,13 +15300,13 @@ namespace memprof::detail {
 /// Whether the device has memory of that kind on each of its cores, whether or not anything was there.
 [[nodiscard]] bool has_cores(const auto& space) { return lies_on_cores(space) || space.capacity_is_per_core; }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/utf8.hpp>
 #include <cstddef>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One character of a text: its code point and how many bytes it takes. Bytes that are no UTF-8 come one by one, as `invalid`.
 struct utf8_character {
@@ -15251,7 +15334,7 @@ struct utf8_character {
   return {code, size};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/text_format.hpp>
 #include <array>
@@ -15261,7 +15344,7 @@ struct utf8_character {
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number with so many decimals, and a '.' whatever the locale: existing parsers read it.
 [[nodiscard]] inline std::string decimal(double value, int decimals) {
@@ -15332,14 +15415,14 @@ namespace memprof::detail {
   return digits;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/text_options.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What kind of text a report is.
 enum class text_format : std::uint8_t {
@@ -15367,7 +15450,7 @@ struct text_options {
   bool all_segments = false;    ///< a line for each segment in the order of time, in place of one for each name
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/text/segment_lines.hpp>
 #include <algorithm>
@@ -15380,7 +15463,7 @@ struct text_options {
 /// The text that scripts read: to the letter what the memory tracker of tt-train prints, so that parsers of its logs
 /// (analyze_memory.py, extract_results.py) read ours. MB is 2^20 bytes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The space whose lines say "DRAM", or a null pointer if there is none; one that lies on cores has the line of L1.
 [[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
@@ -15446,14 +15529,14 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
           ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/fact/approximated_operation.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An operation whose memory a simulated run only estimated.
 struct approximated_operation {
@@ -15474,13 +15557,13 @@ struct approximated_operation {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fact/missing_source.hpp>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a capture was to watch and could not.
 struct missing_source {
@@ -15497,14 +15580,14 @@ struct missing_source {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/fact/unknown_read.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A value that the program read in a simulated run and that the simulation does not know: it got what zeros give, and may have
 /// gone another way than it does for real.
@@ -15524,7 +15607,7 @@ struct unknown_read {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/text/page.hpp>
 #include <cstdint>
@@ -15536,7 +15619,7 @@ struct unknown_read {
 /// @file
 /// A report before it is laid out: what it says, whatever the width, the colours and the format.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
 
@@ -15594,7 +15677,7 @@ struct page_section {
   bool is_wide = false;                  ///< the table begins at the margin
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/quantity.hpp>
 #include <array>
@@ -15607,7 +15690,7 @@ struct page_section {
 /// @file
 /// Numbers for people: three significant digits in a unit that fits, so that no column has more than nine characters.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
 [[nodiscard]] inline std::string three_digits(double value) {
@@ -15699,7 +15782,7 @@ namespace memprof::detail {
   return "0x" + std::string{digits.data(), written.ptr};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/check_section.hpp>
 #include <algorithm>
@@ -15714,7 +15797,7 @@ namespace memprof::detail {
 /// @file
 /// The answer: what is wrong with the numbers; a line for each kind of fault, with its count, the worst first.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was missing altogether, or lost on the way: totals and peaks are not those of the program.
 [[nodiscard]] std::vector<page_line> losses(const auto& source) {
@@ -15921,7 +16004,7 @@ struct tally_of_spaces {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/display_width.hpp>
 #include <algorithm>
@@ -15933,7 +16016,7 @@ struct tally_of_spaces {
 /// @file
 /// How many columns of a terminal a text takes, and texts that are made shorter or longer by columns.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct code_point_range {
   char32_t first;
@@ -16033,7 +16116,7 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return std::string(columns - std::min(columns, display_width(result)), ' ') + result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/place_text.hpp>
 #include <cstddef>
@@ -16044,7 +16127,7 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
 /// @file
 /// How the answers say when and where something happened.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
 void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
@@ -16067,7 +16150,7 @@ void add_place(page_line& line, const auto& source, const segment_steps& steps, 
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/peak_section.hpp>
 #include <algorithm>
@@ -16080,7 +16163,7 @@ void add_place(page_line& line, const auto& source, const segment_steps& steps, 
 /// @file
 /// The answers: how much was it, when, and whose.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, operation forward/block".
 [[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
@@ -16209,7 +16292,7 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/checkpoint_section.hpp>
 #include <algorithm>
@@ -16222,7 +16305,7 @@ namespace memprof::detail {
 /// @file
 /// The table of checkpoints: what was live at each, in all memory spaces together, and the largest block of it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline page_line checkpoint_title(const checkpoint& point) {
   return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
@@ -16293,7 +16376,7 @@ struct block_at_checkpoint {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/device_section.hpp>
 #include <algorithm>
@@ -16305,7 +16388,7 @@ struct block_at_checkpoint {
 /// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
 /// streams had it, and when it was full.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Nothing if no allocator reported what it holds.
 [[nodiscard]] page_section reserved_section(const auto& space) {
@@ -16423,7 +16506,7 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/end_section.hpp>
 #include <algorithm>
@@ -16436,7 +16519,7 @@ namespace memprof::detail {
 /// @file
 /// The answers: does it grow from step to step, and what is live at the end, and whose.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of those that come in most steps the one that came last; a null pointer where nothing comes three
 /// times, which is the least that a trend can be seen in.
@@ -16535,7 +16618,7 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/fit_section.hpp>
 #include <cstdint>
@@ -16544,7 +16627,7 @@ namespace memprof::detail {
 /// @file
 /// The answer: does it fit the device, and if not, what would help.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What would have had to be freed.
 [[nodiscard]] page_line remedy_line(const auto& full) {
@@ -16622,7 +16705,7 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/shortened_names.hpp>
 #include <algorithm>
@@ -16636,7 +16719,7 @@ namespace memprof::detail {
 /// Names of rows made short enough for their column, but still distinct: stacks often begin with the same
 /// frames and end in the same allocator.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -16716,7 +16799,7 @@ struct text_range {
   return shown;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/page_text.hpp>
 #include <algorithm>
@@ -16729,7 +16812,7 @@ struct text_range {
 /// @file
 /// Lays a report out for a terminal: no line is longer than the page is wide.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the lines of a section begin, behind its heading.
 inline constexpr std::size_t page_margin = 10;
@@ -16993,7 +17076,7 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
   return lines;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/run_section.hpp>
 #include <cstdint>
@@ -17002,7 +17085,7 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
 /// @file
 /// The first line of a report: which run it is about.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The heading of the first line. The reader of this text (format/summary_text.hpp) looks for it.
 inline constexpr std::string_view run_heading = "memprof";
@@ -17028,7 +17111,7 @@ inline constexpr std::string_view run_heading = "memprof";
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/segment_section.hpp>
 #include <algorithm>
@@ -17042,7 +17125,7 @@ inline constexpr std::string_view run_heading = "memprof";
 /// @file
 /// The table of segments: folded by name, or each of them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The titles of the table by name, where the numbers of a name differ, and where no name's do. `parse_summary_text` looks for
 /// them.
@@ -17194,7 +17277,7 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/space_section.hpp>
 #include <algorithm>
@@ -17206,7 +17289,7 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
 /// @file
 /// Which memory space comes first, and a line for each other one.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
 
@@ -17296,7 +17379,7 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/summary_lines.hpp>
 #include <algorithm>
@@ -17309,7 +17392,7 @@ namespace memprof::detail {
 /// @file
 /// The summary: which answers it has, in which order, and what each may take of the lines that there are.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How much of each answer there is.
 struct summary_limits {
@@ -17426,13 +17509,13 @@ inline constexpr std::size_t least_segment_rows = 8;
   return lines;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text.hpp>
 #include <concepts>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A profile as text: answers for people, or with `text_format::tracker` the lines of tt-train's memory tracker for scripts.
 ///
@@ -17454,7 +17537,7 @@ template <std::same_as<profile> Profile = profile>
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/terminal.hpp>
 #include <sys/ioctl.h>
@@ -17465,7 +17548,7 @@ template <std::same_as<profile> Profile = profile>
 #include <cstdlib>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a stream is a terminal that shows colours: not where `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
 [[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
@@ -17481,14 +17564,14 @@ namespace memprof::detail {
   return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/text/fitted_options.hpp>
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The options for a text that goes to `stream`: no wider than its terminal, and coloured if that shows colours.
 [[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
@@ -17497,7 +17580,7 @@ namespace memprof::detail {
   return options;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/memprof.hpp>
 /// @file
@@ -17506,7 +17589,7 @@ namespace memprof::detail {
 
 #include <cstdio>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -17529,7 +17612,7 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_7
 
@@ -17555,7 +17638,7 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 #include <cstdlib>
 #include <new>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
@@ -17674,7 +17757,7 @@ inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
 inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 [[nodiscard]] constexpr std::size_t to_size(std::align_val_t alignment) noexcept { return static_cast<std::size_t>(alignment); }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // The compiler must not see through these: it would pair the inlined `malloc` with a `delete` elsewhere and warn.
 #define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]
@@ -17757,7 +17840,7 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 /// The settings of PyTorch's CUDA caching allocator, and the sizes that follow from them. The rules are those of
 /// c10/cuda/CUDACachingAllocator.cpp; docs/caching_allocator.md tells which of them are modelled.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the model of the caching allocator goes by. Names are those of PYTORCH_CUDA_ALLOC_CONF, which `parse_cuda_alloc_conf`
 /// reads; the defaults are PyTorch's. All sizes are bytes.
@@ -17858,7 +17941,7 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_9
 
@@ -17880,7 +17963,7 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 #include <locale.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `std::from_chars` for a decimal number; libc++ lacks that one before version 20.
 [[nodiscard]] inline std::from_chars_result parse_double(std::string_view text, double& number) {
@@ -17901,7 +17984,7 @@ namespace memprof::detail {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_10
 
@@ -17922,7 +18005,7 @@ namespace memprof::detail {
 /// The value of PYTORCH_ALLOC_CONF, which older versions of PyTorch call PYTORCH_CUDA_ALLOC_CONF: the format is that of
 /// c10/core/AllocatorConfig.cpp and c10/cuda/CUDAAllocatorConfig.cpp.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -18163,7 +18246,7 @@ class alloc_conf_reader {
   return detail::alloc_conf_reader{text}.read();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_11
 
@@ -18183,7 +18266,7 @@ class alloc_conf_reader {
 /// What the forward pass of a decoder keeps, from its dimensions alone: closed forms, with no step and no optimizer. The figures
 /// are those of the shape-only estimator of transformer-room (`baseline.utils.util`); docs/estimate.md has the formulas.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The dimensions of that model: embeddings, post-normalised blocks with a four times wider MLP, and an output layer with a bias.
 struct decoder_shape {
@@ -18353,7 +18436,7 @@ class shape_estimator {
   return std::move(estimate).take();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate/decoder_model.hpp>
 #include <array>
@@ -18364,7 +18447,7 @@ class shape_estimator {
 /// @file
 /// The dimensions of a decoder-only transformer that is to be trained, and those of published ones.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block and its surroundings are made of.
 enum class decoder_family : std::uint8_t {
@@ -18506,7 +18589,7 @@ inline void check(const decoder_model& model) {
   return count.value();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/allocation_sequence.hpp>
 #include <algorithm>
@@ -18518,7 +18601,7 @@ inline void check(const decoder_model& model) {
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An allocation, or the end of one.
 struct allocation_step {
@@ -18768,7 +18851,7 @@ class allocation_sequence {
 };
 static_assert(trace_visitor<allocation_sequence>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/dtype.hpp>
 #include <array>
@@ -18777,7 +18860,7 @@ static_assert(trace_visitor<allocation_sequence>);
 #include <optional>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The type of a tensor's elements, as far as it decides the tensor's size.
 enum class dtype : std::uint8_t {
@@ -18838,7 +18921,7 @@ inline constexpr std::int64_t tile_side = 32;
   return elements * element_bits(type) / 8 + (is_block_float(type) ? elements / elements_per_exponent : 0);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate/training_setup.hpp>
 #include <array>
@@ -18850,7 +18933,7 @@ inline constexpr std::int64_t tile_side = 32;
 /// @file
 /// How a decoder is trained, as far as it decides what is in memory.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class optimizer_kind : std::uint8_t {
   sgd,        ///< no state
@@ -18961,7 +19044,7 @@ inline void check(const decoder_model& model, const training_setup& setup) {
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate/step_recorder.hpp>
 #include <array>
@@ -18974,7 +19057,7 @@ inline void check(const decoder_model& model, const training_setup& setup) {
 /// @file
 /// The trace of a step that nobody runs, folded as that of a program is: so an estimate is a profile like any other.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Makes the events of one thread in one memory space and folds them. Time is the number of events. Tensors and operations of it
 /// must not outlive it.
@@ -19112,7 +19195,7 @@ class [[nodiscard]] step_operation {
   std::string_view name_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/tensor_bytes.hpp>
 #include <cstddef>
@@ -19121,7 +19204,7 @@ class [[nodiscard]] step_operation {
 #include <span>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -19186,7 +19269,7 @@ class checked_bytes {
   return pages_per_bank * ((page_bytes + space.alignment - 1) / space.alignment * space.alignment);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate/step_layers.hpp>
 #include <array>
@@ -19203,7 +19286,7 @@ class checked_bytes {
 /// The layers of a decoder as what they allocate and free, in the order in which examples/nano_gpt does, for one device of those
 /// that share the training. Names of operations are those of that program too, so that the two can be compared line by line.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What all layers need to know. One object a step.
 struct step_plan {
@@ -19390,7 +19473,7 @@ class step_norm {
   std::optional<step_parameter> shift_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/step_attention.hpp>
 #include <algorithm>
@@ -19398,7 +19481,7 @@ class step_norm {
 #include <string_view>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Causal self-attention of the heads that one device has, in any `attention_kind`.
 class step_attention {
@@ -19508,7 +19591,7 @@ class step_attention {
   step_linear projection_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/step_mlp.hpp>
 #include <cstddef>
@@ -19520,7 +19603,7 @@ class step_attention {
 /// @file
 /// What follows attention in a block: an MLP, or several of which a router chooses some for each token.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Two linear layers with a GELU, or a SwiGLU, between them.
 class step_mlp {
@@ -19629,13 +19712,13 @@ class step_experts {
   std::vector<step_mlp> experts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/step_block.hpp>
 #include <optional>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
 class step_block {
@@ -19724,7 +19807,7 @@ class step_block {
   std::optional<step_experts> experts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/step_model.hpp>
 #include <cstddef>
@@ -19736,7 +19819,7 @@ class step_block {
 /// @file
 /// A stage of a decoder, which is all of it unless a pipeline divides it, and its optimizer.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Token vectors, and those of positions unless they are rotary.
 class step_embedding {
@@ -19995,7 +20078,7 @@ class step_stage {
   std::vector<step_tensor> states_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/training_step.hpp>
 #include <algorithm>
@@ -20008,7 +20091,7 @@ class step_stage {
 /// @file
 /// One training step of a decoder, from its dimensions alone: nothing of it is allocated.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one device holds during a training step.
 struct training_estimate {
@@ -20096,7 +20179,7 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_12
 
@@ -20113,7 +20196,7 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 /// @file
 /// The blocks of a caching allocator and the pools of those that are free.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct cached_block;
 
@@ -20229,12 +20312,12 @@ class block_store {
   cached_block* unused_ = nullptr;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/caching_allocator_stats.hpp>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A value that goes up and down, and the greatest it has been.
 struct allocator_stat {
@@ -20274,14 +20357,14 @@ struct caching_allocator_stats {
   bool operator==(const caching_allocator_stats&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/device_blocks.hpp>
 #include <cstdint>
 #include <functional>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What happened to memory of the device.
 enum class segment_action : std::uint8_t { reserve, release };
@@ -20419,7 +20502,7 @@ class device_blocks {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/expandable_segments.hpp>
 #include <algorithm>
@@ -20428,7 +20511,7 @@ class device_blocks {
 /// @file
 /// Expandable segments: a long range of addresses for each pool and stream, behind which memory is mapped page by page.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first block of a run of free and unmapped blocks of an expandable segment with at least so many bytes: the lowest of the
 /// stream. Null if there is none.
@@ -20517,7 +20600,7 @@ inline void unmap_pages_of(device_blocks& device, cached_block& block) {
   device.count_released(address, end - begin);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/caching_allocator.hpp>
 #include <algorithm>
@@ -20530,7 +20613,7 @@ inline void unmap_pages_of(device_blocks& device, cached_block& block) {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -20809,7 +20892,7 @@ class caching_allocator {
   std::vector<cached_block*> awaiting_;  // deallocated, but perhaps in use on other streams
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/memory_fit.hpp>
 #include <algorithm>
@@ -20822,7 +20905,7 @@ class caching_allocator {
 /// @file
 /// Does it fit, and if not, at which operation does it fail: the steps of a capture through the model of the caching allocator.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The request that the allocator could not serve, and what was there at that moment, after it had given back what it could.
 /// Bytes.
@@ -20965,7 +21048,7 @@ namespace detail {
   return enough * step;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate/fit_search.hpp>
 #include <algorithm>
@@ -20976,7 +21059,7 @@ namespace detail {
 /// @file
 /// The largest training step that fits a device.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a step needs of a device.
 struct step_need {
@@ -21054,7 +21137,7 @@ struct fit_answer {
   return answer;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/estimate.hpp>
 /// @file
@@ -21072,7 +21155,7 @@ struct fit_answer {
 /// @file
 /// The names of CUDA's streams and of the caching allocator's pools in a profile.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A pool as libtorch numbers it. Both numbers are 0: the allocator's own. Older versions, as 2.6, do not tell it with a block.
 struct cuda_pool {
@@ -21143,14 +21226,14 @@ class cuda_stream_names {
   std::array<named, 16> named_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// In which scope of the program each operator of the forward pass ran, for its node in the backward pass, which knows the thread
 /// of the operator and its sequence number.
@@ -21204,7 +21287,7 @@ class forward_scopes {
 /// Zero until it is used, so that a program without a capture has no memory for it.
 inline constinit forward_scopes process_forward_scopes{};
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/block_sizes.hpp>
 #include <array>
@@ -21213,7 +21296,7 @@ inline constinit forward_scopes process_forward_scopes{};
 #include <new>
 #include <unordered_map>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Sizes of live blocks by address, from any thread. Only while PyTorch's operators are counted: the ledger knows sizes as well,
 /// but not in time for the operator that frees.
@@ -21272,14 +21355,14 @@ class block_sizes {
   std::array<shard, 16> shards_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/torch_thread.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct pytorch_operator_call;
 class shared_end;
@@ -21413,7 +21496,7 @@ struct torch_thread_exit {
   return known != nullptr ? known : begin_torch_thread();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/operator_labels.hpp>
 #include <cstdint>
@@ -21421,7 +21504,7 @@ struct torch_thread_exit {
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The label of an operator's name. The names of registered operators stay at one address, so that one comparison finds them.
 [[nodiscard]] inline label operator_label(torch_thread& self, const char* name) noexcept {
@@ -21447,7 +21530,7 @@ namespace memprof::detail {
   return known.gradients;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_13
 
@@ -21459,7 +21542,7 @@ namespace memprof::detail {
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
 struct pytorch_operation {
@@ -21486,7 +21569,7 @@ struct pytorch_operation {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_14
 
@@ -21503,7 +21586,7 @@ struct pytorch_operation {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// An operator and the shapes of its inputs, as numbers: text is made of them once, when a profile asks.
 struct operator_key {
@@ -21658,14 +21741,14 @@ class operator_table {
   return *table;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/memory_from_malloc.hpp>
 #include <cstddef>
 #include <cstdlib>
 #include <new>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Base of what libtorch frees on its own: from `malloc`, because nothing hides that free from a tracked heap.
 struct memory_from_malloc {
@@ -21678,12 +21761,12 @@ struct memory_from_malloc {
   [[gnu::noinline]] static void operator delete(void* address) noexcept { std::free(address); }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/shared_by_two_threads.hpp>
 #include <atomic>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Shared by two threads; the last to release deletes it.
 template <class Self>
@@ -21700,7 +21783,7 @@ class shared_by_two_threads : public memory_from_malloc {
   std::atomic<bool> is_released_by_one_{false};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/operator_memory.hpp>
 #include <atomic>
@@ -21710,7 +21793,7 @@ class shared_by_two_threads : public memory_from_malloc {
 /// @file
 /// What the operators that `track_pytorch_ops` counts allocate and free themselves.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
 /// first, where another thread ends the operator, and this thread must not be left with its address.
@@ -21784,12 +21867,12 @@ inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
   if (pytorch_operator_call* const call = innermost_call(self)) call->add_on_device(change);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/shared_end.hpp>
 #include <atomic>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a scope has ended that may end on another thread than it began on. The thread on which it began and libtorch's context
 /// of it share this.
@@ -21803,7 +21886,7 @@ class shared_end final : public shared_by_two_threads<shared_end> {
   std::atomic<bool> has_ended_{false};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <algorithm>
@@ -21818,7 +21901,7 @@ class shared_end final : public shared_by_two_threads<shared_end> {
 /// reference kernels, which are the ones that it trains with in float32; in 16-bit types, and without a backward pass, it may
 /// choose kernels of the processor's.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One direction of one layer.
 struct onednn_lstm {
@@ -21912,7 +21995,7 @@ enum class onednn_pass : std::uint8_t {
   return 4 * hidden * onednn_row_bytes(inputs, number_bytes);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/simulation/exact_shape_functions.hpp>
 #include <algorithm>
@@ -21924,7 +22007,7 @@ enum class onednn_pass : std::uint8_t {
 /// Written by `memprof_torch_operator_tests "[.report]"`. Operators that compute element by element are not listed, since one
 /// rule (type_promotion.hpp) holds for all of them; of an operator that is missing here, the real kernel runs.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whatever the arguments are; in order.
 inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
@@ -22111,7 +22194,7 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
                             name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <cstdint>
@@ -22124,7 +22207,7 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
 /// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the
 /// program may go another way than it does for real. So the profile lists them, with the operation that asked.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The reads of a capture. Thread-safe; grows with the number of different operations.
 class unknown_reads {
@@ -22179,7 +22262,7 @@ class unknown_reads {
   std::map<std::pair<label, label>, std::int64_t> counts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/simulation/zero_pages.hpp>
 #include <array>
@@ -22190,7 +22273,7 @@ class unknown_reads {
 
 #include <sys/mman.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Sizes of blocks of pages, four to each power of two.
 struct page_classes {
@@ -22299,14 +22382,14 @@ class zero_pages {
   return *pages;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/byte_sink.hpp>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Where a writer of a format puts its bytes.
 template <class T>
@@ -22335,7 +22418,7 @@ struct text_sink {
   void write(std::string_view bytes) { text.append(bytes); }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_15
 
@@ -22348,7 +22431,7 @@ struct text_sink {
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The length of the UTF-8 sequence at the beginning of `text`, which is not empty; 0 if it is not well-formed.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
@@ -22407,7 +22490,7 @@ inline void append_json_key(std::string& out, std::string_view key) {
   out += ':';
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_16
 
@@ -22424,7 +22507,7 @@ inline void append_json_key(std::string& out, std::string_view key) {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A block of a trace with all that is known of it: what formats that keep single blocks write.
 struct replayed_block {
@@ -22690,7 +22773,7 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
   source.visit(visitor);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_17
 
@@ -22709,7 +22792,7 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
 #include <system_error>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct file_closer {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
@@ -22825,7 +22908,7 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
   replace_file(path, [text](std::FILE* file) { return write_text(file, text); });
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/live_snapshot.hpp>
 #include <algorithm>
@@ -22846,7 +22929,7 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 /// @file
 /// What the live area of a trace file holds at one instant, although its capture may go on storing there.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads so many bytes at that place; what is behind the end of the file reads as zeros. False if the system refuses.
 [[nodiscard]] inline bool read_at(int file, std::uint64_t offset, void* out, std::size_t size) noexcept {
@@ -23127,7 +23210,7 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
   return handed_over;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/trace_file_reader.hpp>
 #include <array>
@@ -23148,7 +23231,7 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
 /// @file
 /// The chunks of a trace file, one after the other, whether its capture has ended or not: docs/trace_format.md.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What was found of a trace in a file.
 struct trace_file_status {
@@ -23453,7 +23536,7 @@ class trace_file_reader {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/trace_file.hpp>
 #include <array>
@@ -23471,7 +23554,7 @@ class trace_file_reader {
 /// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
 /// checksums. All numbers are little-endian.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes a trace to a file. If that fails, a file that was there before stays as it was, and an error names the path and the
 /// reason. Costs a copy and a checksum: some 2 GB/s without the disk.
@@ -23587,7 +23670,7 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
   return file && is_trace_file(file.get());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_18
 
@@ -23601,7 +23684,7 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A trace in an open file, to be read as often as a writer needs, as `trace` can be. What is wrong with the file shows in
 /// `status` after the first `visit`; each ends with the last intact event.
@@ -23638,7 +23721,7 @@ struct clock_visitor {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/timeline_events.hpp>
 #include <algorithm>
@@ -23650,7 +23733,7 @@ struct clock_visitor {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Bytes in a memory space at one moment.
 struct timeline_counters {
@@ -23918,7 +24001,7 @@ void write_timeline(const profile& source, Sink& sink) {
   sink.finish();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/chrome_trace.hpp>
 #include <algorithm>
@@ -23932,7 +24015,7 @@ void write_timeline(const profile& source, Sink& sink) {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A `timeline_sink` that writes the JSON of Chrome's tracing and of Kineto, which chrome://tracing, ui.perfetto.dev, TensorBoard
 /// and the tools that read PyTorch's profiler take. Memory events are Kineto's `[memory]` instants; a device that c10 has no name
@@ -24051,7 +24134,7 @@ class chrome_trace_writer {
   std::unordered_map<std::uint32_t, std::vector<open_slice>> open_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/stack_table.hpp>
 #include <algorithm>
@@ -24062,7 +24145,7 @@ class chrome_trace_writer {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one operation allocated itself in one memory space; with categories, that of one category. What is not known is -1.
 struct stack_row {
@@ -24200,14 +24283,14 @@ namespace detail {
   return table;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/collapsed.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -24243,7 +24326,7 @@ void write_collapsed(const stack_table& table, stack_value value, Sink& out) {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/dhat.hpp>
 #include <algorithm>
@@ -24251,7 +24334,7 @@ void write_collapsed(const stack_table& table, stack_value value, Sink& out) {
 #include <cstdint>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes one memory space as JSON for DHAT's viewer (dh_view.html of valgrind, file version 2). What is live at `t-gmax` and at
 /// `t-end` and what was allocated in all are the profile's numbers; a program point is a path of operations, innermost first.
@@ -24301,7 +24384,7 @@ void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
   out.write(text);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/hlo_program.hpp>
 #include <cstddef>
@@ -24313,7 +24396,7 @@ void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
 /// What a compiled program of XLA says of its memory: the part of `xla.HloProto` that its viewer takes as given. All texts lie in
 /// the file that was read.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The index of nothing, in the vectors of `hlo_program`.
 inline constexpr std::uint32_t hlo_none = 0xFFFF'FFFFU;
@@ -24404,7 +24487,7 @@ struct hlo_program {
   std::vector<hlo_frame> frames;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/heap_simulation.hpp>
 #include <algorithm>
@@ -24421,7 +24504,7 @@ struct hlo_program {
 /// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it. From v2.24
 /// on xprof leaves `thread_local_bytes` out of the peak and of the sum of allocations.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A block that is live at the peak.
 struct hlo_live_buffer {
@@ -24669,7 +24752,7 @@ class heap_live_list {
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/mapped_file.hpp>
 #include <sys/mman.h>
@@ -24682,7 +24765,7 @@ class heap_live_list {
 #include <string_view>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who
 /// shortens the file meanwhile ends the process with SIGBUS, as with every mapping.
@@ -24714,7 +24797,7 @@ class mapped_file {
   std::size_t size_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/massif.hpp>
 #include <algorithm>
@@ -24724,7 +24807,7 @@ class mapped_file {
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -24845,7 +24928,7 @@ void write_massif(const profile& source, const space_profile& space, Sink& out, 
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/protobuf_writer.hpp>
 #include <bit>
@@ -24855,7 +24938,7 @@ void write_massif(const profile& source, const space_profile& space, Sink& out, 
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A message of Protocol Buffers, field by field (https://protobuf.dev/programming-guides/encoding).
 class protobuf_message {
@@ -24899,7 +24982,7 @@ class protobuf_message {
   std::string bytes_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/perfetto.hpp>
 #include <algorithm>
@@ -24909,7 +24992,7 @@ class protobuf_message {
 #include <string_view>
 #include <unordered_set>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A `timeline_sink` that writes a trace of Perfetto, as ui.perfetto.dev and its trace processor read it. A third of the JSON's
 /// size, with counters as bytes. Field numbers of https://github.com/google/perfetto/tree/main/protos/perfetto/trace.
@@ -25018,7 +25101,7 @@ class perfetto_writer {
   std::unordered_set<std::uint64_t> known_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_19
 
@@ -25032,7 +25115,7 @@ class perfetto_writer {
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The checksum of gzip and PNG (CRC-32 of ISO 3309).
 [[nodiscard]] inline std::uint32_t crc32(std::string_view bytes) noexcept {
@@ -25072,7 +25155,7 @@ namespace memprof::detail {
   return out;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_20
 
@@ -25088,7 +25171,7 @@ namespace memprof::detail {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -25185,7 +25268,7 @@ void write_pprof(const stack_table& table, Sink& out) {
   out.write(detail::gzip_stored(detail::pprof_writer{table}.encode()));
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_21
 
@@ -25202,7 +25285,7 @@ void write_pprof(const stack_table& table, Sink& out) {
 #include <string>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads a file from its begin, byte by byte or in pieces, and knows where it is. Takes one buffer, whatever the file's size.
 class byte_reader {
@@ -25275,14 +25358,14 @@ class byte_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/recorded_event_writer.hpp>
 #include <concepts>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
 /// `trace_writer` is one.
@@ -25295,7 +25378,7 @@ concept recorded_event_writer = event_writer<T> &&
   { writer.label_of(name) } -> std::same_as<label>;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_22
 
@@ -25315,7 +25398,7 @@ concept recorded_event_writer = event_writer<T> &&
 #include <string_view>
 #include <system_error>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -25443,7 +25526,7 @@ template <recorded_event_writer Writer>
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/session_json.hpp>
 #include <charconv>
@@ -25457,7 +25540,7 @@ template <recorded_event_writer Writer>
 /// @file
 /// Values as pie's memory profiler writes them into its session profiles: megabytes, times, shapes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Appends an object of JSON, key by key, to a text.
 class json_object {
@@ -25600,7 +25683,7 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
   return (is_plain ? "torch." : "") + std::string{dtype};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/session_writer.hpp>
 #include <algorithm>
@@ -25616,7 +25699,7 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
 /// Session profiles: the JSON of the memory profiler of pie-project/pie (backend-python/memory_profiler), with its snapshots,
 /// calls of operations and PyTorch operators. What it calls a tensor is a block here, so views and aliases count once.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How many of the largest blocks a snapshot lists for each device and in all.
 inline constexpr std::size_t session_largest_blocks = 10;
@@ -25880,7 +25963,7 @@ class session_writer {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/session_profile.hpp>
 #include <algorithm>
@@ -25894,7 +25977,7 @@ class session_writer {
 /// @file
 /// The session profile of a profile: what it kept of checkpoints, segments and calls.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -25995,7 +26078,7 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
   return missing;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/detail/csv_text.hpp>
 #include <algorithm>
@@ -26007,7 +26090,7 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
 /// @file
 /// Text in a cell of CSV: RFC 4180's quotes, and nothing that a spreadsheet would run.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class csv_quotes : std::uint8_t { where_needed, always };
 
@@ -26033,7 +26116,7 @@ inline void append_csv_text(std::string& out, std::string_view text, csv_quotes 
   if (is_quoted) out += '"';
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tables.hpp>
 #include <algorithm>
@@ -26050,7 +26133,7 @@ inline void append_csv_text(std::string& out, std::string_view text, csv_quotes 
 /// Runs as tables that DuckDB, Polars, Spark or pandas query as they are: one file a table, CSV with a header or JSON lines. The
 /// first column of each is the run's name, so that files of many runs are one table: `SELECT * FROM 'out/*/runs.csv'`.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class table_format : std::uint8_t { csv, json_lines };
 
@@ -26287,7 +26370,7 @@ void write_block_table(const profile& source, std::string_view run, table_writer
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/session_trace.hpp>
 #include <algorithm>
@@ -26299,7 +26382,7 @@ void write_block_table(const profile& source, std::string_view run, table_writer
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -26485,7 +26568,7 @@ std::vector<std::string> write_session(const Source& source, const profile& run,
   return missing;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/speedscope.hpp>
 #include <cstddef>
@@ -26493,7 +26576,7 @@ std::vector<std::string> write_session(const Source& source, const profile& run,
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes the JSON of speedscope (https://www.speedscope.app/file-format-schema.json): for each memory space a profile of what
 /// was live at its peak, one of what was live at the end and one of all that was allocated, in bytes. `name` is that of the run.
@@ -26546,7 +26629,7 @@ void write_speedscope(const stack_table& table, std::string_view name, Sink& out
   out.write(text);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/stack_fold.hpp>
 #include <algorithm>
@@ -26558,7 +26641,7 @@ void write_speedscope(const stack_table& table, std::string_view name, Sink& out
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Folds a trace into a `stack_table` with everything: what a profile does not keep by operation. One pass, and memory for
 /// operations, whatever the number of events: what was live at a peak is what a row had when it next changed.
@@ -26709,7 +26792,7 @@ template <trace_source Source>
   return fold.table(replay.state());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/pickle_writer.hpp>
 #include <bit>
@@ -26720,7 +26803,7 @@ template <trace_source Source>
 #include <string_view>
 #include <unordered_map>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes plain data as a Python pickle of protocol 4, with the opcodes that PyTorch's memory_viz knows. Values are written in
 /// order; those of a list or dictionary between `begin_items` and its end.
@@ -26843,7 +26926,7 @@ class pickle_writer {
   std::unordered_map<std::string, memo_id> names_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_events.hpp>
 #include <algorithm>
@@ -26858,7 +26941,7 @@ class pickle_writer {
 /// @file
 /// What a PyTorch memory snapshot has of one memory space of a trace: the events of a window, and blocks and segments at its end.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What happened, in PyTorch's words.
 enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
@@ -27100,7 +27183,7 @@ class snapshot_fold : public replay_handler {
   std::map<std::uint64_t, std::uint64_t> touched_;  // begin and end
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_names.hpp>
 #include <algorithm>
@@ -27116,7 +27199,7 @@ class snapshot_fold : public replay_handler {
 /// @file
 /// What in a PyTorch memory snapshot has numbers, or parts, where a trace has names.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Splits `name (file:line)`, as the reader of snapshots names operations; else the file is empty.
 struct snapshot_frame {
@@ -27197,7 +27280,7 @@ class snapshot_streams {
   std::unordered_map<std::string, std::size_t> other_streams_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot.hpp>
 #include <algorithm>
@@ -27209,7 +27292,7 @@ class snapshot_streams {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct torch_snapshot_options {
   /// memory_viz becomes slow beyond it. A space with more changes is written as a window around its peak, as it stands at the
@@ -27546,7 +27629,7 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
   return detail::torch_snapshot_writer<Sink>{out}.write(source, options);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_23
 
@@ -27561,7 +27644,7 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
 /// @file
 /// What a trace of a PyTorch memory snapshot has beside events, and the names it gives.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A segment of PyTorch's caching allocator as a snapshot has it, in bytes: a row of the table `torch_segments` of its trace.
 struct torch_segment_fact {
@@ -27611,7 +27694,7 @@ inline constexpr std::string_view torch_before_trace =
 inline constexpr std::string_view torch_before_segment = "BEFORE_TRACE";  ///< segment in which that is allocated
 inline constexpr std::string_view torch_unnamed_segment = "TRACE";        ///< segment outside every annotation
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/torch_snapshot_records.hpp>
 #include <array>
@@ -27627,7 +27710,7 @@ inline constexpr std::string_view torch_unnamed_segment = "TRACE";        ///< s
 /// @file
 /// What a PyTorch memory snapshot says, whatever it is encoded in: docs/formats.md has the keys.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
 /// stay as they are.
@@ -27858,7 +27941,7 @@ struct torch_block_fields {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_history.hpp>
 #include <algorithm>
@@ -27873,7 +27956,7 @@ struct torch_block_fields {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a snapshot says when all of it has been read once: segments, settings, annotations, and above all what was live before
 /// its history begins. It is what the readers of its encodings hand their records to.
@@ -28040,12 +28123,12 @@ class torch_history {
   std::filesystem::path path_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/pickle_value.hpp>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A value of a pickle. Containers and texts are numbers of a `pickle_reader`.
 struct pickle_value {
@@ -28061,7 +28144,7 @@ struct pickle_value {
   [[nodiscard]] bool is(type wanted) const noexcept { return kind == wanted; }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/pickle_reader.hpp>
 #include <bit>
@@ -28076,7 +28159,7 @@ struct pickle_value {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads a pickle of plain data: numbers, texts, lists, tuples, dictionaries (protocols 2 to 5). It executes nothing: what would
 /// name a class or call a function ends the reading.
@@ -28381,7 +28464,7 @@ class pickle_reader {
   std::uint64_t memo_size_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_pickle.hpp>
 #include <algorithm>
@@ -28394,7 +28477,7 @@ class pickle_reader {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the records of a snapshot out of its pickle as they go by, and hands them to a `Sink`.
 template <class Sink>
@@ -28624,7 +28707,7 @@ template <class Sink>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/log_line.hpp>
 #include <charconv>
@@ -28639,7 +28722,7 @@ template <class Sink>
 /// @file
 /// What stands in a line of a log besides the text that a program wrote: colours, and the labels of launchers and loggers.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool is_digit(char character) noexcept { return character >= '0' && character <= '9'; }
 [[nodiscard]] constexpr bool is_letter(char character) noexcept {
@@ -28771,7 +28854,7 @@ namespace memprof::detail {
   return count;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_24
 
@@ -28789,7 +28872,7 @@ namespace memprof::detail {
 #include <string_view>
 #include <system_error>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -28851,7 +28934,7 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
                 "' is no size: write bytes from 0 to 2^63-1, such as 1.5e9, 12GB (12 * 10^9) or 12GiB (12 * 2^30)");
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/summary_text_line.hpp>
 #include <algorithm>
@@ -28866,7 +28949,7 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
 /// @file
 /// The parts of the lines of `to_text`, as its reader takes them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The bytes of "17.9 MiB", "+4.88 KiB", "-512 B"; nothing unless the whole text is that.
 [[nodiscard]] inline std::optional<std::int64_t> short_bytes_of(std::string_view text) {
@@ -28980,7 +29063,7 @@ struct segment_row {
   return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? five_values(fields, count) : std::nullopt;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tracker_totals.hpp>
 #include <algorithm>
@@ -28994,7 +29077,7 @@ struct segment_row {
 /// The rules that tie the numbers of a log's summary to each other: they fill in what it lacks, and tell when its parts
 /// contradict.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// 0.01 MB, the last digit of a log.
 inline constexpr std::int64_t tracker_resolution = 10486;
@@ -29113,7 +29196,7 @@ inline void compute_totals(profile& summary) {
   finish_summary(summary);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/summary_text_sentence.hpp>
 #include <algorithm>
@@ -29128,7 +29211,7 @@ inline void compute_totals(profile& summary) {
 /// @file
 /// The sentences of `to_text`, as its reader takes them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; what cannot be read is
 /// left out.
@@ -29217,7 +29300,7 @@ inline void read_capacity(profile& summary, std::string_view fit) {
   if (fit.substr(name, end_of_name - name) != "the device") summary.device = fit.substr(name, end_of_name - name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tracker_line.hpp>
 #include <array>
@@ -29230,7 +29313,7 @@ inline void read_capacity(profile& summary, std::string_view fit) {
 /// @file
 /// One line of a tracker's log: which of the lines of a memory summary it is.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class tracker_line_kind {
   text,          ///< none of the others
@@ -29345,7 +29428,7 @@ template <std::size_t Count>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_25
 
@@ -29356,7 +29439,7 @@ template <std::size_t Count>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How many parameters the model has, where a source says so.
 struct model_parameters {
@@ -29371,7 +29454,7 @@ struct model_parameters {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_26
 
@@ -29393,7 +29476,7 @@ struct model_parameters {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `provenance::format` of a log.
 inline constexpr std::string_view tracker_format = "tracker_log";
@@ -29654,7 +29737,7 @@ class tracker_reader {
   std::string suspect_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/summary_text_reader.hpp>
 #include <algorithm>
@@ -29669,7 +29752,7 @@ class tracker_reader {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `provenance::format` of such a text.
 inline constexpr std::string_view summary_text_format = "summary_text";
@@ -29916,7 +29999,7 @@ class summary_text_reader {
   std::string reason_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tracker_log.hpp>
 #include <cstddef>
@@ -29925,7 +30008,7 @@ class summary_text_reader {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The memory summaries in a log of tt-train's memory tracker, or of a program that prints those of `to_text` (in either format),
 /// in the order in which they begin.
@@ -29966,7 +30049,7 @@ namespace memprof {
   return std::move(reader).finish(std::move(answered), answers.reason());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_json_check.hpp>
 #include <cstdint>
@@ -29974,7 +30057,7 @@ namespace memprof {
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
 /// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
@@ -30020,7 +30103,7 @@ namespace memprof {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/mlir_operation.hpp>
 #include <cstddef>
@@ -30033,7 +30116,7 @@ namespace memprof {
 /// @file
 /// An operation as MLIR prints it in its generic form (https://mlir.llvm.org/docs/LangRef), as far as a memory log needs it.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The shape of a tensor, "1x768" (empty: a scalar), and the type of its elements, "bf16".
 struct mlir_tensor {
@@ -30214,7 +30297,7 @@ namespace detail {
   return found;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_line.hpp>
 #include <array>
@@ -30229,7 +30312,7 @@ namespace detail {
 /// @file
 /// Parts of the lines that tt-mlir's runtime logs (runtime/lib/ttnn/program_executor.cpp, common/runtime/debug.cpp there).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The kinds of memory of a device, in the order in which a log lists them.
 inline constexpr std::array<std::string_view, 4> tt_memory_names{"DRAM", "L1", "L1_SMALL", "TRACE"};
@@ -30415,7 +30498,7 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_inputs_registry.hpp>
 #include <algorithm>
@@ -30428,7 +30511,7 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An argument of the function `main` of a compiled module.
 struct tt_input {
@@ -30554,7 +30637,7 @@ class tt_inputs_registry {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_blocks.hpp>
 #include <algorithm>
@@ -30564,7 +30647,7 @@ class tt_inputs_registry {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first part of a block that is freed while the rest stays live.
 struct tt_split {
@@ -30656,7 +30739,7 @@ class tt_splits {
   std::size_t next_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tt_log_facts.hpp>
 #include <cstdint>
@@ -30666,7 +30749,7 @@ class tt_splits {
 /// @file
 /// What a trace of a tt-mlir log has beside events, and the names it gives.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One kind of memory of a rank: a row of the table `tt_memory`. Bytes are those of one bank; a fragmentation is 1 - largest free
 /// block / free bytes.
@@ -30783,7 +30866,7 @@ inline constexpr std::string_view tt_before_log = "(before the log)";  ///< oper
 inline constexpr std::string_view tt_before_segment = "BEFORE_LOG";    ///< segment in which that is allocated
 inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segment of what follows the last program
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_records.hpp>
 #include <array>
@@ -30793,7 +30876,7 @@ inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segm
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What each kind of memory held at one moment, as far as the log says; by index in `tt_memory_names`.
 using tt_memory_state = std::array<std::optional<tt_memory_view>, tt_memory_count>;
@@ -30848,7 +30931,7 @@ concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_op
   sink.out_of_memory(rank, failure, line);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_reader.hpp>
 #include <algorithm>
@@ -30867,7 +30950,7 @@ concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_op
 /// @file
 /// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -31109,7 +31192,7 @@ void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& li
   return is_found;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/tt_log_walk.hpp>
 #include <array>
@@ -31123,7 +31206,7 @@ void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& li
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a memory space of a rank: "dram", or "dram:3" where the log has labels of ranks.
 [[nodiscard]] inline std::string tt_space_name(const tt_rank& rank, std::size_t memory) {
@@ -31352,7 +31435,7 @@ class tt_log_walk {
   bool has_blocks_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tt_log_survey.hpp>
 #include <algorithm>
@@ -31364,7 +31447,7 @@ class tt_log_walk {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states come.
 class fragmentation_line {
@@ -31482,7 +31565,7 @@ class tt_log_survey {
   std::map<std::pair<std::size_t, std::size_t>, memory_survey> memories_;  ///< by rank and kind of memory
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tt_log.hpp>
 #include <algorithm>
@@ -31496,7 +31579,7 @@ class tt_log_survey {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -31717,7 +31800,7 @@ class tt_log_source {
   return remarks;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/indented_json.hpp>
 #include <charconv>
@@ -31727,7 +31810,7 @@ class tt_log_source {
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes JSON as Python's `json.dump(..., indent=2)` does, while it is made: each value on a line of its own, and no line end
 /// behind the last. Characters beyond ASCII stay as they are.
@@ -31813,7 +31896,7 @@ class indented_json {
   bool follows_key_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/tt_log_json.hpp>
 #include <algorithm>
@@ -31831,7 +31914,7 @@ class indented_json {
 /// The files that tt-mlir's own profiler (tt-swiss, `ttmem`) makes of a log: `NAME_memory.json`, `NAME_operations.json` and
 /// `NAME_inputs_registry.json`. The nth operation of one is the nth of the other.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one rank has in a log, as those files need it before its first operation.
 struct tt_rank_summary {
@@ -32131,7 +32214,7 @@ void write_tt_inputs(const tt_log_content& content, Sink& sink) {
   out.end('}');
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/xplane_facts.hpp>
 #include <cstdint>
@@ -32141,7 +32224,7 @@ void write_tt_inputs(const tt_log_content& content, Sink& sink) {
 /// @file
 /// What a trace of a profile of XLA has beside events.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A program in a memory space, in bytes: a row of the table `xla_programs`.
 struct xla_program_fact {
@@ -32199,7 +32282,7 @@ struct xla_live_block_fact {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_27
 
@@ -32218,7 +32301,7 @@ struct xla_live_block_fact {
 /// @file
 /// A JSON document as something that is read from its begin to its end: its characters, and places in it for messages.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where a document comes from and what it should hold, for the messages of errors.
 struct document_source {
@@ -32307,14 +32390,14 @@ struct json_input_iterator {
   [[nodiscard]] bool is_end() const noexcept { return input == nullptr || input->at_end(); }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_references.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Raises unless every index in the profile leads to something, so that users of a profile need not check.
 inline void check_references(const profile& read, const json_place& root) {
@@ -32369,7 +32452,7 @@ inline void check_references(const profile& read, const json_place& root) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_28
 
@@ -32382,7 +32465,7 @@ inline void check_references(const profile& read, const json_place& root) {
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
 /// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
@@ -32426,7 +32509,7 @@ template <class Fold>
   return total;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/trace_profile.hpp>
 #include <sys/stat.h>
@@ -32438,7 +32521,7 @@ template <class Fold>
 #include <filesystem>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
 [[nodiscard]] inline profile profile_of(const trace& source) {
@@ -32503,12 +32586,12 @@ template <class Read>
   return profile_of(path, status);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/live_blocks_of_capture.hpp>
 #include <cstddef>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Calls `visit(address, bytes)` for each block of a space that is live in the active capture now, in no order. Costs a drain and
 /// a pass over the live blocks, under the registry's lock: `visit` must not record, and take memory only where no hook sees it.
@@ -32518,13 +32601,15 @@ void for_each_live_block(space_id space, Visitor&& visit) {
   const control_guard control;
   if (shared.drain == nullptr) return;
   shared.drain(shared);
-  const space_ledger* const known = state_of(shared)->fold.events().space(space.value);
+  const capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  const space_ledger* const known = state->fold.events().space(space.value);
   if (known == nullptr) return;
   known->blocks().for_each(
       [&](const block& live) { visit(reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes)); });
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_29
 
@@ -32547,7 +32632,7 @@ void for_each_live_block(space_id space, Visitor&& visit) {
 /// @file
 /// The files that a session leaves: their names, and how they come to be without replacing another.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `memory_profile_YYYYMMDD_HHMMSS[_rankR]` in a directory, in local time.
 [[nodiscard]] inline std::string session_stem(const std::string& directory, std::int64_t at_unix_ns,
@@ -32651,12 +32736,12 @@ inline constexpr int most_numbered = 10'000;
   return ::access(path.empty() ? "." : path.c_str(), W_OK | X_OK) == 0 ? std::string{} : reason_in_errno();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
 struct session_options {
@@ -32668,7 +32753,7 @@ struct session_options {
   capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/session_settings.hpp>
 #include <algorithm>
@@ -32684,7 +32769,7 @@ struct session_options {
 /// @file
 /// The settings of a session from outside: the same keys by environment variables and in a file.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Says something about sessions in one line on stderr: nobody may be there to read an exception.
 [[gnu::cold, gnu::noinline]] inline void say_of_session(const std::string& text) noexcept {
@@ -32846,7 +32931,7 @@ inline constinit session_file_reader read_session_file = nullptr;
   return options;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/detail/wait_word.hpp>
 #include <atomic>
@@ -32860,7 +32945,7 @@ inline constinit session_file_reader read_session_file = nullptr;
 #include <unistd.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A counter that threads wait for with a limit of time, and that a signal handler may count up: `std::atomic` has no limit, and
 /// says nothing of handlers.
@@ -32897,7 +32982,7 @@ class wait_word {
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/session_signals.hpp>
 #include <array>
@@ -32920,7 +33005,7 @@ class wait_word {
 /// was there before, so that the process ends by it, or the program's own handler runs. A second signal of those, half a second
 /// later or more, does so at once. Whoever called `abort` or `terminate` cannot go on: that thread waits, with a limit.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The signals that a session handles. The first ones end a process that does not handle them.
 inline constexpr std::array<int, 5> session_signals{SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGUSR1};
@@ -33120,7 +33205,7 @@ inline void remove_terminate_handler() noexcept {
   if (std::get_terminate() == on_terminate) std::set_terminate(mailbox.terminate_before.load());
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_30
 
@@ -33142,7 +33227,7 @@ inline void remove_terminate_handler() noexcept {
 /// Tables of a profile as CSV (RFC 4180): a header, then records with as many fields, lines ended by CR LF, bytes as integers.
 /// Names are written as they are, but for an apostrophe before those that a spreadsheet would run (csv_text.hpp).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -33319,7 +33404,7 @@ class csv_record {
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_31
 
@@ -33338,7 +33423,7 @@ class csv_record {
 /// @file
 /// The tables of `memprof estimate`: those of transformer-room's estimator, character by character.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -33431,7 +33516,7 @@ namespace detail {
   return text + detail::aligned_table(rows);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_32
 
@@ -33447,13 +33532,13 @@ namespace detail {
 /// @file
 /// Text for scripts of gnuplot.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class picture_format : std::uint8_t { png, svg };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// In what an axis counts: MB, that is 2^20 bytes, or less where all of it is smaller.
 struct picture_unit {
@@ -33541,7 +33626,7 @@ inline constexpr int gnuplot_most_lines = 3;
   return expression.empty() ? "''" : expression;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/estimate_picture.hpp>
 #include <algorithm>
@@ -33554,7 +33639,7 @@ inline constexpr int gnuplot_most_lines = 3;
 /// @file
 /// The two pictures of `memprof estimate`, drawn by gnuplot: what transformer-room's estimator draws, in the same files.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 inline constexpr std::string_view bucket_picture_name = "bucket_memory_fp32_vs_bf16.png";
 inline constexpr std::string_view contributors_picture_name = "top_contributors_fp32_vs_bf16.png";
@@ -33649,7 +33734,7 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
   return script + "plot " + bars("fp32", detail::fp32_colour) + ", " + bars("bf16", detail::bf16_colour) + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/fit_text.hpp>
 #include <cstdint>
@@ -33657,7 +33742,7 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What was found for one way of training.
 struct fit_row {
@@ -33684,7 +33769,7 @@ struct fit_row {
   return detail::aligned_table(cells);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_33
 
@@ -33701,7 +33786,7 @@ struct fit_row {
 /// @file
 /// What a page has its data in: base64 (RFC 4648).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Base64 with padding, without line breaks.
 [[nodiscard]] inline std::string base64(std::string_view bytes) {
@@ -33718,7 +33803,7 @@ namespace memprof::detail {
   return out;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/block_follower.hpp>
 #include <array>
@@ -33728,7 +33813,7 @@ namespace memprof::detail {
 #include <new>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A point in a trace: how many events came before, and the clock of the stamps.
 struct moment {
@@ -33894,7 +33979,7 @@ class block_follower {
   std::vector<std::size_t> used_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/frame_blocks.hpp>
 #include <algorithm>
@@ -33902,7 +33987,7 @@ class block_follower {
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The blocks of one space over a stretch of a trace, in a bounded number of rows: those that were live at the greatest total,
 /// and of the others those with the most bytes times events.
@@ -34000,7 +34085,7 @@ class frame_blocks {
   std::vector<row> at_peak_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/frame_invocations.hpp>
 #include <algorithm>
@@ -34010,7 +34095,7 @@ class frame_blocks {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Invocations of operations over a stretch of a trace, in a bounded number of rows: the longest have their own, and the others
 /// share one with their neighbours on the same thread and depth.
@@ -34115,7 +34200,7 @@ class frame_invocations {
   std::vector<std::int64_t> deltas_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/frame_timeline.hpp>
 #include <algorithm>
@@ -34123,7 +34208,7 @@ class frame_invocations {
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Live bytes of one space over a stretch of a trace, in a bounded number of buckets. Each keeps one real moment: the first with
 /// its greatest total, and what each owner had then, to the byte. The last bucket is the last event alone, so that the end of the
@@ -34301,7 +34386,7 @@ class frame_timeline {
   before_last before_last_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_frame.hpp>
 #include <algorithm>
@@ -34309,7 +34394,7 @@ class frame_timeline {
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How many rows the tables of a frame may have; those of spaces are for each.
 struct frame_limits {
@@ -34363,7 +34448,7 @@ struct page_frame {
   frame_invocations invocations;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/address_regions.hpp>
 #include <algorithm>
@@ -34374,7 +34459,7 @@ struct page_frame {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The addresses that the blocks of a space lie at, as few ranges: a heap, the mappings far from it, a device. What lies between
 /// them is left out of offsets, so that everything can be drawn on one axis.
@@ -34465,7 +34550,7 @@ class address_regions {
   std::size_t last_ = 0;         ///< the one that was hit last
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/step_survey.hpp>
 #include <algorithm>
@@ -34477,7 +34562,7 @@ class address_regions {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What one segment did in one memory space; bytes.
 struct page_segment_usage {
@@ -34717,7 +34802,7 @@ class step_survey {
   std::vector<std::int64_t> signature_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/run_survey.hpp>
 #include <algorithm>
@@ -34728,7 +34813,7 @@ class step_survey {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a page must know of a trace before it can choose what to show: its length, who owned how much, where blocks lay, which
 /// steps there were. A `trace_visitor` that also folds the profile, so that one pass gives both.
@@ -34859,7 +34944,7 @@ class run_survey {
 };
 static_assert(trace_visitor<run_survey>);
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_owners.hpp>
 #include <algorithm>
@@ -34868,7 +34953,7 @@ static_assert(trace_visitor<run_survey>);
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Who gets a colour of its own in a page: an operation with a category, or all others of a category.
 struct page_owner {
@@ -34949,7 +35034,7 @@ class page_owners {
   std::array<space_owners, ledger::max_spaces + 1> by_space_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_frames.hpp>
 #include <algorithm>
@@ -34960,7 +35045,7 @@ class page_owners {
 /// @file
 /// Which stretches of a run a page shows by tables of their own.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The steps that get a frame of their own, the most important first: the one with the peak, the first, the last, and one of each
 /// pattern. Empty if the whole run shows a step well enough.
@@ -35018,7 +35103,7 @@ namespace memprof::detail {
   return frames;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_strings.hpp>
 #include <algorithm>
@@ -35029,7 +35114,7 @@ namespace memprof::detail {
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Texts of a page, each once.
 class page_strings {
@@ -35057,7 +35142,7 @@ class page_strings {
   return parts;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_template.hpp>
 // Made by viewer/build.mjs from viewer/src: change it there.
@@ -35068,7 +35153,7 @@ class page_strings {
 /// The page that reports are written into: what stands before its data, and what after. Its data, and what it shows of them, are
 /// described in viewer/DATA.md.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 // clang-format off
 inline constexpr std::string_view page_head[] = {
@@ -35109,7 +35194,7 @@ ${y(n)}`},r?te(r):null,m("span",{class:"name"},e),m("span",{class:"number"},n===
 };
 // clang-format on
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/invocation_follower.hpp>
 #include <algorithm>
@@ -35119,7 +35204,7 @@ ${y(n)}`},r?te(r):null,m("span",{class:"name"},e),m("span",{class:"number"},n===
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A thread of a page.
 struct page_thread {
@@ -35257,7 +35342,7 @@ class invocation_follower {
   std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/run_frames.hpp>
 #include <algorithm>
@@ -35268,7 +35353,7 @@ class invocation_follower {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Fills the frames of a page: the second pass over a trace, when a `run_survey` has seen it. A `trace_visitor`.
 class run_frames {
@@ -35485,7 +35570,7 @@ class run_frames {
 };
 static_assert(trace_visitor<run_frames>);
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_34
 
@@ -35502,7 +35587,7 @@ static_assert(trace_visitor<run_frames>);
 /// @file
 /// The summary as Markdown with tables (GitHub's dialect), for issues and reports of CI.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -35632,7 +35717,7 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/memory_fit_text.hpp>
 #include <cstdint>
@@ -35642,7 +35727,7 @@ inline void append_markdown_section(std::string& text, const page_section& secti
 /// @file
 /// The answer to "does it fit" in a few lines.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -35682,7 +35767,7 @@ namespace detail {
          "  Without a limit it would reserve at most " + detail::needed_text(fit.unlimited_stats) + ".\n";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_35
 
@@ -35692,7 +35777,7 @@ namespace detail {
 // ---- <memprof/analysis/phase_name.hpp>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a segment is an occurrence of a phase: it has the phase's name, or that name, a separator and something that ends in a
 /// digit. So "FORWARD_PASS", "FORWARD_PASS_micro_3" and "FORWARD_PASS/2" are occurrences of "FORWARD_PASS", and
@@ -35704,7 +35789,7 @@ namespace memprof {
   return !detail::is_letter(rest.front()) && !detail::is_digit(rest.front()) && detail::is_digit(rest.back());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/phase_sums.hpp>
 #include <algorithm>
@@ -35717,7 +35802,7 @@ namespace memprof {
 /// What all segments of a phase tell together. A long run keeps only some of its segments in full; the rows by name have sums and
 /// extremes of all of them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::string_view model_phase = "MODEL_CREATION";
 inline constexpr std::string_view optimizer_phase = "OPTIMIZER_CREATION";
@@ -35798,7 +35883,7 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
   return greatest;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/contradictions.hpp>
 #include <algorithm>
@@ -35812,7 +35897,7 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
 /// @file
 /// Whether the numbers of a profile can be those of one run: a file may have been changed by hand, joined or damaged.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -36021,7 +36106,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
   return std::move(found).take();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/profile_remarks.hpp>
 #include <cstddef>
@@ -36029,7 +36114,7 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -36086,7 +36171,7 @@ namespace detail {
   return remarks;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/analysis/memory_breakdown.hpp>
 #include <algorithm>
@@ -36102,7 +36187,7 @@ namespace detail {
 /// What the memory of a training step consists of, and whether it fits: the definitions of tt-train's analyze_memory.py, with
 /// phases that repeat, and exact sizes where blocks have categories. docs/analyze.md explains them.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a person expects. All sizes are bytes.
 struct breakdown_options {
@@ -36348,7 +36433,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/breakdown_text.hpp>
 #include <algorithm>
@@ -36366,7 +36451,7 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
 /// @file
 /// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, and what that leaves out.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space of a profile, and what was found out about it.
 struct analyzed_space {
@@ -36662,7 +36747,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_36
 
@@ -36683,7 +36768,7 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 /// @file
 /// The peaks as stacked bars, drawn by gnuplot: the bars, colours and order of tt-train's analyze_memory.py.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -36897,7 +36982,7 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   return script + "plot " + plots + (limits.empty() ? "NaN notitle" : limits) + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/run_picture_rows.hpp>
 #include <algorithm>
@@ -36912,14 +36997,14 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
 /// @file
 /// What the picture of a run shows: the parts of a peak, times, and the bands of segments.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// By what a peak is divided in a picture: by category if any block has one, else by operation.
 enum class composition : std::uint8_t { automatic, category, operation };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 // Of Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
 inline constexpr std::string_view line_colour = "#0072b2";
@@ -37082,7 +37167,7 @@ inline void append_bands(std::string& script, const segment_bands& segments) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/run_picture.hpp>
 #include <algorithm>
@@ -37097,7 +37182,7 @@ inline void append_bands(std::string& script, const segment_bands& segments) {
 /// live at the peak. Legible when it is shown 800 dots wide; colours are those of Okabe and Ito, which the colour-blind can tell
 /// apart.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct run_picture_options {
   std::string_view title = {};
@@ -37319,7 +37404,7 @@ struct drawn_space {
   return script + "unset multiplot\n";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/text/fact_lines.hpp>
 #include <algorithm>
@@ -37330,7 +37415,7 @@ struct drawn_space {
 #include <variant>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -37389,7 +37474,7 @@ namespace detail {
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_37
 
@@ -37407,7 +37492,7 @@ namespace detail {
 /// @file
 /// The tables of an estimated training step.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// All segments of one name together.
 struct step_phase {
@@ -37536,7 +37621,7 @@ namespace detail {
          " bytes)" + where + '\n' + detail::room_text(estimate);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -37544,7 +37629,7 @@ namespace detail {
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The devices that `device_preset` knows.
 inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
@@ -37599,7 +37684,7 @@ namespace detail {
   detail::raise("there is no device preset '" + std::string{name} + "'; there are " + known + ", and files that describe others");
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_38
 
@@ -37614,7 +37699,7 @@ namespace detail {
 #include <unordered_map>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Makes a trace of what somebody else recorded: a file of another system, a test. No capture is needed, and none is disturbed.
 ///
@@ -37761,7 +37846,7 @@ class trace_writer {
 };
 static_assert(event_writer<trace_writer>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_39
 
@@ -37784,7 +37869,7 @@ static_assert(event_writer<trace_writer>);
 /// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
 /// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct not_reflected {};
@@ -38174,7 +38259,7 @@ constexpr void for_each_field(T& value, Function&& function) {
       value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/json_types.hpp>
 #include <algorithm>
@@ -38193,7 +38278,7 @@ constexpr void for_each_field(T& value, Function&& function) {
 /// How the values of a JSON document become fields of structs, as tables that a reader walks while it meets the values: so a
 /// document is read without ever being in memory as a whole.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
 
@@ -38381,7 +38466,7 @@ inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_seque
 template <reflected T>
 inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = json_fields_of<T>};
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_reader.hpp>
 #include <cstddef>
@@ -38395,7 +38480,7 @@ inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = 
 /// @file
 /// The half of `profile/json.hpp` that reads values. Every error names the source and the place in it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a document has to say of itself, and how strictly it is read.
 struct json_rules {
@@ -38744,7 +38829,7 @@ inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
   reader.take({.kind = json_kind::null});
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_tree.hpp>
 #include <cstddef>
@@ -38755,7 +38840,7 @@ inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A small document in memory, for files that other programs define. An error names the byte of what is not JSON, and the key
 /// that comes twice; a document above 1 MiB, or nested deeper than 100 levels, is refused.
@@ -38786,7 +38871,7 @@ namespace memprof::detail {
   return nlohmann::ordered_json::parse(text, refuse_second_keys, allow_exceptions);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/analysis/estimate/decoder_config_json.hpp>
 #include <algorithm>
@@ -38803,7 +38888,7 @@ namespace memprof::detail {
 /// The dimensions of a decoder from the files in which programs keep them: `run_config.json` of transformer-room, and
 /// `config.json` of Hugging Face's transformers.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What such a file says.
 struct decoder_config {
@@ -38980,7 +39065,7 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
                                          : detail::read_run_config(document, root);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/torch_snapshot_json.hpp>
 #include <cstddef>
@@ -38993,7 +39078,7 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the records of a snapshot out of its JSON, each when its object ends.
 template <class Sink>
@@ -39160,7 +39245,7 @@ template <class Sink>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/format/torch_snapshot_reader.hpp>
 #include <algorithm>
@@ -39175,7 +39260,7 @@ template <class Sink>
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -39434,7 +39519,7 @@ class torch_snapshot_source {
   detail::torch_history history_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/ttnn_graph_json.hpp>
 #include <array>
@@ -39452,7 +39537,7 @@ class torch_snapshot_source {
 #include <system_error>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A node of a ttnn graph trace. Numbers that it lacks are -1, texts empty.
 struct ttnn_node {
@@ -39584,7 +39669,7 @@ template <class Sink>
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/ttnn_graph.hpp>
 #include <algorithm>
@@ -39599,7 +39684,7 @@ template <class Sink>
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How blocks lie on the cores of a device.
 enum class ttnn_core_model : std::uint8_t {
@@ -39869,7 +39954,7 @@ class ttnn_graph_source {
   detail::ttnn_graph_survey survey_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/device_json.hpp>
 #include <algorithm>
@@ -39887,7 +39972,7 @@ class ttnn_graph_source {
 /// @file
 /// A `device_description` from a JSON file that people write: docs/devices.md describes the format.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -40016,7 +40101,7 @@ inline constexpr std::string_view device_format = "memprof-device";
   return read_device(preset_or_file);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/json_output.hpp>
 #include <charconv>
@@ -40034,7 +40119,7 @@ inline constexpr std::string_view device_format = "memprof-device";
 /// @file
 /// Profiles as JSON text, without a document in between and without nlohmann/json, of which it keeps the layout (`dump(1)`).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes JSON to a string: one line a value, so that line-based tools can compare two. The calls must come in an order that
 /// makes a document; nothing is checked.
@@ -40237,7 +40322,7 @@ void put_json(json_output& out, const T& source) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/write_json.hpp>
 #include <cstdint>
@@ -40253,7 +40338,7 @@ void put_json(json_output& out, const T& source) {
 /// of an operation may be any bytes) is written with U+FFFD in the place of each invalid part, so only then a profile that is
 /// read back differs. A number that is not finite is written as null and read back as not-a-number.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the key "format" says.
 inline constexpr std::string_view json_format = "memprof-profile";
@@ -40283,7 +40368,7 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
   detail::replace_whole_file(path, to_json_text(source) + '\n');
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/record/session.hpp>
 #include <string>
@@ -40304,10 +40389,9 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
 /// @file
 /// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__cpp_exceptions)
-inline namespace with_exceptions {
 /// Whether `act` came to its end. What it cannot have is memory.
 template <class Act>
 [[nodiscard]] bool succeeds(Act&& act) noexcept {
@@ -40318,15 +40402,12 @@ template <class Act>
     return false;
   }
 }
-}  // namespace with_exceptions
 #else
-inline namespace without_exceptions {
 template <class Act>
 [[nodiscard]] bool succeeds(Act&& act) noexcept {
   act();
   return true;
 }
-}  // namespace without_exceptions
 #endif
 
 /// Adds a periodic checkpoint to capture `number`. False if that has ended.
@@ -40484,7 +40565,7 @@ struct running_session {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #include <atomic>
 #include <cstdint>
@@ -40503,7 +40584,7 @@ extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only s
 /// @file
 /// Begin and end of a session.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The session that records, and never destroyed where the process ends without it; null: none.
 inline constinit std::atomic<running_session*> current_session{nullptr};
@@ -40667,7 +40748,7 @@ template <class Begin>
   if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 
 #include <utility>
@@ -40677,7 +40758,7 @@ template <class Begin>
 /// Recording that looks after itself: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`),
 /// though not nlohmann/json.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -40752,7 +40833,7 @@ class [[nodiscard]] session {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/json_facts.hpp>
 #include <array>
@@ -40768,7 +40849,7 @@ class [[nodiscard]] session {
 /// Tables of facts in JSON: an object with a key for each table, which is an array of its rows; a row is an object with a key for
 /// each column. Version 1 of the format had three tables, under keys of the profile itself.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Stands for a value in the last row of a table; assigned to through a pointer to the table.
 struct last_fact {};
@@ -40933,7 +41014,7 @@ inline void update_from_version_1(profile& source) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json_writer.hpp>
 #include <nlohmann/json.hpp>
@@ -40943,7 +41024,7 @@ inline void update_from_version_1(profile& source) {
 /// @file
 /// What is written with nlohmann/json, since it is made of many small parts or wanted as a document.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a field of any type is in JSON: a struct an object, a vector an array, an enumeration its name.
 template <class T>
@@ -40964,7 +41045,7 @@ template <class T>
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/json.hpp>
 #include <cstdio>
@@ -40977,7 +41058,7 @@ template <class T>
 /// Profiles as JSON, read and written. A program that only writes them includes <memprof/profile/write_json.hpp>, which says what
 /// is written, compiles in a fraction of the time, and does not need nlohmann/json.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -41030,7 +41111,7 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
   return read_json(file.get(), path);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/breakdown_json.hpp>
 #include <algorithm>
@@ -41044,7 +41125,7 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 /// @file
 /// The numbers of `memprof analyze` for machines; docs/analyze.md describes the format.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the key "format" of the document says.
 inline constexpr std::string_view breakdown_json_format = "memprof-analysis";
@@ -41149,7 +41230,7 @@ namespace detail {
   return {{"format", breakdown_json_format}, {"version", breakdown_json_version}, {"summaries", summaries}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/estimate_json.hpp>
 #include <algorithm>
@@ -41163,7 +41244,7 @@ namespace detail {
 /// @file
 /// The numbers of `memprof estimate` for machines, under the keys of transformer-room's estimator.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -41232,7 +41313,7 @@ template <class Row, class Bytes, class Value>
             {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/html/columns.hpp>
 #include <cstddef>
@@ -41240,7 +41321,7 @@ template <class Row, class Bytes, class Value>
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The tables of a page: the bytes of their columns, and where each column is. viewer/DATA.md describes the encoding.
 class page_columns {
@@ -41293,7 +41374,7 @@ class page_columns {
   std::size_t rows_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_detail.hpp>
 #include <algorithm>
@@ -41311,7 +41392,7 @@ class page_columns {
 /// @file
 /// What only a trace knows, as a page carries it: viewer/DATA.md and viewer/src/data/contract.ts.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the tables of a page say, before they are encoded.
 struct page_detail {
@@ -41543,7 +41624,7 @@ class page_detail_writer {
   std::vector<std::size_t> number_of_pattern_;  ///< by index plus 1: the place in the page plus 1, or 0
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page_profile.hpp>
 #include <algorithm>
@@ -41558,7 +41639,7 @@ class page_detail_writer {
 /// @file
 /// The profile of a page: of a run with many segments only those that somebody will look for.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::size_t max_page_segments = 512;
 inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, for each space
@@ -41671,7 +41752,7 @@ inline page_segments cut_segments(profile& of) {
   return document;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/report/html/page.hpp>
 #include <algorithm>
@@ -41685,7 +41766,7 @@ inline page_segments cut_segments(profile& of) {
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a page says beside the numbers, and how it is packed.
 struct html_options {
@@ -41791,7 +41872,7 @@ inline void write_page(const page_data& data, const std::filesystem::path& path,
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/html.hpp>
 #include <array>
@@ -41811,7 +41892,7 @@ inline void write_page(const page_data& data, const std::filesystem::path& path,
 /// memprof::write_html(recorded, "report.html");
 /// @endcode
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes the page of a profile: its numbers, and live bytes over time without who owned them. A file that is there is replaced,
 /// or stays as it was if that fails; errors name the path and the reason.
@@ -41854,12 +41935,12 @@ trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesys
   return std::string_view{first.data(), got}.find(R"(<meta name="generator" content="memprof">)") != std::string_view::npos;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/report/training_step_json.hpp>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A step for machines: bytes by phase, and what the peak is made of. The whole profile is `to_json(estimate.step)`.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const training_estimate& estimate) {
@@ -41879,6 +41960,6 @@ namespace memprof {
           {"operations_at_peak", detail::to_value(space.live_at_peak.by_operation)}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_40

@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An allocation, or the end of one.
 struct allocation_step {
@@ -272,4 +272,4 @@ class allocation_sequence {
 };
 static_assert(trace_visitor<allocation_sequence>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

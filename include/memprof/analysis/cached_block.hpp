@@ -11,7 +11,7 @@
 /// @file
 /// The blocks of a caching allocator and the pools of those that are free.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct cached_block;
 
@@ -127,4 +127,4 @@ class block_store {
   cached_block* unused_ = nullptr;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -296,4 +296,4 @@ class caching_allocator {
   std::vector<cached_block*> awaiting_;  // deallocated, but perhaps in use on other streams
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

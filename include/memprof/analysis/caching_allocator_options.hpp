@@ -12,7 +12,7 @@
 /// The settings of PyTorch's CUDA caching allocator, and the sizes that follow from them. The rules are those of
 /// c10/cuda/CUDACachingAllocator.cpp; docs/caching_allocator.md tells which of them are modelled.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the model of the caching allocator goes by. Names are those of PYTORCH_CUDA_ALLOC_CONF, which `parse_cuda_alloc_conf`
 /// reads; the defaults are PyTorch's. All sizes are bytes.
@@ -113,4 +113,4 @@ inline constexpr std::uint64_t largest_request = std::uint64_t{1} << 60;
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

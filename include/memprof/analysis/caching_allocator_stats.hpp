@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A value that goes up and down, and the greatest it has been.
 struct allocator_stat {
@@ -44,4 +44,4 @@ struct caching_allocator_stats {
   bool operator==(const caching_allocator_stats&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -17,7 +17,7 @@
 /// The value of PYTORCH_ALLOC_CONF, which older versions of PyTorch call PYTORCH_CUDA_ALLOC_CONF: the format is that of
 /// c10/core/AllocatorConfig.cpp and c10/cuda/CUDAAllocatorConfig.cpp.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -258,4 +258,4 @@ class alloc_conf_reader {
   return detail::alloc_conf_reader{text}.read();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <functional>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What happened to memory of the device.
 enum class segment_action : std::uint8_t { reserve, release };
@@ -146,4 +146,4 @@ class device_blocks {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

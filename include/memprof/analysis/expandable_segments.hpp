@@ -10,7 +10,7 @@
 /// @file
 /// Expandable segments: a long range of addresses for each pool and stream, behind which memory is mapped page by page.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first block of a run of free and unmapped blocks of an expandable segment with at least so many bytes: the lowest of the
 /// stream. Null if there is none.
@@ -99,4 +99,4 @@ inline void unmap_pages_of(device_blocks& device, cached_block& block) {
   device.count_released(address, end - begin);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,7 +20,7 @@
 /// @file
 /// What the memory of a program of XLA is for, at its peak. Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A class of blocks. A block belongs to the first whose group and pattern are its own.
 struct hlo_class_rule {
@@ -159,4 +159,4 @@ inline void check_sums(const hlo_memory& memory, std::int64_t space, hlo_attribu
   return found;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -21,7 +21,7 @@
 /// What the memory of a training step consists of, and whether it fits: the definitions of tt-train's analyze_memory.py, with
 /// phases that repeat, and exact sizes where blocks have categories. docs/analyze.md explains them.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a person expects. All sizes are bytes.
 struct breakdown_options {
@@ -267,4 +267,4 @@ inline void remark_missing_phases(memory_breakdown& result, const profile& of, c
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -18,7 +18,7 @@
 /// @file
 /// Does it fit, and if not, at which operation does it fail: the steps of a capture through the model of the caching allocator.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The request that the allocator could not serve, and what was there at that moment, after it had given back what it could.
 /// Bytes.
@@ -161,4 +161,4 @@ namespace detail {
   return enough * step;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

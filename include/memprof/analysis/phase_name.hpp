@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a segment is an occurrence of a phase: it has the phase's name, or that name, a separator and something that ends in a
 /// digit. So "FORWARD_PASS", "FORWARD_PASS_micro_3" and "FORWARD_PASS/2" are occurrences of "FORWARD_PASS", and
@@ -16,4 +16,4 @@ namespace memprof {
   return !detail::is_letter(rest.front()) && !detail::is_digit(rest.front()) && detail::is_digit(rest.back());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// What all segments of a phase tell together. A long run keeps only some of its segments in full; the rows by name have sums and
 /// extremes of all of them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::string_view model_phase = "MODEL_CREATION";
 inline constexpr std::string_view optimizer_phase = "OPTIMIZER_CREATION";
@@ -95,4 +95,4 @@ bool visit_rows(const space_profile& space, std::string_view phase, Visit visit)
   return greatest;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -66,4 +66,4 @@ namespace detail {
   return remarks;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 /// @file
 /// What the segments of each name did, however many there were, and the steps that they form: what reports say of long runs.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// All segments of one name, or of one family of names, in one memory space.
 struct segments_of_name {
@@ -213,4 +213,4 @@ namespace detail {
   return rows;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 #include <memprof/record/registry.hpp>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -100,4 +100,4 @@ template <class T>
 using allocator = detail::heap_allocator<T, detail::plain_heap>;
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

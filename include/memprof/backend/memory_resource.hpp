@@ -18,7 +18,7 @@
 #include <memprof/trace/memory_name.hpp>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if !__has_include(<memory_resource>)
 
@@ -120,4 +120,4 @@ class memory_resource : public std::pmr::memory_resource {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -24,7 +24,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {
@@ -143,7 +143,7 @@ inline void delete_tracked(void* address, std::size_t bytes = 0) noexcept {
 inline constexpr std::size_t default_alignment = __STDCPP_DEFAULT_NEW_ALIGNMENT__;
 [[nodiscard]] constexpr std::size_t to_size(std::align_val_t alignment) noexcept { return static_cast<std::size_t>(alignment); }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // The compiler must not see through these: it would pair the inlined `malloc` with a `delete` elsewhere and warn.
 #define MEMPROF_DETAIL_REPLACEMENT [[gnu::noinline]]

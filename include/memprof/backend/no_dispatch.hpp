@@ -14,7 +14,7 @@
 /// known before there is memory to hold it. `memory_resource` hands out reserved addresses; the program skips the work itself:
 /// `if (memprof::dispatching()) multiply(a, b, c);`
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -56,4 +56,4 @@ inline namespace disabled {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

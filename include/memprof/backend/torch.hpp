@@ -31,7 +31,7 @@
 #include <vector>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -121,4 +121,4 @@ class torch_backend {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -34,7 +34,7 @@
 #include <vector>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -131,4 +131,4 @@ class torch_no_dispatch {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

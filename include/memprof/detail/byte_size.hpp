@@ -13,7 +13,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
                 "' is no size: write bytes from 0 to 2^63-1, such as 1.5e9, 12GB (12 * 10^9) or 12GiB (12 * 2^30)");
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -11,7 +11,7 @@
 /// @file
 /// Text in a cell of CSV: RFC 4180's quotes, and nothing that a spreadsheet would run.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class csv_quotes : std::uint8_t { where_needed, always };
 
@@ -37,4 +37,4 @@ inline void append_csv_text(std::string& out, std::string_view text, csv_quotes 
   if (is_quoted) out += '"';
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -4,7 +4,7 @@
 
 #include <cerrno>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts errno back at the end of the scope. Allocations are recorded between a failed call and the look at its errno: by
 /// destructors, and by signal handlers.
@@ -19,4 +19,4 @@ class [[nodiscard]] errno_guard {
   int before_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Wrong use or bad input. `what()` says what was wrong, where, and what to do. Thrown by control calls, never by recording.
 struct error : std::runtime_error {
@@ -16,20 +16,12 @@ struct error : std::runtime_error {
 
 namespace detail {
 
-// The two definitions of `raise` stand in differently named inline namespaces: in a program whose translation units are partly
-// built with -fno-exceptions, the linker would otherwise keep one of them for all, and a caught error would become an abort.
 #if defined(__cpp_exceptions)
-
-inline namespace with_exceptions {
 
 /// Throws `memprof::error`. Out of line, so that the callers' good path stays small.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) { throw error(text); }
 
-}  // namespace with_exceptions
-
 #else
-
-inline namespace without_exceptions {
 
 /// Prints the text of what would be a `memprof::error` on stderr and aborts: there is no other way out under -fno-exceptions.
 [[noreturn, gnu::cold, gnu::noinline]] inline void raise(const std::string& text) {
@@ -37,9 +29,7 @@ inline namespace without_exceptions {
   std::abort();
 }
 
-}  // namespace without_exceptions
-
 #endif
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

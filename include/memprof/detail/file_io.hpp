@@ -13,7 +13,7 @@
 #include <system_error>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct file_closer {
   void operator()(std::FILE* file) const noexcept { std::fclose(file); }
@@ -129,4 +129,4 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
   replace_file(path, [text](std::FILE* file) { return write_text(file, text); });
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 /// A lock on a whole file that its holder has until it closes the file or ends, however it ends, and that others can ask for
 /// without taking it: Linux's locks of open file descriptions. Elsewhere nobody ever holds one.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the lock for writing; false if somebody else has it. File systems without locks grant it.
 [[nodiscard]] inline bool lock_file([[maybe_unused]] int file) noexcept {
@@ -37,4 +37,4 @@ namespace memprof::detail {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

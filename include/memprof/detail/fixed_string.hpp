@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Text as a template argument: `track_operation<"attention">()`.
 template <std::size_t Size>
@@ -19,4 +19,4 @@ struct fixed_string {
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

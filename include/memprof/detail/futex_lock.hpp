@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A lock of one word whose waiters sleep. It is constant-initialised, may be reset in a forked child, and needs no `<mutex>`.
 class futex_lock {
@@ -64,4 +64,4 @@ class [[nodiscard]] lock_guard {
   Lock& lock_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 /// The binary heap, for rows of plain values. The standard's `push_heap` and `sort` would do, but every translation unit that
 /// includes the library pays for their instantiation: tens of milliseconds for each type of row.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Moves the value at `position` down until no value below comes after it: the last in the order `before` is on top.
 template <class T, class Before>
@@ -52,4 +52,4 @@ void sort_rows(T* values, std::size_t count, Before before) noexcept {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

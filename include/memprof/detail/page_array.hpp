@@ -7,7 +7,7 @@
 #include <limits>
 #include <type_traits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The part of a `page_array` that does not depend on its elements, so that it is compiled once and not for each of them.
 class page_storage {
@@ -105,4 +105,4 @@ class page_array : public page_storage {
   void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

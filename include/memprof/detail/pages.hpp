@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// While it lives, `map_pages` gives the thread that made it at most so many bytes: for whoever folds what a stranger may have
 /// written.
@@ -73,4 +73,4 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

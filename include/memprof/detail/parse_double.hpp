@@ -16,7 +16,7 @@
 #include <locale.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `std::from_chars` for a decimal number; libc++ lacks that one before version 20.
 [[nodiscard]] inline std::from_chars_result parse_double(std::string_view text, double& number) {
@@ -37,4 +37,4 @@ namespace memprof::detail {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -4,7 +4,7 @@
 
 #include <cstddef>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
 /// `std::partition_point` is, without the iterators that every unit would have to compile.
@@ -23,4 +23,4 @@ template <class IsBefore>
   return first;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

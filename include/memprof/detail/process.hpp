@@ -12,7 +12,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number of the calling process: another one in a child after `fork`, also before its fork handlers have run.
 [[nodiscard]] inline std::int64_t process_id() noexcept { return ::getpid(); }
@@ -40,4 +40,4 @@ class thread_title {
   char text_[17] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

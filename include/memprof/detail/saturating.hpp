@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// left + right, or the nearest value there is: numbers from files may be anything.
 [[nodiscard]] constexpr std::int64_t add_saturating(std::int64_t left, std::int64_t right) noexcept {
@@ -21,4 +21,4 @@ namespace memprof::detail {
   return right < 0 ? std::numeric_limits<std::int64_t>::max() : std::numeric_limits<std::int64_t>::min();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A name of at most 31 bytes that is part of the object it stands in, so that the object can be copied as plain bytes.
 class short_name {
@@ -35,4 +35,4 @@ class short_name {
   unsigned char size_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -4,7 +4,7 @@
 
 #include <csignal>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Holds back the signals of the calling thread until the end of the scope: their handlers run then. Those that a fault of the
 /// thread itself raises are let through.
@@ -25,4 +25,4 @@ class [[nodiscard]] signal_guard {
   sigset_t before_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a stream is a terminal that shows colours: not where `NO_COLOR` is set (https://no-color.org) or `TERM` is "dumb".
 [[nodiscard]] inline bool shows_colors(std::FILE* stream) noexcept {
@@ -26,4 +26,4 @@ namespace memprof::detail {
   return ::ioctl(::fileno(stream), TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

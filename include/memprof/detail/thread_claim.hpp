@@ -7,7 +7,7 @@
 
 #include <pthread.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A claim of one thread that ends with the thread, however it ends: by return, `pthread_exit`, cancellation or the bare system
 /// call, and after its last destructor. A robust mutex that its owner never unlocks: the kernel marks it when the thread is gone.
@@ -54,4 +54,4 @@ class thread_claim {
   bool is_made_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

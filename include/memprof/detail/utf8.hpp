@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One character of a text: its code point and how many bytes it takes. Bytes that are no UTF-8 come one by one, as `invalid`.
 struct utf8_character {
@@ -33,4 +33,4 @@ struct utf8_character {
   return {code, size};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A counter that threads wait for with a limit of time, and that a signal handler may count up: `std::atomic` has no limit, and
 /// says nothing of handlers.
@@ -50,4 +50,4 @@ class wait_word {
   static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

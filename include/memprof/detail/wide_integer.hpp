@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 __extension__ using int128 = __int128;
 __extension__ using uint128 = unsigned __int128;
@@ -73,4 +73,4 @@ class wide_integer {
   std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 #include <string>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads a file from its begin, byte by byte or in pieces, and knows where it is. Takes one buffer, whatever the file's size.
 class byte_reader {
@@ -85,4 +85,4 @@ class byte_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Where a writer of a format puts its bytes.
 template <class T>
@@ -35,4 +35,4 @@ struct text_sink {
   void write(std::string_view bytes) { text.append(bytes); }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A `timeline_sink` that writes the JSON of Chrome's tracing and of Kineto, which chrome://tracing, ui.perfetto.dev, TensorBoard
 /// and the tools that read PyTorch's profiler take. Memory events are Kineto's `[memory]` instants; a device that c10 has no name
@@ -136,4 +136,4 @@ class chrome_trace_writer {
   std::unordered_map<std::uint32_t, std::vector<open_slice>> open_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

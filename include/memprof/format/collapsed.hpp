@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -44,4 +44,4 @@ void write_collapsed(const stack_table& table, stack_value value, Sink& out) {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

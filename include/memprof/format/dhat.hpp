@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes one memory space as JSON for DHAT's viewer (dh_view.html of valgrind, file version 2). What is live at `t-gmax` and at
 /// `t-end` and what was allocated in all are the profile's numbers; a program point is a path of operations, innermost first.
@@ -60,4 +60,4 @@ void write_dhat(const stack_table& table, std::uint32_t space, Sink& out) {
   out.write(text);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The checksum of gzip and PNG (CRC-32 of ISO 3309).
 [[nodiscard]] inline std::uint32_t crc32(std::string_view bytes) noexcept {
@@ -48,4 +48,4 @@ namespace memprof::detail {
   return out;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

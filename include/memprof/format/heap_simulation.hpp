@@ -17,7 +17,7 @@
 /// simulation is replayed over logical buffers, and what lives as long as the program is added to every moment of it. From v2.24
 /// on xprof leaves `thread_local_bytes` out of the peak and of the sum of allocations.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A block that is live at the peak.
 struct hlo_live_buffer {
@@ -265,4 +265,4 @@ class heap_live_list {
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

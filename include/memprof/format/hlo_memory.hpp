@@ -16,7 +16,7 @@
 /// @file
 /// An XLA program with everything known about its blocks. Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A block as people read of it.
 struct hlo_block {
@@ -112,4 +112,4 @@ class hlo_memory {
   std::vector<std::int64_t> unpadded_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -11,7 +11,7 @@
 /// What a compiled program of XLA says of its memory: the part of `xla.HloProto` that its viewer takes as given. All texts lie in
 /// the file that was read.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The index of nothing, in the vectors of `hlo_program`.
 inline constexpr std::uint32_t hlo_none = 0xFFFF'FFFFU;
@@ -102,4 +102,4 @@ struct hlo_program {
   std::vector<hlo_frame> frames;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

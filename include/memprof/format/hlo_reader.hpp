@@ -13,7 +13,7 @@
 /// @file
 /// Reads `xla.HloProto` (openxla/xla, xla/service/hlo.proto). Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 class hlo_reader {
@@ -249,4 +249,4 @@ class hlo_reader {
   return detail::hlo_reader{}.read(file, bytes);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -12,7 +12,7 @@
 /// @file
 /// `xla.ShapeProto` as text and as bytes (openxla/xla, xla/xla_data.proto). Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What is known of an element type of XLA.
 struct hlo_element_type {
@@ -222,4 +222,4 @@ inline std::string shape_text(const protobuf_file& file, std::string_view encode
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes JSON as Python's `json.dump(..., indent=2)` does, while it is made: each value on a line of its own, and no line end
 /// behind the last. Characters beyond ASCII stay as they are.
@@ -96,4 +96,4 @@ class indented_json {
   bool follows_key_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The length of the UTF-8 sequence at the beginning of `text`, which is not empty; 0 if it is not well-formed.
 [[nodiscard]] inline std::size_t utf8_length(std::string_view text) noexcept {
@@ -66,4 +66,4 @@ inline void append_json_key(std::string& out, std::string_view key) {
   out += ':';
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// @file
 /// What stands in a line of a log besides the text that a program wrote: colours, and the labels of launchers and loggers.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool is_digit(char character) noexcept { return character >= '0' && character <= '9'; }
 [[nodiscard]] constexpr bool is_letter(char character) noexcept {
@@ -147,4 +147,4 @@ namespace memprof::detail {
   return count;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The bytes of a regular file as they lie in the page cache: no memory of the process's own, whatever the file's size. Who
 /// shortens the file meanwhile ends the process with SIGBUS, as with every mapping.
@@ -44,4 +44,4 @@ class mapped_file {
   std::size_t size_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -134,4 +134,4 @@ void write_massif(const profile& source, const space_profile& space, Sink& out, 
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -12,7 +12,7 @@
 /// @file
 /// An operation as MLIR prints it in its generic form (https://mlir.llvm.org/docs/LangRef), as far as a memory log needs it.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The shape of a tensor, "1x768" (empty: a scalar), and the type of its elements, "bf16".
 struct mlir_tensor {
@@ -193,4 +193,4 @@ namespace detail {
   return found;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

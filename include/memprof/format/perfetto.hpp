@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unordered_set>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A `timeline_sink` that writes a trace of Perfetto, as ui.perfetto.dev and its trace processor read it. A third of the JSON's
 /// size, with counters as bytes. Field numbers of https://github.com/google/perfetto/tree/main/protos/perfetto/trace.
@@ -123,4 +123,4 @@ class perfetto_writer {
   std::unordered_set<std::uint64_t> known_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A value of a pickle. Containers and texts are numbers of a `pickle_reader`.
 struct pickle_value {
@@ -20,4 +20,4 @@ struct pickle_value {
   [[nodiscard]] bool is(type wanted) const noexcept { return kind == wanted; }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes plain data as a Python pickle of protocol 4, with the opcodes that PyTorch's memory_viz knows. Values are written in
 /// order; those of a list or dictionary between `begin_items` and its end.
@@ -134,4 +134,4 @@ class pickle_writer {
   std::unordered_map<std::string, memo_id> names_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

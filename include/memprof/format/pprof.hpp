@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -113,4 +113,4 @@ void write_pprof(const stack_table& table, Sink& out) {
   out.write(detail::gzip_stored(detail::pprof_writer{table}.encode()));
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

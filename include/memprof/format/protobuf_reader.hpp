@@ -18,7 +18,7 @@
 /// @file
 /// Needs protozero (CMake: the component `protozero`, target `memprof::protozero`).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The file in which messages lie, so that a fault can say where.
 class protobuf_file {
@@ -142,4 +142,4 @@ class protobuf_reader {
   bool is_cut_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A message of Protocol Buffers, field by field (https://protobuf.dev/programming-guides/encoding).
 class protobuf_message {
@@ -53,4 +53,4 @@ class protobuf_message {
   std::string bytes_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
 /// `trace_writer` is one.
@@ -21,4 +21,4 @@ concept recorded_event_writer = event_writer<T> &&
   { writer.label_of(name) } -> std::same_as<label>;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

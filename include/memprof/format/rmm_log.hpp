@@ -19,7 +19,7 @@
 #include <string_view>
 #include <system_error>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -147,4 +147,4 @@ template <recorded_event_writer Writer>
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -13,7 +13,7 @@
 /// @file
 /// Values as pie's memory profiler writes them into its session profiles: megabytes, times, shapes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Appends an object of JSON, key by key, to a text.
 class json_object {
@@ -156,4 +156,4 @@ inline void append_shapes(std::string& out, std::string_view shapes) {
   return (is_plain ? "torch." : "") + std::string{dtype};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

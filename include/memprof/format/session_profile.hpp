@@ -15,7 +15,7 @@
 /// @file
 /// The session profile of a profile: what it kept of checkpoints, segments and calls.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -116,4 +116,4 @@ std::vector<std::string> write_session(const profile& run, Sink& out) {
   return missing;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -209,4 +209,4 @@ std::vector<std::string> write_session(const Source& source, const profile& run,
   return missing;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -21,7 +21,7 @@
 /// Session profiles: the JSON of the memory profiler of pie-project/pie (backend-python/memory_profiler), with its snapshots,
 /// calls of operations and PyTorch operators. What it calls a tensor is a block here, so views and aliases count once.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How many of the largest blocks a snapshot lists for each device and in all.
 inline constexpr std::size_t session_largest_blocks = 10;
@@ -285,4 +285,4 @@ class session_writer {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes the JSON of speedscope (https://www.speedscope.app/file-format-schema.json): for each memory space a profile of what
 /// was live at its peak, one of what was live at the end and one of all that was allocated, in bytes. `name` is that of the run.
@@ -63,4 +63,4 @@ void write_speedscope(const stack_table& table, std::string_view name, Sink& out
   out.write(text);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

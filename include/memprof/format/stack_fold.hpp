@@ -16,7 +16,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Folds a trace into a `stack_table` with everything: what a profile does not keep by operation. One pass, and memory for
 /// operations, whatever the number of events: what was live at a peak is what a row had when it next changed.
@@ -167,4 +167,4 @@ template <trace_source Source>
   return fold.table(replay.state());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

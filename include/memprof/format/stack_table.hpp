@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one operation allocated itself in one memory space; with categories, that of one category. What is not known is -1.
 struct stack_row {
@@ -150,4 +150,4 @@ namespace detail {
   return table;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -16,7 +16,7 @@
 /// @file
 /// The parts of the lines of `to_text`, as its reader takes them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The bytes of "17.9 MiB", "+4.88 KiB", "-512 B"; nothing unless the whole text is that.
 [[nodiscard]] inline std::optional<std::int64_t> short_bytes_of(std::string_view text) {
@@ -130,4 +130,4 @@ struct segment_row {
   return fields.size() == 6 && fields[0] == "change" && line.starts_with("  ") ? five_values(fields, count) : std::nullopt;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

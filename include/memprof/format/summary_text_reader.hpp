@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `provenance::format` of such a text.
 inline constexpr std::string_view summary_text_format = "summary_text";
@@ -268,4 +268,4 @@ class summary_text_reader {
   std::string reason_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// @file
 /// The sentences of `to_text`, as its reader takes them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The categories in "activation 15.3 MiB (86.7 %), parameter 625 KiB (3.5 %), others 20.0 KiB (0.1 %)"; what cannot be read is
 /// left out.
@@ -108,4 +108,4 @@ inline void read_capacity(profile& summary, std::string_view fit) {
   if (fit.substr(name, end_of_name - name) != "the device") summary.device = fit.substr(name, end_of_name - name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -26,7 +26,7 @@
 /// Runs as tables that DuckDB, Polars, Spark or pandas query as they are: one file a table, CSV with a header or JSON lines. The
 /// first column of each is the run's name, so that files of many runs are one table: `SELECT * FROM 'out/*/runs.csv'`.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class table_format : std::uint8_t { csv, json_lines };
 
@@ -263,4 +263,4 @@ void write_block_table(const profile& source, std::string_view run, table_writer
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -17,7 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Bytes in a memory space at one moment.
 struct timeline_counters {
@@ -285,4 +285,4 @@ void write_timeline(const profile& source, Sink& sink) {
   sink.finish();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

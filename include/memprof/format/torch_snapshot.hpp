@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct torch_snapshot_options {
   /// memory_viz becomes slow beyond it. A space with more changes is written as a window around its peak, as it stands at the
@@ -355,4 +355,4 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
   return detail::torch_snapshot_writer<Sink>{out}.write(source, options);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

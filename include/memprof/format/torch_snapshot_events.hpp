@@ -19,7 +19,7 @@
 /// @file
 /// What a PyTorch memory snapshot has of one memory space of a trace: the events of a window, and blocks and segments at its end.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What happened, in PyTorch's words.
 enum class snapshot_action : std::uint8_t { alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
@@ -261,4 +261,4 @@ class snapshot_fold : public replay_handler {
   std::map<std::uint64_t, std::uint64_t> touched_;  // begin and end
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

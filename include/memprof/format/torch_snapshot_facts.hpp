@@ -9,7 +9,7 @@
 /// @file
 /// What a trace of a PyTorch memory snapshot has beside events, and the names it gives.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A segment of PyTorch's caching allocator as a snapshot has it, in bytes: a row of the table `torch_segments` of its trace.
 struct torch_segment_fact {
@@ -59,4 +59,4 @@ inline constexpr std::string_view torch_before_trace =
 inline constexpr std::string_view torch_before_segment = "BEFORE_TRACE";  ///< segment in which that is allocated
 inline constexpr std::string_view torch_unnamed_segment = "TRACE";        ///< segment outside every annotation
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

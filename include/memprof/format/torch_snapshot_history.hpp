@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a snapshot says when all of it has been read once: segments, settings, annotations, and above all what was live before
 /// its history begins. It is what the readers of its encodings hand their records to.
@@ -184,4 +184,4 @@ class torch_history {
   std::filesystem::path path_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

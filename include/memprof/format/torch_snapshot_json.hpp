@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the records of a snapshot out of its JSON, each when its object ends.
 template <class Sink>
@@ -181,4 +181,4 @@ template <class Sink>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -18,7 +18,7 @@
 /// @file
 /// What in a PyTorch memory snapshot has numbers, or parts, where a trace has names.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Splits `name (file:line)`, as the reader of snapshots names operations; else the file is empty.
 struct snapshot_frame {
@@ -99,4 +99,4 @@ class snapshot_streams {
   std::unordered_map<std::string, std::size_t> other_streams_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

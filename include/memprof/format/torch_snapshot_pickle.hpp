@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the records of a snapshot out of its pickle as they go by, and hands them to a `Sink`.
 template <class Sink>
@@ -249,4 +249,4 @@ template <class Sink>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -289,4 +289,4 @@ class torch_snapshot_source {
   detail::torch_history history_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

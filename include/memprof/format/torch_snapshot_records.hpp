@@ -16,7 +16,7 @@
 /// @file
 /// What a PyTorch memory snapshot says, whatever it is encoded in: docs/formats.md has the keys.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
 /// stay as they are.
@@ -247,4 +247,4 @@ struct torch_block_fields {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

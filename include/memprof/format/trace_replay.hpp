@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A block of a trace with all that is known of it: what formats that keep single blocks write.
 struct replayed_block {
@@ -291,4 +291,4 @@ concept trace_source = requires(const T& source, trace_replay<replay_handler>& v
   source.visit(visitor);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

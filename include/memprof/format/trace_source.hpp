@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A trace in an open file, to be read as often as a writer needs, as `trace` can be. What is wrong with the file shows in
 /// `status` after the first `visit`; each ends with the last intact event.
@@ -51,4 +51,4 @@ struct clock_visitor {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -12,7 +12,7 @@
 /// @file
 /// One line of a tracker's log: which of the lines of a memory summary it is.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class tracker_line_kind {
   text,          ///< none of the others
@@ -127,4 +127,4 @@ template <std::size_t Count>
   return {};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The memory summaries in a log of tt-train's memory tracker, or of a program that prints those of `to_text` (in either format),
 /// in the order in which they begin.
@@ -53,4 +53,4 @@ namespace memprof {
   return std::move(reader).finish(std::move(answered), answers.reason());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `provenance::format` of a log.
 inline constexpr std::string_view tracker_format = "tracker_log";
@@ -282,4 +282,4 @@ class tracker_reader {
   std::string suspect_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 /// The rules that tie the numbers of a log's summary to each other: they fill in what it lacks, and tell when its parts
 /// contradict.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// 0.01 MB, the last digit of a log.
 inline constexpr std::int64_t tracker_resolution = 10486;
@@ -133,4 +133,4 @@ inline void compute_totals(profile& summary) {
   finish_summary(summary);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An argument of the function `main` of a compiled module.
 struct tt_input {
@@ -140,4 +140,4 @@ class tt_inputs_registry {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the nth operation of a memory file is the nth of an operations file, by index and `loc`; what is wrong, as a sentence
 /// without its stop, or empty. Reads files as `write_tt_json` and the original write them, line by line. `count` gets how many
@@ -53,4 +53,4 @@ namespace memprof {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -253,4 +253,4 @@ class tt_log_source {
   return remarks;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

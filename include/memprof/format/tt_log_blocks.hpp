@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first part of a block that is freed while the rest stays live.
 struct tt_split {
@@ -101,4 +101,4 @@ class tt_splits {
   std::size_t next_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

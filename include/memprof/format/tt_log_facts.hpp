@@ -9,7 +9,7 @@
 /// @file
 /// What a trace of a tt-mlir log has beside events, and the names it gives.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One kind of memory of a rank: a row of the table `tt_memory`. Bytes are those of one bank; a fragmentation is 1 - largest free
 /// block / free bytes.
@@ -126,4 +126,4 @@ inline constexpr std::string_view tt_before_log = "(before the log)";  ///< oper
 inline constexpr std::string_view tt_before_segment = "BEFORE_LOG";    ///< segment in which that is allocated
 inline constexpr std::string_view tt_end_segment = "AFTER_PROGRAMS";   ///< segment of what follows the last program
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -23,7 +23,7 @@
 /// The files that tt-mlir's own profiler (tt-swiss, `ttmem`) makes of a log: `NAME_memory.json`, `NAME_operations.json` and
 /// `NAME_inputs_registry.json`. The nth operation of one is the nth of the other.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one rank has in a log, as those files need it before its first operation.
 struct tt_rank_summary {
@@ -323,4 +323,4 @@ void write_tt_inputs(const tt_log_content& content, Sink& sink) {
   out.end('}');
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 /// @file
 /// Parts of the lines that tt-mlir's runtime logs (runtime/lib/ttnn/program_executor.cpp, common/runtime/debug.cpp there).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The kinds of memory of a device, in the order in which a log lists them.
 inline constexpr std::array<std::string_view, 4> tt_memory_names{"DRAM", "L1", "L1_SMALL", "TRACE"};
@@ -201,4 +201,4 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

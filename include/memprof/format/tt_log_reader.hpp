@@ -25,7 +25,7 @@
 /// @file
 /// The log of tt-mlir's runtime, line by line, as operations with the memory states before them.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -267,4 +267,4 @@ void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& li
   return is_found;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

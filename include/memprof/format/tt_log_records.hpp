@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What each kind of memory held at one moment, as far as the log says; by index in `tt_memory_names`.
 using tt_memory_state = std::array<std::optional<tt_memory_view>, tt_memory_count>;
@@ -65,4 +65,4 @@ concept tt_log_sink = requires(T sink, const tt_rank& rank, const tt_executed_op
   sink.out_of_memory(rank, failure, line);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

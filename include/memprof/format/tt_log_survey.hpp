@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The most fragmented states of one kind of memory over time, at most 512: stretches grow as states come.
 class fragmentation_line {
@@ -135,4 +135,4 @@ class tt_log_survey {
   std::map<std::pair<std::size_t, std::size_t>, memory_survey> memories_;  ///< by rank and kind of memory
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a memory space of a rank: "dram", or "dram:3" where the log has labels of ranks.
 [[nodiscard]] inline std::string tt_space_name(const tt_rank& rank, std::size_t memory) {
@@ -246,4 +246,4 @@ class tt_log_walk {
   bool has_blocks_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

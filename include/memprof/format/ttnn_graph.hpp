@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How blocks lie on the cores of a device.
 enum class ttnn_core_model : std::uint8_t {
@@ -293,4 +293,4 @@ class ttnn_graph_source {
   detail::ttnn_graph_survey survey_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -17,7 +17,7 @@
 #include <system_error>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A node of a ttnn graph trace. Numbers that it lacks are -1, texts empty.
 struct ttnn_node {
@@ -149,4 +149,4 @@ template <class Sink>
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -22,7 +22,7 @@
 /// Profiles of XLA: the programs in `*.xplane.pb`, a `tensorflow.profiler.XSpace`, and in `*.hlo_proto.pb`, an `xla.HloProto`.
 /// Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A compiled program in a profile.
 struct xplane_program {
@@ -287,4 +287,4 @@ class xplane_file {
   bool has_tpu_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 /// @file
 /// What a trace of a profile of XLA has beside events.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A program in a memory space, in bytes: a row of the table `xla_programs`.
 struct xla_program_fact {
@@ -67,4 +67,4 @@ struct xla_live_block_fact {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -31,7 +31,7 @@
 /// @file
 /// A profile of XLA as a trace: each program is a segment in which its memory is taken, used and given back. Needs protozero.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The name of a memory space of XLA.
 [[nodiscard]] inline std::string xla_space_name(std::int64_t space, bool is_tpu) {
@@ -279,4 +279,4 @@ class xplane_trace {
   std::vector<std::string> remarks_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -82,4 +82,4 @@ class active_ledger {
   bool is_used_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

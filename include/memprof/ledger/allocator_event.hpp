@@ -16,7 +16,7 @@
 /// What an allocator of a device tells beyond plain blocks: for which stream and from which pool, what it takes from the device
 /// and gives back, which freed blocks streams still use, and when the device has no more.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the event is one of these.
 [[nodiscard]] inline bool is_allocator_event(event_kind kind) noexcept {
@@ -90,4 +90,4 @@ namespace detail {
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -61,4 +61,4 @@ class byte_level {
   std::int64_t segment_peak_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

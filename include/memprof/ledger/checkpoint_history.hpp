@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -185,4 +185,4 @@ class checkpoint_history {
   detail::page_array<block> blocks_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -229,4 +229,4 @@ class core_ledger {
   summaries_by_name<3> by_name_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -35,7 +35,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The parts of a ledger as a key frame has them: each function says their order once, for a `frame_writer` and a constant part,
 /// and for a `frame_reader` and a part that is still empty. What is read is checked so far that whatever events follow, and
@@ -658,4 +658,4 @@ struct frame_parts {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

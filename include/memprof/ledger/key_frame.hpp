@@ -17,7 +17,7 @@
 /// @file
 /// A ledger as a key frame of a trace: whoever reads it goes on from there as if it had seen all events before.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 /// The ledger's sections of a frame, for writing and reading.
@@ -173,4 +173,4 @@ class ledger_frame {
   return !in.has_failed();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -26,7 +26,7 @@
 #include <new>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 template <class State, class Ledger>
@@ -560,4 +560,4 @@ class ledger {
   detail::page_array<shared_memory*> memories_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

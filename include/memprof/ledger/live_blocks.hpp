@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the ledger keeps of a live allocation, in half a cache line.
 struct block {
@@ -257,4 +257,4 @@ class live_blocks {
   std::size_t limit_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -121,4 +121,4 @@ class operation_follower {
   std::uint64_t too_deep_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

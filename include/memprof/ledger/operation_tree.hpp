@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -100,4 +100,4 @@ class operation_tree {
   detail::page_array<std::uint32_t> slots_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -44,4 +44,4 @@ class out_of_memory_ledger {
   tally further_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An event about blocks on cores, and what it does to a space.
 ///
@@ -83,4 +83,4 @@ class per_core_event {
   bool is_possible_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

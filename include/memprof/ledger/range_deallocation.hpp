@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether a `deallocate_range` frees the block at `address`.
 [[nodiscard]] inline bool is_in_range(const event& recorded, std::uint64_t address) noexcept {
@@ -34,4 +34,4 @@ namespace memprof {
   return true;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

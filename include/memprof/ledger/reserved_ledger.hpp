@@ -12,7 +12,7 @@
 #include <cstring>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -122,4 +122,4 @@ class reserved_ledger {
   bool is_used_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

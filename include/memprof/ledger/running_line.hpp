@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
 /// are small. Trivial, and empty if all bytes are zero.
@@ -61,4 +61,4 @@ struct running_line {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One number over the segments of one name. Trivial; `begin` makes it meaningful.
 struct running_summary {
@@ -40,4 +40,4 @@ struct running_summary {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <new>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -172,4 +172,4 @@ class scope_stack {
   space_scopes* by_space_[max_spaces] = {};
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -199,4 +199,4 @@ class segment_history {
   live_blocks row_index_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

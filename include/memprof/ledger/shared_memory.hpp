@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class space_ledger;
 
@@ -160,4 +160,4 @@ class memory_share {
   bool is_usable_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

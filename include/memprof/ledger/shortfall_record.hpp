@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
@@ -105,4 +105,4 @@ struct shortfall_record {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -28,7 +28,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -535,4 +535,4 @@ class space_ledger {
   out_of_memory_ledger out_of_memory_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -79,4 +79,4 @@ class stream_ledger {
   bool has_further_ = false;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

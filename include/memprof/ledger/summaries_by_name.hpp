@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -59,4 +59,4 @@ class summaries_by_name {
   detail::page_array<record> records_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

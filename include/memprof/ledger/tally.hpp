@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A count and the bytes it concerns, for events that are unusual.
 struct tally {
@@ -20,4 +20,4 @@ struct tally {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

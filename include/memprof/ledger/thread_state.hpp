@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One thread of a ledger: its open operations, and what its next event most likely needs. The pointers hold until a scope begins
 /// or ends or the space's statistics move, so that a run goes on where the thread's last one stopped.
@@ -99,4 +99,4 @@ struct thread_state : followed_thread {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -85,4 +85,4 @@ class timeline {
   detail::page_array<point> points_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

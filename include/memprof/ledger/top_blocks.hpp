@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -120,4 +120,4 @@ class top_blocks_of_segments {
   detail::page_array<block> blocks_[max_levels];
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

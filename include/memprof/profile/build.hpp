@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a ledger's ids mean, and whether more events may come.
 struct ledger_names {
@@ -435,4 +435,4 @@ template <class Fold>
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// @file
 /// Whether the numbers of a profile can be those of one run: a file may have been changed by hand, joined or damaged.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -223,4 +223,4 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
   return std::move(found).take();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

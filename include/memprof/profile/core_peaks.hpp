@@ -15,7 +15,7 @@
 /// @file
 /// The part of `profile/build.hpp` about memory that each core has of its own. Templates for the reason given there.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "3-4": column, then row.
 template <class Coordinate>
@@ -83,4 +83,4 @@ template <class Cores, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The names of a row, as `stream_and_pool` joined them.
 inline void name_stream(stream_usage& row, std::string_view text) {
@@ -68,4 +68,4 @@ template <class Failed, class Rows>
   return rows;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -22,7 +22,7 @@
 /// @file
 /// A `device_description` from a JSON file that people write: docs/devices.md describes the format.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -151,4 +151,4 @@ inline constexpr std::string_view device_format = "memprof-device";
   return read_device(preset_or_file);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

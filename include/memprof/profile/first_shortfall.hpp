@@ -16,7 +16,7 @@
 /// What a space's first shortfall was in words of the profile, and what would have prevented it. Templates, like all that builds
 /// profiles, so that only units that read one pay for compiling them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
 /// first.
@@ -58,4 +58,4 @@ template <class Space, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

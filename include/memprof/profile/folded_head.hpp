@@ -18,7 +18,7 @@
 #include <new>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Follows the events that a trace drops with a ledger of its own, so that the rest can begin with a key frame. Dropping costs
 /// what folding the events costs, a chunk at a time; the frame is made when the trace is read.
@@ -108,4 +108,4 @@ class folded_head final : public trace_head {
 /// The least that `capture_options::trace_limit` may be.
 inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -26,7 +26,7 @@
 /// @file
 /// The joint peaks of memories in which several spaces lie, as a profile has them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Adds up what the spaces of one memory had at its joint peak. Costs a pass over the live blocks of each.
 template <class Ledger>
@@ -184,4 +184,4 @@ template <class Ledger, class Rows>
   return result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,7 +20,7 @@
 /// Profiles as JSON, read and written. A program that only writes them includes <memprof/profile/write_json.hpp>, which says what
 /// is written, compiles in a fraction of the time, and does not need nlohmann/json.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
   return read_json(file.get(), path);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// @file
 /// A JSON document as something that is read from its begin to its end: its characters, and places in it for messages.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where a document comes from and what it should hold, for the messages of errors.
 struct document_source {
@@ -103,4 +103,4 @@ struct json_input_iterator {
   [[nodiscard]] bool is_end() const noexcept { return input == nullptr || input->at_end(); }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// Tables of facts in JSON: an object with a key for each table, which is an array of its rows; a row is an object with a key for
 /// each column. Version 1 of the format had three tables, under keys of the profile itself.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Stands for a value in the last row of a table; assigned to through a pointer to the table.
 struct last_fact {};
@@ -184,4 +184,4 @@ inline void update_from_version_1(profile& source) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

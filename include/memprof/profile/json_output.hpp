@@ -17,7 +17,7 @@
 /// @file
 /// Profiles as JSON text, without a document in between and without nlohmann/json, of which it keeps the layout (`dump(1)`).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes JSON to a string: one line a value, so that line-based tools can compare two. The calls must come in an order that
 /// makes a document; nothing is checked.
@@ -220,4 +220,4 @@ void put_json(json_output& out, const T& source) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 /// @file
 /// The half of `profile/json.hpp` that reads values. Every error names the source and the place in it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a document has to say of itself, and how strictly it is read.
 struct json_rules {
@@ -363,4 +363,4 @@ inline void walk(const nlohmann::ordered_json& value, json_reader& reader) {
   reader.take({.kind = json_kind::null});
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Raises unless every index in the profile leads to something, so that users of a profile need not check.
 inline void check_references(const profile& read, const json_place& root) {
@@ -62,4 +62,4 @@ inline void check_references(const profile& read, const json_place& root) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A small document in memory, for files that other programs define. An error names the byte of what is not JSON, and the key
 /// that comes twice; a document above 1 MiB, or nested deeper than 100 levels, is refused.
@@ -43,4 +43,4 @@ namespace memprof::detail {
   return nlohmann::ordered_json::parse(text, refuse_second_keys, allow_exceptions);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

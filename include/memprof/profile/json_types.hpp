@@ -18,7 +18,7 @@
 /// How the values of a JSON document become fields of structs, as tables that a reader walks while it meets the values: so a
 /// document is read without ever being in memory as a whole.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
 
@@ -206,4 +206,4 @@ inline constexpr auto json_fields_of = make_json_fields<T>(std::make_index_seque
 template <reflected T>
 inline constexpr json_type json_type_of<T>{.expected = &json_noun<T>, .fields = json_fields_of<T>};
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

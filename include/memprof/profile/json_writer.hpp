@@ -9,7 +9,7 @@
 /// @file
 /// What is written with nlohmann/json, since it is made of many small parts or wanted as a document.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a field of any type is in JSON: a struct an object, a vector an array, an enumeration its name.
 template <class T>
@@ -30,4 +30,4 @@ template <class T>
   return document.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What is known of a block.
 [[nodiscard]] inline live_block describe_block(const block& live, const std::vector<std::string>& paths, name_view labels) {
@@ -165,4 +165,4 @@ class live_set_builder {
   top_blocks_of_segments still_live_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

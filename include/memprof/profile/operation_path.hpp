@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Appends an operation's name to the path of the operation around it, which is empty for an outermost one: `a/b`.
 ///
@@ -26,4 +26,4 @@ inline void append_other_operations(std::string& path) {
   path += "\\other";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

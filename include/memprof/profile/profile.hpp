@@ -20,7 +20,7 @@
 ///
 /// A struct's fields appear in JSON under the same names and in the same order (`profile/reflect.hpp`).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
 /// every operation, or a category's name.
@@ -580,4 +580,4 @@ inline const operation_profile* profile::find_operation(std::string_view path) c
   return nullptr;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// At most so many bytes the profile of a ledger takes in memory, about. Some bytes of a trace can ask for a great deal: each
 /// segment has a row for each space, with the largest blocks and their operations, and operations have the names of all around
@@ -53,4 +53,4 @@ template <class Fold>
   return total;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

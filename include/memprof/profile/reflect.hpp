@@ -17,7 +17,7 @@
 /// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
 /// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct not_reflected {};
@@ -407,4 +407,4 @@ constexpr void for_each_field(T& value, Function&& function) {
       value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

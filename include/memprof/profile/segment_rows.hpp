@@ -16,7 +16,7 @@
 /// @file
 /// The part of `profile/build.hpp` about which segments there are. Templates for the reason given there.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The name in a profile of the segment that has not ended yet.
 inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
@@ -148,4 +148,4 @@ void for_each_name(const Rows& rows, const ByName& by_name, const std::array<std
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A trace as far as it has come, folded: the ledger of its events, and what explains them. What a profile is made of.
 ///
@@ -121,4 +121,4 @@ class trace_fold {
 };
 static_assert(trace_visitor<trace_fold>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
 [[nodiscard]] inline profile profile_of(const trace& source) {
@@ -83,4 +83,4 @@ template <class Read>
   return profile_of(path, status);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

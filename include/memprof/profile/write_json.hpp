@@ -17,7 +17,7 @@
 /// of an operation may be any bytes) is written with U+FFFD in the place of each invalid part, so only then a profile that is
 /// read back differs. A number that is not finite is written as null and read back as not-a-number.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the key "format" says.
 inline constexpr std::string_view json_format = "memprof-profile";
@@ -47,4 +47,4 @@ inline void write_json(const profile& source, const std::filesystem::path& path)
   detail::replace_whole_file(path, to_json_text(source) + '\n');
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

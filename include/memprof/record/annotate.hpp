@@ -7,7 +7,7 @@
 #include <memprof/record/event_sink.hpp>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -28,4 +28,4 @@ inline void annotate(const void*, const annotation&) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -19,7 +19,7 @@
 #include <utility>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -114,7 +114,8 @@ inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::re
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
-  if (detail::finish_capture(detail::active_capture(), name)) return;
+  const std::uint32_t active = detail::active_capture();
+  if (detail::finish_capture(active, name) || active != 0) return;
   std::fputs("memprof: end_capture: no capture is active; nothing was ended\n", stderr);
 }
 
@@ -217,4 +218,4 @@ template <backend... Backends>
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -36,7 +36,7 @@
 /// The control path: what `begin_capture`, `snapshot`, `end_capture` and `clear` do to the process's registry. All of it runs
 /// under the registry's lock, hidden from the hooks; none of it is on the hot path.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline void check(const capture_options& options) {
   const auto refuse = [](const char* field, std::uint32_t value, const char* allowed) {
@@ -143,7 +143,7 @@ inline void prepare_capture(registry& shared, const capture_options& options) {
         "begin_capture: the system reserves no address range for run_mode::no_dispatch; raise the limit on address space "
         "(`ulimit -v unlimited`), or capture with run_mode::normal");
   }
-  (void)abi_1::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
+  (void)detail::intern(shared, "cpu");  // makes the table of names, with the space "cpu" in it
   make_limited_spaces(shared, options.device);
   watch_forks(shared);
   prepare_order(shared);
@@ -195,6 +195,7 @@ struct capture_state_deleter {
   const registry_guard lock{shared};
   capture_state* const state = made.release();
   shared.capture = state;
+  shared.capture_version = version_number;
   shared.places = state->file.places();
   shared.ring_capacity = options.ring_capacity;
   shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
@@ -246,7 +247,9 @@ struct found_backends {
 [[nodiscard]] inline found_backends find_backends(std::uint32_t number, bool takes_end) noexcept {
   const control_guard control;
   if (number == 0 || active_capture() != number) return {};
-  kept_backends& kept = state_of(abi_1::process_registry)->backends;
+  capture_state* const state = state_of(abi_1::process_registry);
+  if (state == nullptr) return {};
+  kept_backends& kept = state->backends;
   if (!kept.is_attached()) return {};
   return {kept.get(), kept.calls(), takes_end && kept.take_attached()};
 }
@@ -277,15 +280,28 @@ inline void wait_for_file_of(std::uint32_t number) noexcept {
   const live_trace* file = nullptr;
   {
     const control_guard control;
-    if (active_capture() == number && state_of(shared)->file.is_gapped()) file = &state_of(shared)->file;
+    const capture_state* const state = state_of(shared);
+    if (active_capture() == number && state != nullptr && state->file.is_gapped()) file = &state->file;
   }
   if (file != nullptr) file->wait_for_disk();
+}
+
+/// Whether the active or last capture is that of another version of the library, and says so.
+[[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
+  std::uint32_t begun_by = 0;
+  {
+    const control_guard control;
+    if (is_of_other_version(shared)) begun_by = shared.capture_version;
+  }
+  if (begun_by != 0) warn_of_other_version(begun_by);
+  return begun_by != 0;
 }
 
 /// Ends capture `number` but for its trace file, which goes on being written.
 inline bool close_session(std::uint32_t number, std::string_view name) noexcept {
   registry& shared = abi_1::process_registry;
   if (number == 0 || active_capture() != number || !is_outside(abi_1::this_thread)) return false;
+  if (refuses_other_version(shared)) return false;
   detach_backends_of(number);
   const module_paths unrecorded = find_duplicate_registries();
   warn_about_duplicate_registries(unrecorded);
@@ -327,11 +343,12 @@ template <class State = capture_state>
 [[nodiscard]] bool read_session(std::uint32_t number, profile& result) {
   registry& shared = abi_1::process_registry;
   if (!is_outside(abi_1::this_thread)) return false;
+  if (refuses_other_version(shared)) return false;
   report_facts_of(number == 0 ? active_capture() : number);
   const module_paths unrecorded = find_duplicate_registries();
   const internal_guard hidden;
   const registry_guard lock{shared};
-  State* const state = static_cast<State*>(shared.capture);
+  State* const state = state_of(shared);
   if (state == nullptr || (number != 0 && shared.capture_count != number)) return false;
   if (shared.drain != nullptr) {
     shared.drain(shared);
@@ -342,4 +359,4 @@ template <class State = capture_state>
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

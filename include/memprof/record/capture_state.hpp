@@ -20,12 +20,14 @@
 #include <memprof/trace/trace.hpp>
 #include <memprof/version.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <string_view>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The facts of the capture once more: leak checkers do not look for pointers to them in its pages.
 inline constinit const void* reachable_facts = nullptr;
@@ -91,7 +93,26 @@ struct capture_state {
   }
 };
 
-[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept { return static_cast<capture_state*>(shared.capture); }
+/// The active or last capture; null if there is none, or if another version of the library began it. Under the lock.
+[[nodiscard]] inline capture_state* state_of(registry& shared) noexcept {
+  return shared.capture_version == version_number ? static_cast<capture_state*>(shared.capture) : nullptr;
+}
+
+/// Whether another version of the library began the active or last capture. Under the lock.
+[[nodiscard]] inline bool is_of_other_version(const registry& shared) noexcept {
+  return shared.capture != nullptr && shared.capture_version != version_number;
+}
+
+/// Says once that a call does nothing because version `begun_by` began the capture. Not under the lock.
+[[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
+  static constinit std::atomic<bool> is_said{false};
+  if (is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr,
+               "memprof: the capture was begun by memprof %u.%u.%u, so code compiled with %s can neither end it nor ask for its "
+               "profile; build all parts with the same version\n",
+               begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
+}
 
 /// Adds a reading of both clocks to the trace. Under the lock, drained.
 inline void put_clock_reading(registry& shared, capture_state& state) noexcept {
@@ -253,7 +274,7 @@ inline void end_trace(registry& shared, capture_state& state, std::string_view l
     for (const fact_table& table : state.fold.facts()) state.file.facts(table);
   }
   put_incomplete_file(state);
-  const label name = abi_1::intern(shared, last_segment);
+  const label name = detail::intern(shared, last_segment);
   put_lost_events(shared, state);
   put_clock_reading(shared, state);
   state.put({0, 0, 0, name, event_kind::segment_end, any_space, 0});
@@ -313,4 +334,4 @@ template <class State>
   return best;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

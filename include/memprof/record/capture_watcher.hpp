@@ -2,7 +2,7 @@
 
 #include <memprof/config.hpp>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class trace;
 struct profile;
@@ -19,4 +19,4 @@ struct capture_watcher {
 inline constinit const capture_watcher* watcher = nullptr;
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

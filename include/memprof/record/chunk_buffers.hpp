@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A chunk in one of the buffers.
 struct full_chunk {
@@ -162,4 +162,4 @@ class chunk_buffers {
   std::atomic<int> error_{0};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What decides between the first pending events of two rings: its stamp, or its predecessor's if it has none.
 [[nodiscard]] inline std::uint64_t pending_key(const event_ring& ring) noexcept {
@@ -116,4 +116,4 @@ void drain_rings(registry& shared, Consumer& consumer) noexcept {
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 /// Finds parts of the process whose events no profile will hold, because they were linked such that they have a registry of
 /// their own (record/registry.hpp says how that comes about).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Paths of files, each with its terminating zero, in pages that no hook sees.
 using module_paths = page_array<char>;
@@ -92,4 +92,4 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

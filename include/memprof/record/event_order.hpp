@@ -40,7 +40,7 @@
 ///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
 ///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Points at which a test may hold a thread to force an interleaving.
 enum class path_step {
@@ -145,4 +145,4 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

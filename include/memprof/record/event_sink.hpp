@@ -16,13 +16,14 @@
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
 #include <memprof/trace/space_id.hpp>
+#include <memprof/version.hpp>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -160,7 +161,7 @@ class event_sink {
     label text = 0;
     if (!detail::annotation_text::is_empty(description)) {
       const detail::control_guard control;
-      text = abi_1::intern(abi_1::process_registry, detail::annotation_text{description}.view());
+      text = detail::intern(abi_1::process_registry, detail::annotation_text{description}.view());
     }
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
   }
@@ -234,7 +235,7 @@ class event_sink {
     const detail::internal_guard hidden;
     registry& shared = abi_1::process_registry;
     const detail::registry_guard lock{shared};
-    if (shared.add_facts != nullptr) shared.add_facts(shared, facts);
+    if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
   }
 };
 static_assert(event_writer<event_sink>);
@@ -255,4 +256,4 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
   source.report_facts(writer);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

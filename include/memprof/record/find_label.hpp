@@ -8,14 +8,14 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The id of a name that this thread's cache does not hold. Takes the registry's lock.
 [[nodiscard, gnu::cold, gnu::noinline]] inline label find_uncached_label(std::string_view name, std::uint32_t hash) noexcept {
   registry& shared = abi_1::process_registry;
   thread_slot& self = abi_1::this_thread;
   const control_guard control;
-  const label id = abi_1::intern(shared, name);
+  const label id = detail::intern(shared, name);
   if (self.has_ring() && id != 0) {
     const std::string_view kept = shared.labels->text(id);
     self.ring->label_cache[hash % event_ring::cached_labels] = {kept.data(), static_cast<std::uint32_t>(kept.size()), id};
@@ -34,4 +34,4 @@ namespace memprof::detail {
   return find_uncached_label(name, hash);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

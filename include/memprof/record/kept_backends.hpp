@@ -4,7 +4,7 @@
 
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a capture does with its backends, of whatever types they are.
 struct backend_calls {
@@ -46,4 +46,4 @@ class kept_backends {
   bool is_attached_ = true;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

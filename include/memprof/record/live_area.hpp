@@ -17,7 +17,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The live area of a trace file: pages of the file where its system keeps the blocks that are reserved for them, otherwise pages
 /// of the process's own, which hold the buffers alone.
@@ -128,4 +128,4 @@ class live_area {
   ring_places places_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -21,7 +21,7 @@
 /// @file
 /// The pages of a trace file into which its capture stores directly.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the parts of a trace file's live area lie. All are multiples of a page.
 struct live_layout {
@@ -129,4 +129,4 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
   return 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -40,7 +40,7 @@
 #include <sys/prctl.h>
 #endif
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The trace of a capture on its way into a file.
 ///
@@ -425,4 +425,4 @@ class live_trace {
   char problem_[512] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -27,14 +27,14 @@ namespace detail {
 /// The id of the memory space of that name, a new one if there is none; `any_space` if there are too many or the system has no
 /// memory. The last id is that of the others. `memory` counts if the space is new. Under the registry's lock.
 [[nodiscard]] inline std::uint8_t id_of_space(registry& shared, std::string_view name, std::string_view memory = {}) noexcept {
-  const label wanted = abi_1::intern(shared, name);
+  const label wanted = detail::intern(shared, name);
   for (std::uint32_t id = 0; id < shared.space_count; ++id) {
     if (shared.space_names[id] == wanted) return static_cast<std::uint8_t>(id);
   }
   if (wanted == 0 || wanted == other_names || shared.space_count >= registry::max_spaces - 1) return any_space;
   if (memory.empty() || memory == name) return add_space(shared, wanted, 0);
   if (memory == host_memory_name) return add_space(shared, wanted, host_memory);
-  const label named = abi_1::intern(shared, memory);
+  const label named = detail::intern(shared, memory);
   return add_space(shared, wanted, named == other_names ? 0 : named);
 }
 
@@ -77,4 +77,4 @@ class memory_space {
   std::uint8_t id_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 /// @file
 /// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__unix__) || defined(__APPLE__)
 inline struct sigaction previous_fault_action {};
@@ -66,4 +66,4 @@ inline void install_fault_handler() noexcept {}
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,7 +20,7 @@
 /// @file
 /// Under which name a capture's trace file is made, and what becomes of a file that has the name already.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `pattern` with `%p` replaced by the process id, `%r` by its rank (0 if no launcher said it), `%h` by its host, and `%%` by
 /// `%`.
@@ -134,4 +134,4 @@ inline constexpr const char* another_writes_it = "another capture writes it; %p 
   return {-1, false, "others keep making files of this name"};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records that an operation begins on this thread, whose innermost it becomes. Outside the profiler, while a capture is active.
 [[gnu::always_inline]] inline void begin_operation(open_operation& begun, thread_slot& self, label name,
@@ -59,4 +59,4 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

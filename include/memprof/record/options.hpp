@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a thread does whose ring is full.
 enum class overflow : std::uint8_t {
@@ -48,4 +48,4 @@ struct capture_options {
   std::uint64_t trace_limit = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A file that the profiler has opened in a process whose program may close every number, as daemons do, and get the same number
 /// for a file of its own: that must be neither written nor closed.
@@ -34,4 +34,4 @@ struct own_file {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// @file
 /// What becomes of a capture when the process forks, and when the library that began it is unloaded.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Holds the lock over `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
 /// ours run inside: what their thread records, or has drained, it does under the lock that it holds already.
@@ -84,4 +84,4 @@ inline void watch_forks(registry& shared) noexcept {
 #endif
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// The producer's side of the event path. `record` is the hot path: no lock, no allocation, no system call, one 32-byte store
 /// and one release store in the calling thread's own ring.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Hides what this thread does from its own hooks until the end of the scope. Nests.
 class [[nodiscard]] activity_guard {
@@ -303,7 +303,7 @@ template <class Pauses>
     if (may_wait) {
       const registry_guard lock{shared};
       found = make_room(shared, self);
-      if (found == room::made_for_new_thread) thread_name = abi_1::intern(shared, thread_title{}.view());
+      if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
     } else if (registry_guard::is_forking(shared) || shared.lock.try_lock()) {
       const registry_guard lock{shared, adopt_lock{}};
       found = make_room(shared, self);
@@ -399,4 +399,4 @@ template <class Pauses>
   record<no_pauses>(shared, abi_1::this_thread, described);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

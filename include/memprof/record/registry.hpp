@@ -16,19 +16,20 @@
 #include <string_view>
 #include <type_traits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct fact_table;
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::abi_1 {
 
 /// Everything that the parts of one process share: exactly one object per process, whatever shared libraries it is made of
 /// and with whatever macros they were compiled. It is never destroyed.
 ///
-/// Its layout is frozen: a change of any type in it needs a new `abi_N` namespace and a new `layout_version`, so that two
-/// versions of the library in one process do not read each other's words.
+/// Its layout is frozen: a change of any type in it, or of how rings and the order word are used, needs a new `abi_N` namespace
+/// and a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions of
+/// one layout record into one capture. The capture itself is known to the version that began it (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -75,7 +76,8 @@ struct registry {
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   void (*add_facts)(registry&, const fact_table&) = nullptr;
   detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
-  void* capture = nullptr;            ///< the active or last capture; its type is known to `drain`'s module
+  void* capture = nullptr;            ///< the active or last capture; its type is known to the version that began it
+  std::uint32_t capture_version = 0;  ///< that version, as `version_number`
   event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
@@ -108,6 +110,14 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
 [[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
 
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI {
+
+using abi_1::registry;
+
+namespace detail {
+
 /// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
 inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
 
@@ -125,14 +135,6 @@ inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }
-
-}  // namespace memprof::abi_1
-
-namespace memprof {
-
-using abi_1::registry;
-
-namespace detail {
 
 /// The process's hidden blocks, made at the first call; null if the system has no memory.
 [[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
@@ -174,4 +176,4 @@ class [[nodiscard]] registry_guard {
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -149,4 +149,4 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
   return bytes;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records the end of a segment of capture `number`, or of whichever is active for 0, or a checkpoint. False if that is not
 /// active.
@@ -42,4 +42,4 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
   return record_moment(number, event_kind::segment_end, name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 /// Recording that looks after itself: docs/session.md. Needs what <memprof/profile/json.hpp> needs (CMake: `memprof::json`),
 /// though not nlohmann/json.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 inline namespace enabled {
@@ -92,4 +92,4 @@ class [[nodiscard]] session {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -19,7 +19,7 @@
 /// @file
 /// The files that a session leaves: their names, and how they come to be without replacing another.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `memory_profile_YYYYMMDD_HHMMSS[_rankR]` in a directory, in local time.
 [[nodiscard]] inline std::string session_stem(const std::string& directory, std::int64_t at_unix_ns,
@@ -123,4 +123,4 @@ inline constexpr int most_numbered = 10'000;
   return ::access(path.empty() ? "." : path.c_str(), W_OK | X_OK) == 0 ? std::string{} : reason_in_errno();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -27,7 +27,7 @@ extern "C" char** environ;  // NOLINT(readability-redundant-declaration): only s
 /// @file
 /// Begin and end of a session.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The session that records, and never destroyed where the process ends without it; null: none.
 inline constinit std::atomic<running_session*> current_session{nullptr};
@@ -191,4 +191,4 @@ template <class Begin>
   if (running_session* const session = current_session.load(); session != nullptr && session->capture == number) finish_session();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

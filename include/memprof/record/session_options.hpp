@@ -4,7 +4,7 @@
 
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How a `session` records. What the environment and a configuration file say goes before what is written here: docs/session.md.
 struct session_options {
@@ -16,4 +16,4 @@ struct session_options {
   capture_options capture = {};  ///< of the capture that the session begins; `trace` sets its `trace_file`
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -16,7 +16,7 @@
 /// @file
 /// The settings of a session from outside: the same keys by environment variables and in a file.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Says something about sessions in one line on stderr: nobody may be there to read an exception.
 [[gnu::cold, gnu::noinline]] inline void say_of_session(const std::string& text) noexcept {
@@ -178,4 +178,4 @@ inline constinit session_file_reader read_session_file = nullptr;
   return options;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

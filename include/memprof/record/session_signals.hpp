@@ -26,7 +26,7 @@
 /// was there before, so that the process ends by it, or the program's own handler runs. A second signal of those, half a second
 /// later or more, does so at once. Whoever called `abort` or `terminate` cannot go on: that thread waits, with a limit.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The signals that a session handles. The first ones end a process that does not handle them.
 inline constexpr std::array<int, 5> session_signals{SIGINT, SIGTERM, SIGHUP, SIGABRT, SIGUSR1};
@@ -226,4 +226,4 @@ inline void remove_terminate_handler() noexcept {
   if (std::get_terminate() == on_terminate) std::set_terminate(mailbox.terminate_before.load());
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

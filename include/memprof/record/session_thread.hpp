@@ -24,10 +24,9 @@
 /// @file
 /// The thread of a session: it sleeps until the interval is over or somebody wants a profile.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__cpp_exceptions)
-inline namespace with_exceptions {
 /// Whether `act` came to its end. What it cannot have is memory.
 template <class Act>
 [[nodiscard]] bool succeeds(Act&& act) noexcept {
@@ -38,15 +37,12 @@ template <class Act>
     return false;
   }
 }
-}  // namespace with_exceptions
 #else
-inline namespace without_exceptions {
 template <class Act>
 [[nodiscard]] bool succeeds(Act&& act) noexcept {
   act();
   return true;
 }
-}  // namespace without_exceptions
 #endif
 
 /// Adds a periodic checkpoint to capture `number`. False if that has ended.
@@ -204,4 +200,4 @@ struct running_session {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

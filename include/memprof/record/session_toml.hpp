@@ -15,7 +15,7 @@
 ///
 /// A program that includes this anywhere reads the file that the variable MEMPROF_CONFIG names.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 /// Where a value stands, as "'train.toml', line 3".
@@ -97,4 +97,4 @@ inline const bool reads_session_toml = (read_session_file = read_session_toml_fi
   return options;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A drain's consumer for events that belong to no capture.
 struct discarded_events {
@@ -36,4 +36,4 @@ void start_recording(registry& shared) noexcept {
   for (event_ring* ring = shared.rings.load(std::memory_order_relaxed); ring != nullptr; ring = ring->next) ring->drained = 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A stream of a device and the pool from which an allocator serves it: blocks carry one so that the profile says which
 /// stream and which pool held how much (`space_profile::streams`). By default it is none.
@@ -25,7 +25,7 @@ class stream_and_pool {
     *end++ = name_separator;
     end = std::copy_n(pool.data(), std::min(pool.size(), longest), end);
     const detail::control_guard control;
-    name_ = abi_1::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
+    name_ = detail::intern(abi_1::process_registry, {text.data(), static_cast<std::size_t>(end - text.data())});
   }
 
   /// Both names as one; 0 for none.
@@ -36,4 +36,4 @@ class stream_and_pool {
   label name_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

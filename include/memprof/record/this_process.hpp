@@ -12,7 +12,7 @@
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number that an environment variable holds; -1 if it is not set or holds none.
 [[nodiscard]] inline std::int64_t number_in_environment(const char* name) noexcept {
@@ -74,4 +74,4 @@ inline constexpr launcher_variables launchers[] = {
   return found;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

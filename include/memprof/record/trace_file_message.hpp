@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a trace file, and how a line on stderr says what became of it.
 class trace_file_message {
@@ -32,4 +32,4 @@ class trace_file_message {
   char path_[4096] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 
 #include <unistd.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the chunks of a trace file go. Without a limit one follows the other, but for the live area, behind which they go on
 /// when they have come so far. With a limit the file keeps two generations: a new one takes the place of the older, if it fits
@@ -229,4 +229,4 @@ class trace_file_writer {
   std::atomic<trace_generation*> next_{nullptr};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -21,7 +21,7 @@
 /// A trace file with a limit keeps two generations of chunks. Each begins with what was known at that moment, so that the one
 /// before can go.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A generation that begins, on its way to the thread that writes the file. In pages of its own.
 struct trace_generation {
@@ -90,4 +90,4 @@ class generation_definitions {
   bool is_space_[any_space] = {};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

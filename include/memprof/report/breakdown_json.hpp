@@ -16,7 +16,7 @@
 /// @file
 /// The numbers of `memprof analyze` for machines; docs/analyze.md describes the format.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What the key "format" of the document says.
 inline constexpr std::string_view breakdown_json_format = "memprof-analysis";
@@ -121,4 +121,4 @@ namespace detail {
   return {{"format", breakdown_json_format}, {"version", breakdown_json_version}, {"summaries", summaries}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -21,7 +21,7 @@
 /// @file
 /// The tables of `memprof analyze`: those of tt-train's analyze_memory.py line for line, and what that leaves out.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space of a profile, and what was found out about it.
 struct analyzed_space {
@@ -317,4 +317,4 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
   return text + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

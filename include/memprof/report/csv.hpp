@@ -20,7 +20,7 @@
 /// Tables of a profile as CSV (RFC 4180): a header, then records with as many fields, lines ended by CR LF, bytes as integers.
 /// Names are written as they are, but for an apostrophe before those that a spreadsheet would run (csv_text.hpp).
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -197,4 +197,4 @@ class csv_record {
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// @file
 /// The numbers of `memprof estimate` for machines, under the keys of transformer-room's estimator.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -83,4 +83,4 @@ template <class Row, class Bytes, class Value>
             {"bf16", detail::operation_totals(estimate, &estimated_bytes::bf16_bytes)}}}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 /// @file
 /// The two pictures of `memprof estimate`, drawn by gnuplot: what transformer-room's estimator draws, in the same files.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 inline constexpr std::string_view bucket_picture_name = "bucket_memory_fp32_vs_bf16.png";
 inline constexpr std::string_view contributors_picture_name = "top_contributors_fp32_vs_bf16.png";
@@ -110,4 +110,4 @@ inline constexpr std::string_view bf16_colour = "#ff7f0e";
   return script + "plot " + bars("fp32", detail::fp32_colour) + ", " + bars("bf16", detail::bf16_colour) + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// @file
 /// The tables of `memprof estimate`: those of transformer-room's estimator, character by character.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -107,4 +107,4 @@ namespace detail {
   return text + detail::aligned_table(rows);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What was found for one way of training.
 struct fit_row {
@@ -36,4 +36,4 @@ struct fit_row {
   return detail::aligned_table(cells);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

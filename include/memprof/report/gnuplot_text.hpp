@@ -10,13 +10,13 @@
 /// @file
 /// Text for scripts of gnuplot.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class picture_format : std::uint8_t { png, svg };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// In what an axis counts: MB, that is 2^20 bytes, or less where all of it is smaller.
 struct picture_unit {
@@ -104,4 +104,4 @@ inline constexpr int gnuplot_most_lines = 3;
   return expression.empty() ? "''" : expression;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -24,7 +24,7 @@
 /// memprof::write_html(recorded, "report.html");
 /// @endcode
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes the page of a profile: its numbers, and live bytes over time without who owned them. A file that is there is replaced,
 /// or stays as it was if that fails; errors name the path and the reason.
@@ -67,4 +67,4 @@ trace_file_status write_html_of_trace_file(std::FILE* source, const std::filesys
   return std::string_view{first.data(), got}.find(R"(<meta name="generator" content="memprof">)") != std::string_view::npos;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -15,7 +15,7 @@
 /// @file
 /// The summary as Markdown with tables (GitHub's dialect), for issues and reports of CI.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -145,4 +145,4 @@ inline void append_markdown_section(std::string& text, const page_section& secti
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

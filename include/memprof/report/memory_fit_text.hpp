@@ -10,7 +10,7 @@
 /// @file
 /// The answer to "does it fit" in a few lines.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -50,4 +50,4 @@ namespace detail {
          "  Without a limit it would reserve at most " + detail::needed_text(fit.unlimited_stats) + ".\n";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -19,7 +19,7 @@
 /// @file
 /// The peaks as stacked bars, drawn by gnuplot: the bars, colours and order of tt-train's analyze_memory.py.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -233,4 +233,4 @@ inline bool append_table(std::string& script, const std::vector<analyzed_space>&
   return script + "plot " + plots + (limits.empty() ? "NaN notitle" : limits) + '\n';
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

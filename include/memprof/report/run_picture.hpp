@@ -22,7 +22,7 @@
 /// live at the peak. Legible when it is shown 800 dots wide; colours are those of Okabe and Ito, which the colour-blind can tell
 /// apart.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 struct run_picture_options {
   std::string_view title = {};
@@ -244,4 +244,4 @@ struct drawn_space {
   return script + "unset multiplot\n";
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -21,14 +21,14 @@
 /// @file
 /// What the picture of a run shows: the parts of a peak, times, and the bands of segments.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// By what a peak is divided in a picture: by category if any block has one, else by operation.
 enum class composition : std::uint8_t { automatic, category, operation };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 // Of Okabe and Ito, "Color Universal Design" (2008); the greys are ours.
 inline constexpr std::string_view line_colour = "#0072b2";
@@ -191,4 +191,4 @@ inline void append_bands(std::string& script, const segment_bands& segments) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

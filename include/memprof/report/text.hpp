@@ -8,7 +8,7 @@
 #include <concepts>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A profile as text: answers for people, or with `text_format::tracker` the lines of tt-train's memory tracker for scripts.
 ///
@@ -30,4 +30,4 @@ template <std::same_as<profile> Profile = profile>
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A step for machines: bytes by phase, and what the peak is made of. The whole profile is `to_json(estimate.step)`.
 [[nodiscard]] inline nlohmann::ordered_json to_json(const training_estimate& estimate) {
@@ -26,4 +26,4 @@ namespace memprof {
           {"operations_at_peak", detail::to_value(space.live_at_peak.by_operation)}};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

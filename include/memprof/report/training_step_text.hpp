@@ -19,7 +19,7 @@
 /// @file
 /// The tables of an estimated training step.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// All segments of one name together.
 struct step_phase {
@@ -148,4 +148,4 @@ namespace detail {
          " bytes)" + where + '\n' + detail::room_text(estimate);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

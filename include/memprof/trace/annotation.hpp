@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block is, for reports. Every field may be left out.
 struct annotation {
@@ -68,4 +68,4 @@ class annotation_text {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Where a block begins: in this process, in another one, or in the memory of a device.
 struct block_address {
@@ -15,4 +15,4 @@ struct block_address {
   bool operator==(const block_address&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The process that was captured. What is not known is -1 or empty.
 struct process_info {
@@ -44,4 +44,4 @@ struct capture_info {
   bool operator==(const capture_info&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

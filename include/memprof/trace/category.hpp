@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block holds, in the words of the field.
 enum class category : std::uint8_t {
@@ -59,4 +59,4 @@ class optional_category {
   return {};
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct frame_parts;
@@ -81,4 +81,4 @@ class clock_readings {
   std::int64_t least_distance_ns_ = 0;  ///< of those that stay
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

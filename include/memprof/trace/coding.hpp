@@ -13,7 +13,7 @@
 /// allocations that they met last, each in the slot that its address names, and an allocation or a free that its slot foretells
 /// is two bytes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The first byte of a record. Its top bit says that it is a stamp; else the upper nibble is one of these, and the lower one
 /// belongs to it.
@@ -159,4 +159,4 @@ class coding_state {
 }
 inline void set_rest(event& target, std::uint64_t rest) noexcept { std::memcpy(&target.label, &rest, sizeof rest); }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

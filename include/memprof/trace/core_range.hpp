@@ -7,7 +7,7 @@
 /// @file
 /// Words for memory that every core of a device has of its own.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block on the cores of a device is for. Circular buffers pass data between the kernels of one program and go with it.
 enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
@@ -52,4 +52,4 @@ inline constexpr core_range any_core{0, 0, 255, 255};
   return address ^ (~first_core << 48);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

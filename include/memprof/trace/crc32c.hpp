@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
 
@@ -99,4 +99,4 @@ class crc32c {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Turns the bytes of a trace's chunks back into events and definitions.
 ///
@@ -197,4 +197,4 @@ class trace_decoder {
   coding_state::ring_state* ring_ = nullptr;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -21,7 +21,7 @@
 /// @file
 /// The records of a trace that are no events, as bytes: docs/trace_format.md.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space of a trace.
 struct space_definition {
@@ -345,4 +345,4 @@ void for_each_key_frame_part(const page_array<unsigned char>& frame, Visitor&& v
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

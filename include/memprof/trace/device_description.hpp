@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How a device stores a matrix: row after row, or in tiles of 32 x 32 elements with the last ones padded.
 enum class tensor_layout : std::uint8_t { row_major, tile };
@@ -73,4 +73,4 @@ struct device_description {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The devices that `device_preset` knows.
 inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
@@ -63,4 +63,4 @@ namespace detail {
   detail::raise("there is no device preset '" + std::string{name} + "'; there are " + known + ", and files that describe others");
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

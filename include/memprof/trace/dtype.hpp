@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The type of a tensor's elements, as far as it decides the tensor's size.
 enum class dtype : std::uint8_t {
@@ -69,4 +69,4 @@ inline constexpr std::int64_t tile_side = 32;
   return elements * element_bits(type) / 8 + (is_block_float(type) ? elements / elements_per_exponent : 0);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,7 @@
 #include <initializer_list>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where encoded records go.
 struct encoded_bytes {
@@ -194,4 +194,4 @@ class trace_encoder {
   coding_state::ring_state* ring_ = nullptr;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <type_traits>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What an event says; the comment names the fields it uses beside `stamp`.
 enum class event_kind : std::uint8_t {
@@ -108,4 +108,4 @@ struct event {
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

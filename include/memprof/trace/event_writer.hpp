@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// To whom sources report what happens to memory: `event_sink` records it in this process, `trace_writer` puts it into a trace. A
 /// source written against this concept serves live captures, files and tests.
@@ -31,4 +31,4 @@ concept event_writer = requires(T writer, space_id space, block_address address,
   writer.add_facts(facts);
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// What a source knows that is not memory over time: rows of named tables. They are typed where they are made and where they are
 /// read, and opaque in between.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
@@ -117,4 +117,4 @@ template <fact T>
   return rows;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

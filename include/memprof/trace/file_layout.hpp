@@ -11,7 +11,7 @@
 /// @file
 /// The fixed parts of a trace file, as docs/trace_format.md describes them. All numbers are little-endian.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::string_view trace_magic{"\x89MEMTRC\n", 8};
 inline constexpr std::uint16_t trace_file_version = 1;
@@ -221,4 +221,4 @@ struct live_ring_header {
   }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

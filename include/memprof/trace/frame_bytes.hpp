@@ -12,7 +12,7 @@
 /// The bytes of a key frame (docs/trace_format.md). A function template that takes a `frame_writer` or a `frame_reader` says once
 /// in which order the parts of something come, and serves both.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What memprof writes into frames and takes from them. Sections of other kinds come behind these.
 inline constexpr std::uint32_t frame_revision = 1;
@@ -235,4 +235,4 @@ class frame_sum {
   std::uint64_t total_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The newest table of each name. Encoded, in pages: whoever destroys it need not hide it from the hooks.
 class kept_facts {
@@ -52,4 +52,4 @@ class kept_facts {
   std::size_t newest_bytes_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

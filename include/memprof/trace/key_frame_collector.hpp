@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts the parts of a key frame together.
 class key_frame_collector {
@@ -40,4 +40,4 @@ class key_frame_collector {
   std::uint64_t next_ = none;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

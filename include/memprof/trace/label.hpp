@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The id of an interned name; 0 is no name. Events carry labels, never text.
 using label = std::uint32_t;
@@ -164,4 +164,4 @@ class name_view {
   std::string_view (*text_)(const void*, label) noexcept;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -23,7 +23,7 @@
 /// @file
 /// What the live area of a trace file holds at one instant, although its capture may go on storing there.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads so many bytes at that place; what is behind the end of the file reads as zeros. False if the system refuses.
 [[nodiscard]] inline bool read_at(int file, std::uint64_t offset, void* out, std::size_t size) noexcept {
@@ -304,4 +304,4 @@ std::uint64_t visit_rings(const std::vector<live_snapshot::ring>& rings, const r
   return handed_over;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

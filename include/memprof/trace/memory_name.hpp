@@ -9,7 +9,7 @@
 /// @file
 /// In which memory a space lies. Spaces of one memory compete for its bytes: what they hold at the same moment counts.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The name of the memory of the processor: that of `cpu` and of every `memory_resource`, unless another is asked for.
 inline constexpr std::string_view host_memory_name = "host";
@@ -28,4 +28,4 @@ namespace detail {
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An operation that was begun and not ended: what its end needs, perhaps on another thread.
 struct open_operation {
@@ -15,4 +15,4 @@ struct open_operation {
   label outer_name = 0;  ///< the name that backends see around it
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` where nobody said.
 enum class requires_grad : std::uint8_t { unknown, no, yes };
@@ -27,4 +27,4 @@ inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", 
   return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

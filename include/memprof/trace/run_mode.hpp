@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Whether the program really allocates (`normal`) or only records what it would allocate (`no_dispatch`).
 enum class run_mode : std::uint8_t { normal, no_dispatch };
@@ -21,4 +21,4 @@ inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_di
   return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A memory space by its number, which is that of one process or one trace: see `memory_space`, `trace_writer::space`.
 struct space_id {
@@ -13,4 +13,4 @@ struct space_id {
   bool operator==(const space_id&) const = default;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,7 @@
 #include <span>
 #include <string>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -75,4 +75,4 @@ class checked_bytes {
   return pages_per_bank * ((page_bytes + space.alignment - 1) / space.alignment * space.alignment);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 class trace;
 
@@ -274,4 +274,4 @@ class trace {
   detail::trace_head* head_ = nullptr;  ///< null: nothing is dropped
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

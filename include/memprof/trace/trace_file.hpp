@@ -26,7 +26,7 @@
 /// A trace in a file: docs/trace_format.md. A header, then chunks that are decoded one after the other, each with its length and
 /// checksums. All numbers are little-endian.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Writes a trace to a file. If that fails, a file that was there before stays as it was, and an error names the path and the
 /// reason. Costs a copy and a checksum: some 2 GB/s without the disk.
@@ -142,4 +142,4 @@ trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor
   return file && is_trace_file(file.get());
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

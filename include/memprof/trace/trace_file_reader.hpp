@@ -24,7 +24,7 @@
 /// @file
 /// The chunks of a trace file, one after the other, whether its capture has ended or not: docs/trace_format.md.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What was found of a trace in a file.
 struct trace_file_status {
@@ -329,4 +329,4 @@ class trace_file_reader {
 };
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

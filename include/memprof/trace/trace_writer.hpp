@@ -21,7 +21,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Makes a trace of what somebody else recorded: a file of another system, a test. No capture is needed, and none is disturbed.
 ///
@@ -168,4 +168,4 @@ class trace_writer {
 };
 static_assert(event_writer<trace_writer>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -22,7 +22,7 @@
 /// Trace files packed with zstd (memprof::zstd in CMake). A program in which any unit includes this header reads them; others say
 /// what they lack.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 
 /// Unpacks [in, in + size) into [out, out + room); the length of that, or `no_unpacking` if it is none or does not fit.
@@ -100,4 +100,4 @@ inline void repack_trace(std::FILE* source, const std::filesystem::path& name, c
   });
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Bytes that the longest varint of 64 bits takes.
 inline constexpr int max_varint_bytes = 10;
@@ -68,4 +68,4 @@ inline constexpr auto continuation_bits = [] {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

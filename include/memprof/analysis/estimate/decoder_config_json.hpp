@@ -20,7 +20,7 @@
 /// The dimensions of a decoder from the files in which programs keep them: `run_config.json` of transformer-room, and
 /// `config.json` of Hugging Face's transformers.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What such a file says.
 struct decoder_config {
@@ -197,4 +197,4 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
                                          : detail::read_run_config(document, root);
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -11,7 +11,7 @@
 /// @file
 /// The dimensions of a decoder-only transformer that is to be trained, and those of published ones.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a block and its surroundings are made of.
 enum class decoder_family : std::uint8_t {
@@ -153,4 +153,4 @@ inline void check(const decoder_model& model) {
   return count.value();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// What the forward pass of a decoder keeps, from its dimensions alone: closed forms, with no step and no optimizer. The figures
 /// are those of the shape-only estimator of transformer-room (`baseline.utils.util`); docs/estimate.md has the formulas.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The dimensions of that model: embeddings, post-normalised blocks with a four times wider MLP, and an output layer with a bias.
 struct decoder_shape {
@@ -184,4 +184,4 @@ class shape_estimator {
   return std::move(estimate).take();
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

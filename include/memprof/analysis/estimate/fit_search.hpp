@@ -17,7 +17,7 @@
 /// @file
 /// The largest training step that fits a device.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a step needs of a device.
 struct step_need {
@@ -95,4 +95,4 @@ struct fit_answer {
   return answer;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Causal self-attention of the heads that one device has, in any `attention_kind`.
 class step_attention {
@@ -121,4 +121,4 @@ class step_attention {
   step_linear projection_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

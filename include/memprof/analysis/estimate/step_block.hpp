@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
 class step_block {
@@ -98,4 +98,4 @@ class step_block {
   std::optional<step_experts> experts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -22,7 +22,7 @@
 /// The layers of a decoder as what they allocate and free, in the order in which examples/nano_gpt does, for one device of those
 /// that share the training. Names of operations are those of that program too, so that the two can be compared line by line.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What all layers need to know. One object a step.
 struct step_plan {
@@ -209,4 +209,4 @@ class step_norm {
   std::optional<step_parameter> shift_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 /// @file
 /// What follows attention in a block: an MLP, or several of which a router chooses some for each token.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Two linear layers with a GELU, or a SwiGLU, between them.
 class step_mlp {
@@ -122,4 +122,4 @@ class step_experts {
   std::vector<step_mlp> experts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

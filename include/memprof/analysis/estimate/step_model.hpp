@@ -16,7 +16,7 @@
 /// @file
 /// A stage of a decoder, which is all of it unless a pipeline divides it, and its optimizer.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Token vectors, and those of positions unless they are rotary.
 class step_embedding {
@@ -275,4 +275,4 @@ class step_stage {
   std::vector<step_tensor> states_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// @file
 /// The trace of a step that nobody runs, folded as that of a program is: so an estimate is a profile like any other.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Makes the events of one thread in one memory space and folds them. Time is the number of events. Tensors and operations of it
 /// must not outlive it.
@@ -157,4 +157,4 @@ class [[nodiscard]] step_operation {
   std::string_view name_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 /// @file
 /// How a decoder is trained, as far as it decides what is in memory.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 enum class optimizer_kind : std::uint8_t {
   sgd,        ///< no state
@@ -125,4 +125,4 @@ inline void check(const decoder_model& model, const training_setup& setup) {
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -19,7 +19,7 @@
 /// @file
 /// One training step of a decoder, from its dimensions alone: nothing of it is allocated.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What one device holds during a training step.
 struct training_estimate {
@@ -107,4 +107,4 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
   return result;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

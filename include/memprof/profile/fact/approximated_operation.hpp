@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// An operation whose memory a simulated run only estimated.
 struct approximated_operation {
@@ -27,4 +27,4 @@ struct approximated_operation {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

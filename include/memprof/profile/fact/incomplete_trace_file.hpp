@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The trace file of a capture that lacks some of what happened, or all of it. The capture's own profile is complete.
 struct incomplete_trace_file {
@@ -25,4 +25,4 @@ struct incomplete_trace_file {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a capture was to watch and could not.
 struct missing_source {
@@ -22,4 +22,4 @@ struct missing_source {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How many parameters the model has, where a source says so.
 struct model_parameters {
@@ -20,4 +20,4 @@ struct model_parameters {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

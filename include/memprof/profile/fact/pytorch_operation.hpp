@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What all calls of one PyTorch operator with inputs of the same shapes did, as `track_pytorch_ops` counted them.
 struct pytorch_operation {
@@ -33,4 +33,4 @@ struct pytorch_operation {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A value that the program read in a simulated run and that the simulation does not know: it got what zeros give, and may have
 /// gone another way than it does for real.
@@ -26,4 +26,4 @@ struct unknown_read {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

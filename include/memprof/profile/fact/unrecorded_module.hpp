@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// A loaded library that has a registry of its own, so that its events are missing (record/registry.hpp).
 struct unrecorded_module {
@@ -20,4 +20,4 @@ struct unrecorded_module {
   }
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

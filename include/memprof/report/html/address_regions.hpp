@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The addresses that the blocks of a space lie at, as few ranges: a heap, the mappings far from it, a device. What lies between
 /// them is left out of offsets, so that everything can be drawn on one axis.
@@ -101,4 +101,4 @@ class address_regions {
   std::size_t last_ = 0;         ///< the one that was hit last
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 /// @file
 /// What a page has its data in: base64 (RFC 4648).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Base64 with padding, without line breaks.
 [[nodiscard]] inline std::string base64(std::string_view bytes) {
@@ -28,4 +28,4 @@ namespace memprof::detail {
   return out;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

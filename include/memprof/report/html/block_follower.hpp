@@ -14,7 +14,7 @@
 #include <new>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A point in a trace: how many events came before, and the clock of the stamps.
 struct moment {
@@ -180,4 +180,4 @@ class block_follower {
   std::vector<std::size_t> used_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

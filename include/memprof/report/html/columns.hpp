@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The tables of a page: the bytes of their columns, and where each column is. viewer/DATA.md describes the encoding.
 class page_columns {
@@ -61,4 +61,4 @@ class page_columns {
   std::size_t rows_ = 0;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The blocks of one space over a stretch of a trace, in a bounded number of rows: those that were live at the greatest total,
 /// and of the others those with the most bytes times events.
@@ -106,4 +106,4 @@ class frame_blocks {
   std::vector<row> at_peak_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Invocations of operations over a stretch of a trace, in a bounded number of rows: the longest have their own, and the others
 /// share one with their neighbours on the same thread and depth.
@@ -114,4 +114,4 @@ class frame_invocations {
   std::vector<std::int64_t> deltas_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

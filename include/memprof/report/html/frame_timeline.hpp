@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Live bytes of one space over a stretch of a trace, in a bounded number of buckets. Each keeps one real moment: the first with
 /// its greatest total, and what each owner had then, to the byte. The last bucket is the last event alone, so that the end of the
@@ -186,4 +186,4 @@ class frame_timeline {
   before_last before_last_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

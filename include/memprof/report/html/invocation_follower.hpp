@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A thread of a page.
 struct page_thread {
@@ -153,4 +153,4 @@ class invocation_follower {
   std::unordered_map<std::uint64_t, std::size_t> indices_;  ///< by number of the thread
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -28,7 +28,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a page says beside the numbers, and how it is packed.
 struct html_options {
@@ -134,4 +134,4 @@ inline void write_page(const page_data& data, const std::filesystem::path& path,
 }
 
 }  // namespace detail
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -28,7 +28,7 @@
 /// @file
 /// What only a trace knows, as a page carries it: viewer/DATA.md and viewer/src/data/contract.ts.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What the tables of a page say, before they are encoded.
 struct page_detail {
@@ -260,4 +260,4 @@ class page_detail_writer {
   std::vector<std::size_t> number_of_pattern_;  ///< by index plus 1: the place in the page plus 1, or 0
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

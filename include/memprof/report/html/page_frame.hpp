@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How many rows the tables of a frame may have; those of spaces are for each.
 struct frame_limits {
@@ -64,4 +64,4 @@ struct page_frame {
   frame_invocations invocations;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

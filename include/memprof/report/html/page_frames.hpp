@@ -15,7 +15,7 @@
 /// @file
 /// Which stretches of a run a page shows by tables of their own.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The steps that get a frame of their own, the most important first: the one with the peak, the first, the last, and one of each
 /// pattern. Empty if the whole run shows a step well enough.
@@ -73,4 +73,4 @@ namespace memprof::detail {
   return frames;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Who gets a colour of its own in a page: an operation with a category, or all others of a category.
 struct page_owner {
@@ -92,4 +92,4 @@ class page_owners {
   std::array<space_owners, ledger::max_spaces + 1> by_space_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// @file
 /// The profile of a page: of a run with many segments only those that somebody will look for.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr std::size_t max_page_segments = 512;
 inline constexpr std::size_t max_page_live_sets = 64;  ///< of segments, for each space
@@ -128,4 +128,4 @@ inline page_segments cut_segments(profile& of) {
   return document;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

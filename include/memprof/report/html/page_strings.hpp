@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Texts of a page, each once.
 class page_strings {
@@ -38,4 +38,4 @@ class page_strings {
   return parts;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

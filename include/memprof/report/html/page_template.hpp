@@ -10,7 +10,7 @@
 /// The page that reports are written into: what stands before its data, and what after. Its data, and what it shows of them, are
 /// described in viewer/DATA.md.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 // clang-format off
 inline constexpr std::string_view page_head[] = {
@@ -51,4 +51,4 @@ ${y(n)}`},r?te(r):null,m("span",{class:"name"},e),m("span",{class:"number"},n===
 };
 // clang-format on
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Fills the frames of a page: the second pass over a trace, when a `run_survey` has seen it. A `trace_visitor`.
 class run_frames {
@@ -237,4 +237,4 @@ class run_frames {
 };
 static_assert(trace_visitor<run_frames>);
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a page must know of a trace before it can choose what to show: its length, who owned how much, where blocks lay, which
 /// steps there were. A `trace_visitor` that also folds the profile, so that one pass gives both.
@@ -153,4 +153,4 @@ class run_survey {
 };
 static_assert(trace_visitor<run_survey>);
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

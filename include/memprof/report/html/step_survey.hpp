@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What one segment did in one memory space; bytes.
 struct page_segment_usage {
@@ -252,4 +252,4 @@ class step_survey {
   std::vector<std::int64_t> signature_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -22,7 +22,7 @@
 /// @file
 /// The answer: what is wrong with the numbers; a line for each kind of fault, with its count, the worst first.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What was missing altogether, or lost on the way: totals and peaks are not those of the program.
 [[nodiscard]] std::vector<page_line> losses(const auto& source) {
@@ -229,4 +229,4 @@ struct tally_of_spaces {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// @file
 /// The table of checkpoints: what was live at each, in all memory spaces together, and the largest block of it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline page_line checkpoint_title(const checkpoint& point) {
   return point.name.empty() ? page_line{"(periodic)"} : page_line{}.add_name(point.name);
@@ -86,4 +86,4 @@ struct block_at_checkpoint {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

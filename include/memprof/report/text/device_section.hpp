@@ -16,7 +16,7 @@
 /// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
 /// streams had it, and when it was full.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Nothing if no allocator reported what it holds.
 [[nodiscard]] page_section reserved_section(const auto& space) {
@@ -134,4 +134,4 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 /// @file
 /// How many columns of a terminal a text takes, and texts that are made shorter or longer by columns.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct code_point_range {
   char32_t first;
@@ -111,4 +111,4 @@ inline constexpr std::array<code_point_range, 51> wide_ranges{
   return std::string(columns - std::min(columns, display_width(result)), ' ') + result;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 /// @file
 /// The answers: does it grow from step to step, and what is live at the end, and whose.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of those that come in most steps the one that came last; a null pointer where nothing comes three
 /// times, which is the least that a trend can be seen in.
@@ -116,4 +116,4 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

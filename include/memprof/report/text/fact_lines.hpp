@@ -14,7 +14,7 @@
 #include <variant>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
@@ -73,4 +73,4 @@ namespace detail {
   return text;
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// @file
 /// The answer: does it fit the device, and if not, what would help.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What would have had to be freed.
 [[nodiscard]] page_line remedy_line(const auto& full) {
@@ -92,4 +92,4 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

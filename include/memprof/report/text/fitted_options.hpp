@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <cstdio>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The options for a text that goes to `stream`: no wider than its terminal, and coloured if that shows colours.
 [[nodiscard]] inline text_options fitted_to(std::FILE* stream, text_options options) noexcept {
@@ -16,4 +16,4 @@ namespace memprof::detail {
   return options;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 /// @file
 /// A report before it is laid out: what it says, whatever the width, the colours and the format.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 enum class emphasis : std::uint8_t { none, strong, alarm, caution, faint };
 
@@ -69,4 +69,4 @@ struct page_section {
   bool is_wide = false;                  ///< the table begins at the margin
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

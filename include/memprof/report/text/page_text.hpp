@@ -14,7 +14,7 @@
 /// @file
 /// Lays a report out for a terminal: no line is longer than the page is wide.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where the lines of a section begin, behind its heading.
 inline constexpr std::size_t page_margin = 10;
@@ -278,4 +278,4 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
   return lines;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -21,7 +21,7 @@
 /// @file
 /// The answers: how much was it, when, and whose.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "17.7 MiB (18,513,664 B) of cpu at 52.1 ms in BACKWARD_PASS of step 1 of 200, operation forward/block".
 [[nodiscard]] page_section peak_section(const auto& source, const auto& space, const segment_steps& steps) {
@@ -150,4 +150,4 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 /// @file
 /// How the answers say when and where something happened.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// " in BACKWARD_PASS of step 2 of 200"; nothing if the index leads to no segment.
 void add_segment(page_line& line, const auto& source, const segment_steps& steps, std::int64_t index) {
@@ -35,4 +35,4 @@ void add_place(page_line& line, const auto& source, const segment_steps& steps, 
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 /// @file
 /// Numbers for people: three significant digits in a unit that fits, so that no column has more than nine characters.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Three significant digits of a number from 0 up to 999.5: "17.9", "4.88", "0.977".
 [[nodiscard]] inline std::string three_digits(double value) {
@@ -104,4 +104,4 @@ namespace memprof::detail {
   return "0x" + std::string{digits.data(), written.ptr};
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -12,7 +12,7 @@
 /// @file
 /// The first line of a report: which run it is about.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The heading of the first line. The reader of this text (format/summary_text.hpp) looks for it.
 inline constexpr std::string_view run_heading = "memprof";
@@ -38,4 +38,4 @@ inline constexpr std::string_view run_heading = "memprof";
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 /// The text that scripts read: to the letter what the memory tracker of tt-train prints, so that parsers of its logs
 /// (analyze_memory.py, extract_results.py) read ours. MB is 2^20 bytes.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The space whose lines say "DRAM", or a null pointer if there is none; one that lies on cores has the line of L1.
 [[nodiscard]] const space_profile* primary_space(const auto& source, const text_options& options) {
@@ -82,4 +82,4 @@ void append_tracker_lines(auto& text, const auto& source, const text_options& op
           ", Final DRAM Usage: " + megabytes(primary == nullptr ? 0 : primary->cumulative_current) + "\n\n";
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 /// @file
 /// The table of segments: folded by name, or each of them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The titles of the table by name, where the numbers of a name differ, and where no name's do. `parse_summary_text` looks for
 /// them.
@@ -168,4 +168,4 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

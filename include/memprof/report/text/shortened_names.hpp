@@ -13,7 +13,7 @@
 /// Names of rows made short enough for their column, but still distinct: stacks often begin with the same
 /// frames and end in the same allocator.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr bool continues_utf8(char byte) noexcept { return (static_cast<unsigned char>(byte) & 0xc0) == 0x80; }
 
@@ -93,4 +93,4 @@ struct text_range {
   return shown;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

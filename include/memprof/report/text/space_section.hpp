@@ -16,7 +16,7 @@
 /// @file
 /// Which memory space comes first, and a line for each other one.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] bool is_full(const auto& space) { return space.first_shortfall.requested != 0 || !space.out_of_memory.empty(); }
 
@@ -106,4 +106,4 @@ namespace memprof::detail {
   return section;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -25,7 +25,7 @@
 /// @file
 /// The summary: which answers it has, in which order, and what each may take of the lines that there are.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How much of each answer there is.
 struct summary_limits {
@@ -142,4 +142,4 @@ inline constexpr std::size_t least_segment_rows = 8;
   return lines;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number with so many decimals, and a '.' whatever the locale: existing parsers read it.
 [[nodiscard]] inline std::string decimal(double value, int decimals) {
@@ -81,4 +81,4 @@ namespace memprof::detail {
   return digits;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What kind of text a report is.
 enum class text_format : std::uint8_t {
@@ -34,4 +34,4 @@ struct text_options {
   bool all_segments = false;    ///< a line for each segment in the order of time, in place of one for each name
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -9,7 +9,7 @@
 #include <new>
 #include <unordered_map>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Sizes of live blocks by address, from any thread. Only while PyTorch's operators are counted: the ledger knows sizes as well,
 /// but not in time for the operator that frees.
@@ -68,4 +68,4 @@ class block_sizes {
   std::array<shard, 16> shards_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records the blocks of CPU tensors.
 struct tensor_recorder {
@@ -29,4 +29,4 @@ inline void end_recording_tensors() noexcept {
   torch_cpu_allocator::instance().end();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

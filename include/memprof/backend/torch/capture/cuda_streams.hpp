@@ -11,7 +11,7 @@
 /// @file
 /// The names of CUDA's streams and of the caching allocator's pools in a profile.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A pool as libtorch numbers it. Both numbers are 0: the allocator's own. Older versions, as 2.6, do not tell it with a block.
 struct cuda_pool {
@@ -82,4 +82,4 @@ class cuda_stream_names {
   std::array<named, 16> named_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

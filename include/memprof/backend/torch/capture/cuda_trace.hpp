@@ -17,7 +17,7 @@
 /// @file
 /// What PyTorch's caching allocator tells of itself, as events. Needs no CUDA: the entries are a template's.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The spaces of CUDA devices, "cuda:0" and so on. A block is live until its tensor dies, as in `allocated_bytes` of PyTorch's
 /// statistics, and active until no stream uses it any more, as in `active_bytes`. Bytes are those that were asked for, as in
@@ -122,4 +122,4 @@ class cuda_trace {
   std::array<std::optional<named_device>, max_devices> devices_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 /// How long operators take on a CUDA device, through the functions that libtorch's CUDA library registers for its own profiler:
 /// no header of CUDA is needed, and without that library there are no times.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 using device_event = torch::profiler::impl::ProfilerVoidEventStub;
 
@@ -109,4 +109,4 @@ class device_times {
   return *times;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// In which scope of the program each operator of the forward pass ran, for its node in the backward pass, which knows the thread
 /// of the operator and its sequence number.
@@ -60,4 +60,4 @@ class forward_scopes {
 /// Zero until it is used, so that a program without a capture has no memory for it.
 inline constinit forward_scopes process_forward_scopes{};
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <cstring>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Stands before libtorch's CPU allocator during a capture, forwards to it, and reports each block to `Observer`, which has
 /// `allocated(address, bytes)` and `freeing(address)`, both noexcept, and `check(bytes)`, which may refuse by throwing.
@@ -173,4 +173,4 @@ class forwarding_allocator final : public c10::Allocator {
   bool is_in_place_ = false;  ///< used by control calls only
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

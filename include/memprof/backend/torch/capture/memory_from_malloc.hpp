@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <new>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Base of what libtorch frees on its own: from `malloc`, because nothing hides that free from a tracked heap.
 struct memory_from_malloc {
@@ -19,4 +19,4 @@ struct memory_from_malloc {
   [[gnu::noinline]] static void operator delete(void* address) noexcept { std::free(address); }
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

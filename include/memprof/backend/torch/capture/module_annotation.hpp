@@ -24,7 +24,7 @@
 #include <utility>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -116,4 +116,4 @@ void annotate_module(const Holder&, std::string_view = {}) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The label of an operator's name. The names of registered operators stay at one address, so that one comparison finds them.
 [[nodiscard]] inline label operator_label(torch_thread& self, const char* name) noexcept {
@@ -36,4 +36,4 @@ namespace memprof::detail {
   return known.gradients;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 /// @file
 /// What the operators that `track_pytorch_ops` counts allocate and free themselves.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One call of an operator. The chain of the thread on which it began and libtorch's context of it share it: the context may go
 /// first, where another thread ends the operator, and this thread must not be left with its address.
@@ -87,4 +87,4 @@ inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
   if (pytorch_operator_call* const call = innermost_call(self)) call->add_on_device(change);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -29,7 +29,7 @@
 /// What names a part of the program (RECORD_USER_SCOPE, the profiler's `record_function`) may end on another thread than it began
 /// on, as with a future. Its scope is closed by the thread that opened it, when that begins or ends its next operator.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Called before an operator that autograd does not record, on its thread; null: nobody asks for it.
 inline constinit std::atomic<void (*)()> before_unrecorded_operator{nullptr};
@@ -199,4 +199,4 @@ class operator_scopes {
   at::CallbackHandle handle_ = at::INVALID_CALLBACK_HANDLE;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// An operator and the shapes of its inputs, as numbers: text is made of them once, when a profile asks.
 struct operator_key {
@@ -172,4 +172,4 @@ class operator_table {
   return *table;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -28,7 +28,7 @@
 #include <vector>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -212,4 +212,4 @@ class [[nodiscard]] optimizer_annotation {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

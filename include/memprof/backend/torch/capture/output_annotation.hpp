@@ -27,7 +27,7 @@
 /// it returns a part of the block only. The annotations are recorded when the outermost operator ends, so that a temporary costs
 /// none.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The labels of all shapes. There are at most `max_shapes`, so that a program whose shapes never repeat leaves names to others:
 /// the tensors beyond have their element type and `requires_grad` only.
@@ -120,4 +120,4 @@ inline void annotate_new_blocks(torch_thread& self, bool is_recording) noexcept 
   self.returning_operator = 0;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Makes `allocator` the one of a kind of device. libtorch ignores a priority below the present one, which cannot be asked for.
 [[nodiscard]] inline bool set_allocator(c10::DeviceType device, c10::Allocator& allocator) {
@@ -19,4 +19,4 @@ namespace memprof::detail {
   return false;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Shared by two threads; the last to release deletes it.
 template <class Self>
@@ -21,4 +21,4 @@ class shared_by_two_threads : public memory_from_malloc {
   std::atomic<bool> is_released_by_one_{false};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

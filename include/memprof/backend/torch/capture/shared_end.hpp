@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a scope has ended that may end on another thread than it began on. The thread on which it began and libtorch's context
 /// of it share this.
@@ -18,4 +18,4 @@ class shared_end final : public shared_by_two_threads<shared_end> {
   std::atomic<bool> has_ended_{false};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -22,7 +22,7 @@
 #include <string>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -125,4 +125,4 @@ inline void annotate_input(const at::Tensor&, std::string_view) noexcept {}
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -22,7 +22,7 @@
 /// allocate before their first node (the mask of dropout): such blocks become activations when the operator ends, if it made a
 /// node at all.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a backend records tensors of the CPU, real or simulated ones. Used by control calls only.
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> are_tensors_recorded{false};
@@ -116,4 +116,4 @@ inline void record_tensor_deallocation(const void* address, std::size_t bytes = 
   event_sink{}.deallocate({space}, address, bytes);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

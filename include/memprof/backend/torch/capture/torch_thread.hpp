@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstdlib>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 struct pytorch_operator_call;
 class shared_end;
@@ -142,4 +142,4 @@ struct torch_thread_exit {
   return known != nullptr ? known : begin_torch_thread();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -30,7 +30,7 @@
 #include <vector>
 #endif
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
@@ -221,4 +221,4 @@ class [[nodiscard]] pytorch_ops_guard {
 }  // namespace disabled
 #endif
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// Attention that never holds its scores (aten/src/ATen/native/cpu/FlashAttentionKernel.cpp, transformers/cuda). Queries, keys
 /// and values are (batch, heads, length, head size); kernels want heads and length exchanged.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] constexpr std::int64_t up_to_multiple(std::int64_t value, std::int64_t multiple) noexcept {
   return (value + multiple - 1) / multiple * multiple;
@@ -163,4 +163,4 @@ inline constexpr known_rule attention_rules[] = {
     {"aten::_scaled_dot_product_efficient_attention_backward", cuda_efficient_attention_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <memory>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Adds up what libtorch's CPU allocator reports on this thread.
 struct reported_bytes final : c10::MemoryReportingInfoBase {
@@ -42,4 +42,4 @@ struct reported_bytes final : c10::MemoryReportingInfoBase {
   return answer;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

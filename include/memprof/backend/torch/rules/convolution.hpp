@@ -15,7 +15,7 @@
 /// @file
 /// Convolution, and the columns that it can be made of. Sizes are (batch, channels, space...).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr const char* convolution_cause =
     "results are exact; the convolution library's copies and workspaces depend on the processor, and are not known on CUDA";
@@ -182,4 +182,4 @@ inline constexpr known_rule convolution_rules[] = {
     {"aten::col2im", col2im_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

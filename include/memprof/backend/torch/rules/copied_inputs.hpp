@@ -8,7 +8,7 @@
 /// @file
 /// Kernels whose memory is that of their shape functions, and copies of some inputs where these have gaps or another order.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Ends a call with what its shape function makes, then holds copies of the inputs at these positions, each in the memory format
 /// that it suggests itself. On CUDA the kernels read inputs as they lie.
@@ -38,4 +38,4 @@ void copies_inputs_contiguously_rule(torch_call& call) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

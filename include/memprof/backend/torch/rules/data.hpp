@@ -11,7 +11,7 @@
 /// @file
 /// Operators that read values, where these are not known.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The number that a tensor of one element holds, whatever it is worth; 0 if it is none that a program could go on with.
 [[nodiscard]] inline at::Scalar number_in(const at::Tensor& tensor) {
@@ -56,4 +56,4 @@ inline constexpr known_rule data_rules[] = {
     {"aten::_functional_assert_async.msg", functional_assert_rule, rule_use::without_values},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

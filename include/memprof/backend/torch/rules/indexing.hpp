@@ -15,7 +15,7 @@
 /// @file
 /// Gathering, embedding, and operators whose result has a size that only the data tells.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What part of the elements is taken to be selected where the data decides; see `set_torch_selected_fraction`.
 [[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{1.0};
@@ -185,4 +185,4 @@ inline constexpr known_rule indexing_rules[] = {
     {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

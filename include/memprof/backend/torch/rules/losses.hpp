@@ -14,7 +14,7 @@
 /// @file
 /// Losses. Most kernels hold the loss of every element before they reduce it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_reduced(std::int64_t reduction) noexcept { return reduction != at::Reduction::None; }
 
@@ -127,4 +127,4 @@ inline constexpr known_rule loss_rules[] = {
     {"aten::_ctc_loss.Tensor", ctc_loss_rule, rule_use::without_values},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

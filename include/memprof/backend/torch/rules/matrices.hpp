@@ -13,7 +13,7 @@
 /// Products of matrices: their results are those of the shape functions; on the CPU the kernels copy what BLAS cannot read
 /// (aten/src/ATen/native/LinearAlgebra.cpp).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether BLAS reads a matrix as it lies: rows or columns without gaps, each behind the other.
 [[nodiscard]] inline bool suits_blas(const at::Tensor& matrix) {
@@ -84,4 +84,4 @@ inline constexpr known_rule matrix_rules[] = {
     {"aten::baddbmm", baddbmm_rule}, {"aten::dot", scalar_rule},  {"aten::vdot", scalar_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

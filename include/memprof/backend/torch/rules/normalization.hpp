@@ -14,7 +14,7 @@
 /// Layer, batch and group normalisation. Their shape functions in C++ are compositions of other operators, which allocate
 /// otherwise than the kernels (aten/src/ATen/native/layer_norm.cpp, Normalization.cpp, group_norm.cpp).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline std::int64_t product_of(const std::vector<std::int64_t>& sizes) noexcept {
   std::int64_t product = 1;
@@ -172,4 +172,4 @@ inline constexpr known_rule normalization_rules[] = {
     {"aten::native_group_norm_backward", group_norm_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,7 @@
 /// reference kernels, which are the ones that it trains with in float32; in 16-bit types, and without a backward pass, it may
 /// choose kernels of the processor's.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One direction of one layer.
 struct onednn_lstm {
@@ -108,4 +108,4 @@ enum class onednn_pass : std::uint8_t {
   return 4 * hidden * onednn_row_bytes(inputs, number_bytes);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -6,7 +6,7 @@
 /// Optimizers in one kernel, and the scaling of losses for half precision. What is written was there before; `_foreach_`
 /// operators need no rule: they are simulated as what they are made of.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Writes its arguments and makes nothing.
 inline void no_result_rule(torch_call& call) { call.returns(); }
@@ -26,4 +26,4 @@ inline constexpr known_rule optimizer_rules[] = {
     {"aten::_amp_update_scale_", first_argument_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

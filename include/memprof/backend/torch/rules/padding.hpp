@@ -6,7 +6,7 @@
 /// @file
 /// Padding with what is next to the rim.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// (input, padding), with a shape function that does not know channels last.
 inline void pad_rule(torch_call& call) {
@@ -34,4 +34,4 @@ inline constexpr known_rule padding_rules[] = {
     {"aten::replication_pad3d", pad_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// @file
 /// Element by element: operators whose shape function libtorch has in Python only.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// One result like the first argument.
 inline void like_first_rule(torch_call& call) { call.returns(torch_call::empty_like(call.tensor(0))); }
@@ -127,4 +127,4 @@ inline constexpr known_rule pointwise_rules[] = {
     {"aten::logical_xor.out", out_broadcast_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

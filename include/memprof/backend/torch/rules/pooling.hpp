@@ -11,7 +11,7 @@
 /// @file
 /// Pooling. Sizes are (batch, channels, space...).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// `input` with other sizes of space.
 [[nodiscard]] inline std::vector<std::int64_t> with_space(const at::Tensor& input, const std::vector<std::int64_t>& space) {
@@ -95,4 +95,4 @@ inline constexpr known_rule pooling_rules[] = {
     {"aten::max_pool2d_with_indices_backward", max_pool_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -7,7 +7,7 @@
 /// @file
 /// Dropout. Other tensors that are only filled with random numbers need no rule: their sizes are arguments.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// (input, p, train) -> (output, mask): the mask has one byte an element.
 inline void native_dropout_rule(torch_call& call) {
@@ -40,4 +40,4 @@ inline constexpr known_rule random_rules[] = {
     {"aten::native_dropout_backward", native_dropout_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 /// @file
 /// Cells of recurrent networks, and oneDNN's whole layers of them.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 inline constexpr const char* cudnn_cause = "a device with cuDNN runs the whole layer with it, in other blocks";
 
@@ -179,4 +179,4 @@ inline constexpr known_rule recurrent_rules[] = {
     {"aten::mkldnn_rnn_layer", onednn_layer_rule},   {"aten::mkldnn_rnn_layer_backward", onednn_layer_backward_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,7 +13,7 @@
 /// Sums, extremes, orders: operators whose shape function libtorch has in Python only, and those whose CPU kernel needs scratch
 /// memory.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The sizes that are left of `input` when `dimensions` are reduced, all of them if none is given.
 [[nodiscard]] inline std::vector<std::int64_t> reduced_sizes(const at::Tensor& input, const std::vector<std::int64_t>& dimensions,
@@ -163,4 +163,4 @@ inline constexpr known_rule reduction_rules[] = {
     {"aten::mean.dim", mean_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

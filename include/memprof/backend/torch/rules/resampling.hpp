@@ -12,7 +12,7 @@
 /// @file
 /// Images at other resolutions, and the exchange of space and channels. Sizes are (batch, channels, space...).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// (self, output_size, ...) with a shape function that knows the result alone.
 inline void upsample_rule(torch_call& call) {
@@ -109,4 +109,4 @@ inline constexpr known_rule resampling_rules[] = {
     {"aten::pixel_unshuffle", pixel_unshuffle_rule},
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -17,7 +17,7 @@
 #include <memprof/backend/torch/rules/resampling.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Adds the rules that come with memprof, once.
 inline void add_known_rules() {
@@ -45,4 +45,4 @@ inline void add_known_rules() {
   (void)is_done;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -23,7 +23,7 @@
 /// Operators above autograd that decide by what libtorch was built with, or read data, before they call others: they are replaced
 /// for claimed tensors.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_simulated(const at::Tensor& tensor) { return !runs_for_real() && is_fake(tensor); }
 
@@ -90,4 +90,4 @@ inline void override_composites() {
   overrides->impl("max_pool1d", TORCH_FN(choose_max_pool));
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

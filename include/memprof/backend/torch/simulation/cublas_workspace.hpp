@@ -18,7 +18,7 @@
 /// The workspace that libtorch gives cuBLAS at a thread's first product of matrices, from the caching allocator, for good: on
 /// CUDA one thread runs the forward pass, another the backward pass (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Bytes of a setting like ":4096:2:16:8": two blocks of 4096 KiB and eight of 16 KiB. 0 if it is none.
 [[nodiscard]] constexpr std::int64_t cublas_workspace_bytes(std::string_view setting) noexcept {
@@ -84,4 +84,4 @@ class cublas_workspaces {
   std::array<bool, 2> is_made_{};  ///< that of the forward and of the backward pass
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

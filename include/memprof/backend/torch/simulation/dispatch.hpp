@@ -31,7 +31,7 @@
 /// 7. The real kernel runs on what the arguments hold, which is zeros mostly; what it computed is dropped.
 /// 8. It would take too much: the shape function, or an estimate by the schema. The profile lists the call.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Runs the kernels of the devices, as if the Fake key were not there.
 inline void run_for_real(torch_call& call, c10::DispatchKeySet keys) {
@@ -185,4 +185,4 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   for (const at::Tensor& tensor : written) forget_values(tensor);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

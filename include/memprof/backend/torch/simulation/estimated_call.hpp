@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The position of the argument that an operator writes and returns as this result, such as `out`; the number of arguments if
 /// there is none.
@@ -61,4 +61,4 @@ namespace memprof::detail {
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 /// Written by `memprof_torch_operator_tests "[.report]"`. Operators that compute element by element are not listed, since one
 /// rule (type_promotion.hpp) holds for all of them; of an operator that is missing here, the real kernel runs.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whatever the arguments are; in order.
 inline constexpr std::string_view exact_shape_functions[] = {"aten::_ctc_loss",
@@ -198,4 +198,4 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
                             name);
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

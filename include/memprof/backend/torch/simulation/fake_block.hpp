@@ -26,7 +26,7 @@
 /// The blocks of simulated tensors. They are recorded at their full size. What stands behind them reads as zeros and takes no
 /// memory, until somebody writes to it.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Thrown by the allocator where a real kernel wants more than it may have.
 struct kernel_too_large {};
@@ -246,4 +246,4 @@ class fake_allocator final : public c10::Allocator {
   return *on_cuda[static_cast<std::size_t>(device.has_index() ? device.index() : 0) % on_cuda.size()];
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -18,7 +18,7 @@
 /// libtorch finds a device itself, its own guard and hooks stay. A libtorch that was built with CUDA and finds none keeps its
 /// hooks, and gets the guard.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> is_cuda_faked{false};
 
@@ -106,4 +106,4 @@ inline void install_fake_cuda_guard() {
 }
 [[gnu::visibility("default")]] inline const bool has_cuda_hooks = register_fake_cuda_hooks();
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// @file
 /// Fake tensors: the sizes, strides, types, devices and storages of real ones, over fake blocks.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_fake(const at::Tensor& tensor) {
   return tensor.defined() && tensor.has_storage() && is_fake(*tensor.storage().unsafeGetStorageImpl());
@@ -71,4 +71,4 @@ namespace memprof::detail {
   return at::infer_dense_strides(like.sizes(), like.strides());
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

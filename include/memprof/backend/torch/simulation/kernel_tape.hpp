@@ -24,7 +24,7 @@
 /// What a real kernel allocated and returned, to be played again for calls with equal arguments: a kernel runs once for each
 /// shape, however many layers and steps a training has.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// A call's allocations, in order, and its results.
 struct kernel_tape {
@@ -278,4 +278,4 @@ class tape_key {
   return std::move(key).take();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Stands before libtorch's allocator of the Meta device: what a Meta kernel allocates for a simulated operation is recorded.
 class meta_allocator final : public c10::Allocator {
@@ -40,4 +40,4 @@ inline void install_meta_allocator() {
       "torch_no_dispatch");
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

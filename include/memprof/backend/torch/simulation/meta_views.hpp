@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Gives a Meta tensor's storage a block of the size it has: a resize on the Meta device changes the size alone.
 inline void replace_resized_block(const at::Tensor& tensor) {
@@ -135,4 +135,4 @@ class meta_views {
   bool is_asked_for_ = false;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an operator does with an argument.
 struct argument_role {
@@ -235,4 +235,4 @@ class operator_plans {
   return *all;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 /// Tensors from before the capture. A simulated operation must not write to them, so the first that does gives their storage a
 /// shadow, which stands for it until the capture ends: with a copy of what is there if that is small, else without values.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a storage holds data that the capture has not seen being made.
 [[nodiscard]] inline bool is_outside(const c10::StorageImpl& storage) {
@@ -89,4 +89,4 @@ class outside_shadows {
   std::atomic<std::size_t> count_{0};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -19,7 +19,7 @@
 /// Real kernels of the CPU in a simulated run. What they allocate and free is recorded, so their memory is right by construction;
 /// what they compute is kept if all that they read has values, and is given back to the system otherwise.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// How much a kernel may allocate in all.
 inline constexpr std::size_t most_kernel_bytes = std::size_t{1} << 30;
@@ -246,4 +246,4 @@ inline void take_over_values(torch_call& call, const torch::jit::Stack& computed
   });
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

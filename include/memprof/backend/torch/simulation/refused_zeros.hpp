@@ -13,7 +13,7 @@
 /// Kernels that refuse zeros, as the inverse of a matrix or a draw from probabilities does: they are tried again with identity
 /// matrices and ones.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Gives arguments without values data that most kernels take, and zeros again at the end of the scope.
 class [[nodiscard]] suitable_data {
@@ -68,4 +68,4 @@ void with_data_that_suits(torch_call& call, const operator_plan& plan, Run run) 
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

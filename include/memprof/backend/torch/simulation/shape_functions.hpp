@@ -16,7 +16,7 @@
 /// @file
 /// Shape functions, which libtorch calls Meta kernels.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Where new tensors of the Meta kernel that runs are counted, until the end of the scope.
 class [[nodiscard]] meta_device_scope {
@@ -91,4 +91,4 @@ inline void run_shape_function(torch_call& call) {
   views.take_over_changes();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 /// @file
 /// What the simulation keeps for each thread, and how a thread records blocks.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a capture simulates.
 [[gnu::visibility("default")]] inline constinit std::atomic<bool> is_simulating{false};
@@ -101,4 +101,4 @@ class [[nodiscard]] pending_events {
   std::vector<pending_block> blocks_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

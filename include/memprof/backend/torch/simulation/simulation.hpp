@@ -24,7 +24,7 @@
 /// @file
 /// Begin and end of a simulation in the process.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Gives libtorch our kernels for the keys that it keeps for out-of-tree fake tensors. Empty, or why that failed. For ever: a
 /// registration cannot be taken back while tensors carry the key.
@@ -109,4 +109,4 @@ inline void end_simulation() noexcept {
   kernel_tapes::instance().forget();
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Replaces every tensor of an argument or result by `map(tensor)`, also within lists.
 template <class Map>
@@ -123,4 +123,4 @@ class stand_ins {
   std::vector<c10::Storage> kept_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

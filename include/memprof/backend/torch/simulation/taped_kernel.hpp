@@ -15,7 +15,7 @@
 /// @file
 /// Real kernels that run once for each shape; and convolutions of large batches, which run for two small ones instead.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Records the calls of its scope, if no other is being recorded.
 class [[nodiscard]] tape_scope {
@@ -194,4 +194,4 @@ struct convolution_arguments {
   return true;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -15,7 +15,7 @@
 /// Which threads are simulated: the one that begins the capture, those that inherit its state (autograd's, at::launch), and every
 /// other from its second operation on.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Lets the dispatcher call our kernels for every operation of this thread.
 inline void simulate_this_thread() noexcept {
@@ -57,4 +57,4 @@ inline std::unique_ptr<at::ObserverContext> join_simulation(const at::RecordFunc
   return nullptr;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// One call of a PyTorch operator in a simulated run, as a rule sees it (`register_torch_rule`). A rule makes the tensors that
 /// the operator's kernel makes, results and scratch memory alike, in the same order; what it lets go of is recorded as freed. It
@@ -164,4 +164,4 @@ struct known_rule {
 
 }  // namespace detail
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -14,7 +14,7 @@
 /// What the kernels of the CPU that compute element by element add to their results: copies of inputs and outputs whose type is
 /// not that in which they compute (aten/src/ATen/TensorIterator.cpp, `compute_types`).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Ends a call of an operator that computes element by element, with what its shape function makes and with such copies.
 inline void run_with_promotion(torch_call& call, const operator_plan& plan) {
@@ -37,4 +37,4 @@ inline void run_with_promotion(torch_call& call, const operator_plan& plan) {
   }
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -18,7 +18,7 @@
 /// Values that the program asked for and the simulation does not know, by `item()` or a comparison that steers a loop: the
 /// program may go another way than it does for real. So the profile lists them, with the operation that asked.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The reads of a capture. Thread-safe; grows with the number of different operations.
 class unknown_reads {
@@ -73,4 +73,4 @@ class unknown_reads {
   std::map<std::pair<label, label>, std::int64_t> counts_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

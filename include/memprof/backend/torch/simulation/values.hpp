@@ -13,7 +13,7 @@
 /// Which tensors hold what the program computed. Small ones do, as long as they are made of others that do: lengths, indices,
 /// masks, counters, permutations, biases before the first step. All others read as zeros.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Up to how many bytes a tensor holds values. Integers steer programs (indices, permutations of a data set); floating-point
 /// numbers seldom do.
@@ -157,4 +157,4 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
   return facts;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,7 +11,7 @@
 
 #include <sys/mman.h>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Sizes of blocks of pages, four to each power of two.
 struct page_classes {
@@ -120,4 +120,4 @@ class zero_pages {
   return *pages;
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
