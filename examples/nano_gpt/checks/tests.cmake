@@ -18,6 +18,7 @@ nano_gpt_add_check("phases add up to the byte" phases)
 nano_gpt_add_check("the default text trains" default_text)
 if(CMAKE_BUILD_TYPE STREQUAL "Release")
   nano_gpt_add_check("the README shows what the demo prints" readme)
+  nano_gpt_add_check("a trace file takes at most 6 bytes an event" ../../checks/trace_size "ARGUMENTS=--steps 20")
 else() # all 200 steps would take minutes
   nano_gpt_add_check("the README shows what the demo prints" readme STEPS=3)
 endif()

@@ -15,6 +15,7 @@ torch_gpt_add_check("a GPT has the same categories without dispatch" phases MODE
 torch_gpt_add_check("a Llama has the same categories without dispatch" phases MODEL=llama MODE=--no-dispatch)
 torch_gpt_add_check("says whether it fits a GPU that is not there, and where it fails" fits)
 torch_gpt_add_check("profiling changes no loss" same_losses)
+torch_gpt_add_check("a trace file takes at most 6 bytes an event" ../../checks/trace_size "ARGUMENTS=--steps 20")
 torch_gpt_add_check("refuses heads that do not divide the width" refuses "EXPECTED=--heads 5 does not divide --d-model 64"
   "ARGUMENTS=--heads 5")
 torch_gpt_add_check("refuses an unknown option" refuses "EXPECTED=unknown option '--hats': --help lists all" "ARGUMENTS=--hats 3")
