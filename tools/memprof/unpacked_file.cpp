@@ -14,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -147,21 +148,17 @@ class unpacking {
     return next - out;
   }
   /// As `lseek`, but only to the begin, or to where it stands.
-  int seek(::off64_t* offset, int whence) {
-    if (whence == SEEK_SET && *offset == 0) {
+  std::int64_t seek(std::int64_t offset, int whence) {
+    if (whence == SEEK_SET && offset == 0) {
       std::rewind(file_);
       unpacker_->restart();
       in_ = {};
       damage_.clear();
       is_done_ = false;
       is_within_ = true;
-      position_ = 0;
-      return 0;
+      return position_ = 0;
     }
-    if ((whence == SEEK_CUR && *offset == 0) || (whence == SEEK_SET && *offset == position_)) {
-      *offset = position_;
-      return 0;
-    }
+    if ((whence == SEEK_CUR && offset == 0) || (whence == SEEK_SET && offset == position_)) return position_;
     errno = ESPIPE;
     return -1;
   }
@@ -186,7 +183,7 @@ class unpacking {
   std::string& damage_;
   bool is_done_ = false;
   bool is_within_ = true;  ///< a part has begun and not ended
-  ::off64_t position_ = 0;
+  std::int64_t position_ = 0;
   std::string_view in_;
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
@@ -206,8 +203,10 @@ memprof::detail::file_handle unpacked_file(std::FILE* file, const std::string& p
       return -1;
     }
   };
-  functions.seek = [](void* cookie, ::off64_t* offset, int whence) {
-    return static_cast<unpacking*>(cookie)->seek(offset, whence);
+  functions.seek = [](void* cookie, auto* offset, int whence) {  // whose type is not the same in all C libraries
+    const std::int64_t position = static_cast<unpacking*>(cookie)->seek(*offset, whence);
+    if (position >= 0) *offset = position;
+    return position < 0 ? -1 : 0;
   };
   functions.close = [](void* cookie) {
     delete static_cast<unpacking*>(cookie);
