@@ -1,5 +1,5 @@
 // seeds FOLDER: writes the inputs from which fuzzing begins: in FOLDER the payloads of short traces with everything in them, in
-// FOLDER_tt_log short logs of tt-mlir's runtime.
+// FOLDER_tt_log short logs of tt-mlir's runtime, in FOLDER_heaptrack recordings of heaptrack in each version of their format.
 #include <memprof/memprof.hpp>
 
 #include <memprof/profile/folded_head.hpp>
@@ -90,6 +90,19 @@ std::string tt_log_of(std::uint64_t steps) {
   return text;
 }
 
+/// A recording with each kind of line, in a version of the format.
+std::string heaptrack_of(int version) {
+  std::string text = "v 10400 " + std::to_string(version) + "\nX ./app\nI 1000 4000\nA\nS leak:f\n";
+  for (const char* string : {"/bin/app", "main", "/src/app.cpp", "void* f<int>(unsigned long)", "operator new(unsigned long)"}) {
+    constexpr const char* digits = "0123456789abcdef";
+    const std::size_t size = std::string{string}.size();
+    const std::string length = version < 3 ? "" : std::string{digits[size / 16], digits[size % 16], ' '};
+    text += "s " + length + string + '\n';
+  }
+  text += "i 11 1 4 3 a 2 3 f\ni 12 1 5\ni 13 1\nt 1 0\nt 2 1\nt 3 2\nt 0 3\na 64 2\na 10 4\n+ 0\n+ 1\nc a\nR 5\n- 0\n+ 0\n+ 0\n";
+  return text + "c 14\n- 0\n- 1\n# strings: 5\n# ips: 3\n";
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -110,4 +123,8 @@ int main(int count, char** arguments) {
   const std::filesystem::path logs = folder.string() + "_tt_log";
   std::filesystem::create_directories(logs);
   for (const std::uint64_t steps : {1U, 3U}) std::ofstream{logs / std::to_string(steps), std::ios::binary} << tt_log_of(steps);
+  const std::filesystem::path recordings = folder.string() + "_heaptrack";
+  std::filesystem::create_directories(recordings);
+  for (const int version : {1, 2, 3})
+    std::ofstream{recordings / std::to_string(version), std::ios::binary} << heaptrack_of(version);
 }

@@ -26,6 +26,7 @@ clang         clang++                             clang
 libc++        /usr/include/c++/v1/version         libc++-dev
 libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
+heaptrack     heaptrack                           heaptrack
 node          npm                                 npm
 python        python3                             python3
 venv          python3                             python3-venv

@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "recording.hpp"
 #include "tt_mlir.hpp"
+#include "unpacked_file.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "import_xplane.hpp"
 
@@ -11,6 +12,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/format/heaptrack.hpp>
 #include <memprof/format/rmm_log.hpp>
 #include <memprof/format/torch_snapshot_reader.hpp>
 #include <memprof/format/tt_log_reader.hpp>
@@ -64,6 +66,7 @@ bool is_ttnn_graph(std::FILE* file) {
 std::string_view format_of(std::FILE* file, const std::string& path) {
   if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
   if (memprof::is_rmm_log(file)) return "rmm";
+  if (memprof::is_heaptrack(file)) return "heaptrack";
 #if MEMPROF_TOOL_PROTOZERO
   if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
 #endif
@@ -73,9 +76,16 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   if (first == '{') return "torch-snapshot";
   if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
-  memprof::detail::raise(
-      "cannot tell what '" + path +
-      "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, profile of XLA, ttnn graph trace or log of tt-mlir's runtime");
+  memprof::detail::raise("cannot tell what '" + path +
+                         "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, recording of heaptrack, profile of XLA, "
+                         "ttnn graph trace or log of tt-mlir's runtime");
+}
+
+/// The same of a packed file, by what is in it.
+std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) {
+  if (memprof::is_heaptrack(unpacked)) return "heaptrack";
+  memprof::detail::raise("'" + path +
+                         "' is packed, and no recording of heaptrack; files of other formats must be unpacked first");
 }
 
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
@@ -98,6 +108,16 @@ std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& t
   const std::string damage = memprof::read_rmm_log(file, path, writer);
   writer.finish("RMM_LOG");
   return damage;
+}
+
+std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::trace& trace) {
+  memprof::heaptrack_source source{file, path};
+  memprof::trace_writer writer{trace, source.info()};
+  source.write_to(writer);
+  writer.finish("HEAPTRACK");
+  if (source.is_attached())
+    complain("'" + path + "' begins when heaptrack was attached: what the program had allocated before is in no number");
+  return source.damage();
 }
 
 std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace) {
@@ -136,12 +156,18 @@ int run_import(const import_arguments& arguments) {
   try {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
-    const std::string_view format = arguments.format == "auto" ? format_of(file.get(), arguments.file) : arguments.format;
-    damage = format == "rmm"          ? read_rmm(file.get(), arguments.file, trace)
+    std::string packing_damage;
+    const memprof::detail::file_handle unpacked = unpacked_file(file.get(), arguments.file, packing_damage);
+    const std::string_view format = arguments.format != "auto" ? std::string_view{arguments.format}
+                                    : unpacked                 ? format_of_packed(unpacked.get(), arguments.file)
+                                                               : format_of(file.get(), arguments.file);
+    damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments.file, trace)
+             : format == "rmm"        ? read_rmm(file.get(), arguments.file, trace)
              : format == "xplane"     ? read_xla(file.get(), arguments, trace)
              : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace)
              : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
                                       : read_torch(file.get(), arguments.file, trace);
+    if (!packing_damage.empty()) damage = packing_damage;
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -170,12 +196,13 @@ void add_import(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<import_arguments>();
   CLI::App& command = *program.add_subcommand("import", "another tool's recording as a trace or a profile");
   command
-      .add_option("FORMAT", arguments->format,
-                  "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), xplane (a "
-                  "profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
-                  "GraphProcessor), or auto: as the file's content says")
+      .add_option(
+          "FORMAT", arguments->format,
+          "torch-snapshot (PyTorch's _dump_snapshot, pickle or JSON), rmm (CSV of its logging adaptor), heaptrack (packed "
+          "or not), xplane (a profile of XLA, *.xplane.pb or *.hlo_proto.pb), tt-mlir (log of its runtime), ttnn-graph (JSON of "
+          "GraphProcessor), or auto: as the file's content says")
       ->required()
-      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "xplane", "tt-mlir", "ttnn-graph"}));
+      ->check(CLI::IsMember({"auto", "torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph"}));
   command.add_option("FILE", arguments->file, "what the other tool wrote")->required();
   command.add_flag("--per-core", arguments->per_core,
                    "ttnn-graph: circular buffers count on their own cores, as in newer trackers (default: all on one)");

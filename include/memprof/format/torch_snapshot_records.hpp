@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/format/function_name.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -18,40 +19,6 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
-/// stay as they are.
-[[nodiscard]] inline std::string short_function_name(std::string_view name) {
-  constexpr std::string_view anonymous = "(anonymous namespace)";
-  constexpr std::string_view keyword = "operator";
-  if (name.find('(') == name.npos && name.find("::") == name.npos) return std::string{name};
-  std::string result;
-  std::size_t depth = 0;
-  for (std::size_t at = 0; at < name.size(); ++at) {
-    const bool is_after_operator = depth == 0 && result.ends_with(keyword);
-    if (depth == 0 && name.substr(at).starts_with(anonymous)) {
-      result += anonymous;
-      at += anonymous.size() - 1;
-    } else if (is_after_operator && name.substr(at).starts_with("()")) {
-      result += "()";
-      ++at;
-    } else if (is_after_operator && (name[at] == '<' || name[at] == '>')) {
-      while (at < name.size() && name[at] != '(') result += name[at++];
-      --at;
-    } else if (name[at] == '(' || name[at] == '<') {
-      ++depth;
-    } else if (name[at] == ')' || name[at] == '>') {
-      depth -= depth == 0 ? 0 : 1;
-    } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
-      // What came before was the result's type, unless this ends the arguments: `f() const`.
-      if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
-      result.clear();
-    } else if (depth == 0) {
-      result += name[at];
-    }
-  }
-  return result.empty() ? std::string{name} : result;
-}
-
 /// Stacks of frames, each once: a stack is its innermost frame and the stack around that; 0 is the empty one.
 ///
 /// What PyTorch's own viewer leaves out as well is left out: the unwinder, the interpreter, dispatch.
@@ -65,11 +32,7 @@ class torch_stacks {
   /// The id of a frame, `name (file:line)` with the file's own name and a short one of the function; 0: it is left out.
   [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
     if (is_noise(name, file)) return 0;
-    const std::size_t slash = file.find_last_of("/\\");
-    if (slash != file.npos) file.remove_prefix(slash + 1);
-    std::string text = short_function_name(name);
-    if (!file.empty() && file != "??") text += " (" + std::string{file} + ":" + std::to_string(line) + ")";
-    return names_.intern(text);
+    return names_.intern(frame_name(name, file, std::to_string(line)));
   }
   /// The stack of a frame within another one.
   [[nodiscard]] std::uint32_t within(std::uint32_t around, label name) {

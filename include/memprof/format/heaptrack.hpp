@@ -1,0 +1,279 @@
+#pragma once
+
+#include <memprof/format/heaptrack_blocks.hpp>
+#include <memprof/format/heaptrack_stacks.hpp>
+#include <memprof/format/line_reader.hpp>
+#include <memprof/format/recorded_event_writer.hpp>
+#include <memprof/trace/block_address.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/space_id.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof {
+
+/// What a heaptrack recording says of itself: the only row of the table `heaptrack_recording` of its trace.
+struct heaptrack_recording_fact {
+  std::string heaptrack_version;
+  std::int64_t file_version = 0;
+  std::int64_t is_attached = 0;          ///< 1: to a program that was running already
+  std::int64_t system_memory_bytes = 0;  ///< of the machine; 0: the recording does not say
+  std::int64_t peak_rss_bytes = 0;       ///< of the process, that of heaptrack included; 0: likewise
+  std::int64_t peak_rss_at_ns = 0;
+
+  static constexpr std::string_view table = "heaptrack_recording";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("heaptrack_version", row.heaptrack_version);
+    visit("file_version", row.file_version);
+    visit("is_attached", row.is_attached);
+    visit("system_memory_bytes", row.system_memory_bytes);
+    visit("peak_rss_bytes", row.peak_rss_bytes);
+    visit("peak_rss_at_ns", row.peak_rss_at_ns);
+  }
+};
+
+namespace detail {
+
+/// The operations that are open: the frames of an allocation's stack. They stay open while only allocations follow and no time
+/// passes, so that none of them seems to last, or to free: of that heaptrack knows nothing.
+template <recorded_event_writer Writer>
+class heaptrack_open_stack {
+ public:
+  heaptrack_open_stack(Writer& writer, heaptrack_stacks& stacks) : writer_(writer), stacks_(stacks) {}
+
+  void go_to(std::uint32_t stack) {
+    if (stack == stack_) return;
+    const std::vector<std::uint32_t>& names = stacks_.operations_of(stack);
+    std::size_t same = 0;
+    while (same < names.size() && same < open_.size() && open_[same].name == names[same]) ++same;
+    close(same);
+    for (; same < names.size(); ++same) open_.push_back({names[same], writer_.begin_operation(stacks_.name_of(names[same]), {})});
+    stack_ = stack;
+  }
+  void close(std::size_t kept = 0) {
+    for (; open_.size() > kept; open_.pop_back()) writer_.end_operation(open_.back().operation);
+    if (kept == 0) stack_ = 0;
+  }
+
+ private:
+  struct frame {
+    std::uint32_t name;
+    typename Writer::open_operation_type operation;
+  };
+
+  Writer& writer_;
+  heaptrack_stacks& stacks_;
+  std::vector<frame> open_;
+  std::uint32_t stack_ = 0;
+};
+
+}  // namespace detail
+
+/// Whether a file, which stands at its begin and does so afterwards, begins as heaptrack's recordings do, raw ones included.
+/// It must be unpacked.
+[[nodiscard]] inline bool is_heaptrack(std::FILE* file) {
+  std::array<char, 32> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
+  std::rewind(file);
+  const std::string_view first{begin.data(), got};
+  const std::size_t end = first.find('\n');
+  if (end == first.npos || !first.starts_with("v ")) return false;
+  detail::heaptrack_numbers numbers{first.substr(2, end - 2)};
+  std::uint64_t heaptrack = 0;
+  std::uint64_t version = 0;
+  return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
+}
+
+/// A recording of heaptrack, unpacked and interpreted as the program `heaptrack` writes it: versions 1 to 3 of its format. What
+/// is lost, and what is made of it, is in docs/formats.md.
+///
+/// Read once, line by line. Takes memory for the recording's tables (strings, instruction pointers, stacks, and one entry for
+/// each pair of a size and a stack) and 16 bytes a block for what was live at once.
+class heaptrack_source {
+ public:
+  /// Reads the lines that say what was recorded. The file stays the caller's; `path` is its name for messages.
+  heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
+    if (!lines_.next() || lines_.is_cut() || !lines_.line().starts_with("v "))
+      detail::raise_about_file("read", path, "no recording of heaptrack: it does not begin with a line such as 'v 10400 3'");
+    read_version(lines_.line().substr(2));
+    while ((has_line_ = lines_.next()) && !lines_.is_cut() && read_head(lines_.line())) {
+    }
+  }
+
+  /// The command line of the program. Its wall clock is not in the recording.
+  [[nodiscard]] const capture_info& info() const noexcept { return info_; }
+
+  /// Hands everything to a `trace_writer` that was made with `info`, as the memory space `cpu`; the end is the caller's. Raises
+  /// an error with the line of what cannot be read.
+  template <recorded_event_writer Writer>
+  void write_to(Writer& writer) {
+    const space_id cpu = writer.space("cpu");
+    detail::heaptrack_open_stack<Writer> open{writer, stacks_};
+    for (; has_line_ && !lines_.is_cut(); has_line_ = lines_.next()) {
+      const std::string_view line = lines_.line();
+      if (line.starts_with("+ ")) {
+        const std::uint64_t kind = kind_in(line);
+        const std::uint64_t address = blocks_.allocate(kind);
+        if (address == 0) lines_.fail("more is live than there are addresses");
+        open.go_to(blocks_[kind].stack);
+        writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
+      } else if (line.starts_with("- ")) {
+        const std::uint64_t kind = kind_in(line);
+        const std::uint64_t address = blocks_.deallocate(kind);
+        if (address == 0) lines_.fail("nothing that was allocated so is live");
+        open.close();  // who frees is not recorded
+        writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
+      } else if (line.starts_with("c ")) {
+        open.close();
+        writer.at(time_in(line) * ns_per_ms);
+      } else if (!read_head(line)) {
+        read_table_entry(line);
+      }
+    }
+    open.close();
+    writer.add_facts(to_table(std::vector{recording_}));
+    if (lines_.is_cut()) {
+      damage_ = "line " + std::to_string(lines_.number()) + ": it is cut off";
+    } else if (!is_whole_) {
+      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but not '# ips: ...', with which a recording ends";
+    }
+  }
+
+  /// What ended the reading early, as a sentence without its stop; empty: nothing did.
+  [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
+  /// Whether heaptrack was attached to a running program: what that had allocated before is in no number.
+  [[nodiscard]] bool is_attached() const noexcept { return recording_.is_attached != 0; }
+
+ private:
+  static constexpr std::size_t longest_line = std::size_t{16} << 20;
+  static constexpr std::uint64_t oldest_version = 1;
+  static constexpr std::uint64_t newest_version = 3;
+  static constexpr std::uint64_t version_of_sized_strings = 3;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< of a process of today's systems
+  static constexpr std::int64_t ns_per_ms = 1'000'000;
+
+  void read_version(std::string_view line) {
+    detail::heaptrack_numbers numbers{line};
+    std::uint64_t heaptrack = 0;
+    std::uint64_t version = 0;
+    if (!numbers.next(heaptrack) || (!numbers.rest().empty() && !numbers.next(version)) || !numbers.rest().empty())
+      lines_.fail("expected heaptrack's version and that of its format");
+    constexpr std::uint64_t first_without_version = 0x010200;  // of version 1, before a second number stood there
+    if (version == 0 && heaptrack == first_without_version) version = 1;
+    if (version < oldest_version || version > newest_version)
+      lines_.fail("version " + std::to_string(version) + " of heaptrack's format; versions 1 to 3 can be read");
+    recording_.file_version = static_cast<std::int64_t>(version);
+    recording_.heaptrack_version =
+        std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);
+  }
+
+  /// Reads a line that says something about the recording; false if it is another one.
+  [[nodiscard]] bool read_head(std::string_view line) {
+    if (line.empty() || line[0] == '#') {
+      is_whole_ = is_whole_ || line.starts_with("# ips: ");
+      return true;
+    }
+    if (line == "A") {
+      recording_.is_attached = 1;
+      return true;
+    }
+    if (line.starts_with("S ")) return true;  // a rule of LeakSanitizer: which leaks are wanted
+    if (line.starts_with("X ")) {
+      if (info_.process.command_line.empty()) info_.process.command_line = line.substr(2);
+      return true;
+    }
+    if (line.starts_with("I ")) {
+      const auto [page, pages] = numbers_in<2>(line);
+      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than a machine can have");
+      page_bytes_ = page;
+      recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
+      return true;
+    }
+    if (line.starts_with("x ") || line.starts_with("m "))
+      lines_.fail("the recording is raw; pass it through heaptrack_interpret first, or record without --raw");
+    return false;
+  }
+
+  void read_table_entry(std::string_view line) {
+    const char* fault = nullptr;
+    if (line.starts_with("s ")) {
+      fault = read_string(line.substr(2));
+    } else if (line.starts_with("i ")) {
+      fault = stacks_.add_instruction(line.substr(2));
+    } else if (line.starts_with("t ")) {
+      fault = stacks_.add_stack(line.substr(2));
+    } else if (line.starts_with("a ")) {
+      const auto [bytes, stack] = numbers_in<2>(line);
+      if (bytes > most_bytes) lines_.fail("more bytes than a process can have");
+      if (!stacks_.contains(stack)) lines_.fail("a stack that is not known");
+      blocks_.add_kind(bytes, stack);
+    } else if (line.starts_with("R ")) {
+      const std::uint64_t pages = numbers_in<1>(line)[0];
+      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than a process can have");
+      const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
+      if (bytes > recording_.peak_rss_bytes) {
+        recording_.peak_rss_bytes = bytes;
+        recording_.peak_rss_at_ns = now_ms_ * ns_per_ms;
+      }
+    } else {
+      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import them one by one"
+                                         : "no line of heaptrack begins with '" + std::string{line.substr(0, 2)} + "'");
+    }
+    if (fault != nullptr) lines_.fail(fault);
+  }
+
+  /// In version 3 the length comes first.
+  [[nodiscard]] const char* read_string(std::string_view text) {
+    if (recording_.file_version < static_cast<std::int64_t>(version_of_sized_strings)) return stacks_.add_string(text);
+    detail::heaptrack_numbers numbers{text};
+    std::uint64_t size = 0;
+    if (!numbers.next(size) || size != numbers.rest().size()) return "the string is not as long as it says";
+    return stacks_.add_string(numbers.rest());
+  }
+
+  template <std::size_t Count>
+  [[nodiscard]] std::array<std::uint64_t, Count> numbers_in(std::string_view line) const {
+    std::array<std::uint64_t, Count> values{};
+    detail::heaptrack_numbers numbers{line.substr(2)};
+    for (std::uint64_t& value : values) {
+      if (!numbers.next(value)) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    }
+    if (!numbers.rest().empty()) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    return values;
+  }
+
+  [[nodiscard]] std::uint64_t kind_in(std::string_view line) const {
+    const std::uint64_t index = numbers_in<1>(line)[0];
+    if (index >= blocks_.kinds()) lines_.fail("an allocation that is not known");
+    return index;
+  }
+
+  [[nodiscard]] std::int64_t time_in(std::string_view line) {
+    const std::uint64_t ms = numbers_in<1>(line)[0];
+    constexpr std::uint64_t most_ms = std::uint64_t{1} << 43;
+    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_) lines_.fail("the time is not that of the line before or later");
+    return now_ms_ = static_cast<std::int64_t>(ms);
+  }
+
+  detail::line_reader lines_;
+  bool has_line_ = false;  ///< the line that `lines_` has was not read
+  capture_info info_;
+  heaptrack_recording_fact recording_;
+  std::uint64_t page_bytes_ = 0;
+  std::int64_t now_ms_ = 0;
+  detail::heaptrack_stacks stacks_;
+  detail::heaptrack_blocks blocks_;
+  bool is_whole_ = false;
+  std::string damage_;
+};
+
+}  // namespace memprof

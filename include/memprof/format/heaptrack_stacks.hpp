@@ -1,0 +1,170 @@
+#pragma once
+
+#include <memprof/format/function_name.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The tables of a heaptrack recording that say where allocations come from. Entries are numbered from 1 and refer to earlier
+/// ones; 0 is none.
+
+namespace memprof::detail {
+
+/// Takes the numbers of a line in heaptrack's way: hexadecimal, without a prefix, with one space between.
+class heaptrack_numbers {
+ public:
+  explicit heaptrack_numbers(std::string_view text) noexcept : rest_(text) {}
+
+  /// Takes the next number; false if there is none, or another text in its place.
+  [[nodiscard]] bool next(std::uint64_t& value) noexcept {
+    const auto [end, fault] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, 16);
+    const auto size = static_cast<std::size_t>(end - rest_.data());
+    if (fault != std::errc{} || (size != rest_.size() && rest_[size] != ' ')) return false;
+    rest_.remove_prefix(size == rest_.size() ? size : size + 1);
+    return true;
+  }
+  /// What has not been taken.
+  [[nodiscard]] std::string_view rest() const noexcept { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+/// Strings, instruction pointers with their inlined frames, and stacks.
+///
+/// A stack is expanded only when it is asked for, and a short file cannot make it a long one: memory is that of the lines.
+class heaptrack_stacks {
+ public:
+  /// What a stack may have: heaptrack records 64 calls, each with what was inlined there.
+  static constexpr std::size_t most_frames = 4096;
+  /// Of these so many, the outermost ones, become operations: what the ledger keeps apart.
+  static constexpr std::size_t most_operations = 256;
+
+  // Each takes a line without its kind, and returns what is wrong with it; null: nothing is.
+
+  [[nodiscard]] const char* add_string(std::string_view text) {
+    if (!has_room(strings_)) return "more strings than heaptrack can number";
+    strings_.emplace_back(text);
+    return nullptr;
+  }
+  /// `ip module [function [file line [function file line]...]]`, the innermost frame first.
+  [[nodiscard]] const char* add_instruction(std::string_view line) {
+    constexpr const char* expected = "expected an address, a module, and for each frame its function, file and line";
+    heaptrack_numbers numbers{line};
+    std::uint64_t address = 0;
+    std::uint64_t module = 0;
+    if (!numbers.next(address) || !numbers.next(module)) return expected;
+    instruction added{static_cast<std::uint32_t>(frames_.size()), 0};
+    do {
+      std::uint64_t function = 0;
+      std::uint64_t file = 0;
+      std::uint64_t number = 0;
+      if (!numbers.rest().empty() && !numbers.next(function)) return expected;
+      if (!numbers.rest().empty() && (!numbers.next(file) || !numbers.next(number))) return expected;
+      if (module > strings_.size() || function > strings_.size() || file > strings_.size()) return "a string that is not known";
+      if (!has_room(frames_) || ++added.count > most_frames) return "more frames than a stack can have";
+      frames_.push_back(frame(text(function), file == 0 ? text(module) : text(file), file == 0 ? 0 : number));
+    } while (!numbers.rest().empty());
+    if (!has_room(instructions_)) return "more instruction pointers than heaptrack can number";
+    instructions_.push_back(added);
+    return nullptr;
+  }
+  /// `ip parent`: a call within the stack `parent`.
+  [[nodiscard]] const char* add_stack(std::string_view line) {
+    heaptrack_numbers numbers{line};
+    std::uint64_t pointer = 0;
+    std::uint64_t around = 0;
+    if (!numbers.next(pointer) || !numbers.next(around) || !numbers.rest().empty())
+      return "expected an instruction pointer and a stack";
+    if (pointer > instructions_.size()) return "an instruction pointer that is not known";
+    if (around > calls_.size()) return "a stack that is not known";
+    const std::size_t frames =
+        (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
+    // A call of an unknown address has no frame, but the stack is walked all the same.
+    const std::size_t walked = frames + (pointer == 0 ? 1 : 0);
+    if (walked > most_frames || !has_room(calls_)) return "a deeper stack than heaptrack records";
+    calls_.push_back(
+        {static_cast<std::uint32_t>(pointer), static_cast<std::uint32_t>(around), static_cast<std::uint32_t>(walked)});
+    return nullptr;
+  }
+
+  [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
+
+  /// Names of the operations that a stack stands for, outermost first: from `main`, or what else heaptrack takes for the begin of
+  /// a program, to what called `operator new`. Valid until the next call.
+  [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack) {
+    expanded_.clear();
+    bool is_complete = false;
+    for (; stack != 0 && !is_complete; stack = calls_[stack - 1].around) {
+      if (calls_[stack - 1].pointer == 0) continue;
+      const instruction& called = instructions_[calls_[stack - 1].pointer - 1];
+      for (std::size_t index = called.first; index < called.first + called.count && !is_complete; ++index) {
+        const name& found = names_[frames_[index]];
+        if (found.is_operator_new && expanded_.empty()) continue;
+        expanded_.push_back(frames_[index]);
+        is_complete = found.is_outermost;
+      }
+    }
+    std::reverse(expanded_.begin(), expanded_.end());
+    if (expanded_.size() > most_operations) expanded_.resize(most_operations);
+    return expanded_;
+  }
+  [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }
+
+ private:
+  struct instruction {
+    std::uint32_t first;  ///< of its frames
+    std::uint32_t count;
+  };
+  struct call {
+    std::uint32_t pointer;
+    std::uint32_t around;
+    std::uint32_t frames;  ///< with those of the stack around it
+  };
+  struct name {
+    const std::string* text;
+    bool is_operator_new;
+    bool is_outermost;
+  };
+
+  template <class Table>
+  [[nodiscard]] static bool has_room(const Table& table) noexcept {
+    return table.size() < std::numeric_limits<std::uint32_t>::max();
+  }
+
+  [[nodiscard]] std::string_view text(std::uint64_t string) const noexcept {
+    return string == 0 ? std::string_view{} : std::string_view{strings_[string - 1]};
+  }
+
+  /// The number of a frame's name, `function (file:line)`; without a file, `function (module)`.
+  [[nodiscard]] std::uint32_t frame(std::string_view function, std::string_view file, std::uint64_t line) {
+    std::string text = frame_name(function.empty() ? "??" : function, file, line == 0 ? std::string{} : std::to_string(line));
+    const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
+    if (is_new) {
+      const std::string bare = short_function_name(function);
+      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]",
+                        bare == "main" || bare == "__libc_start_main" || bare == "__static_initialization_and_destruction_0"});
+    }
+    return known->second;
+  }
+
+  std::vector<std::string> strings_;
+  std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
+  std::vector<instruction> instructions_;
+  std::vector<call> calls_;
+  std::unordered_map<std::string, std::uint32_t> ids_;
+  std::vector<name> names_;
+  std::vector<std::uint32_t> expanded_;
+};
+
+}  // namespace memprof::detail

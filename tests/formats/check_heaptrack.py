@@ -1,0 +1,228 @@
+#!/usr/bin/env python3
+"""check_heaptrack.py MEMPROF WHAT [PROGRAM]: imports recordings of heaptrack and compares them with what is known of them.
+
+WHAT is `recorded` (heaptrack records PROGRAM, and heaptrack_print judges), `made` (recordings made here, packed and not) or
+`hostile` (damaged ones). Exit status 4: skipped, with the reason.
+"""
+import gzip
+import json
+import pathlib
+import random
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def run(*command, expected=0):
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, errors="replace", timeout=300)
+    assert done.returncode == expected, f"{command}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
+    return done
+
+
+class Importer:
+    def __init__(self, memprof, folder):
+        self.memprof, self.folder = memprof, pathlib.Path(folder)
+        self.trace = self.folder / "out.memtrace"
+
+    def profile(self, source, expected=0, form="auto"):
+        """The profile of an import, by way of the trace; and what was said."""
+        self.trace.unlink(missing_ok=True)
+        self.said = run(self.memprof, "import", form, source, "-o", self.trace, expected=expected).stderr
+        out = self.folder / "out.json"
+        run(self.memprof, "profile", self.trace, "-o", out)
+        return json.loads(out.read_text())
+
+    def tried(self, content):
+        """Ends with 0 or 2 and one clear line, whatever the file; 3: this memprof cannot unpack it."""
+        path = self.folder / "bad"
+        path.write_bytes(content)
+        done = subprocess.run([self.memprof, "import", "heaptrack", str(path), "-o", str(self.trace)], capture_output=True, text=True,
+                              errors="replace", timeout=300)
+        assert done.returncode in (0, 2), (done.returncode, done.stderr, content[:80])
+        assert done.returncode == 0 or ("bad'" in done.stderr and done.stderr.count("\n") == 1), done.stderr
+        return done
+
+    def can_unpack(self, content):
+        return "was built without" not in self.tried(content).stderr
+
+
+def made(seed, version=3, events=3000):
+    """A recording, and what must come of it."""
+    choose = random.Random(seed)
+    lines = [f"v 10400 {version}", "X ./app 'an argument'", "I 1000 100000"]
+    texts = ["/bin/app", "main", "/src/app.cpp"] + [f"f{number}(int)" for number in range(6)]
+    lines += [f"s {len(text):x} {text}" if version >= 3 else f"s {text}" for text in texts]
+    lines += ["i a 1 2 3 1"] + [f"i {number + 16:x} 1 {number + 4:x} 3 {number + 2:x}" for number in range(6)]
+    stacks = ["main (app.cpp:1)"]
+    lines.append("t 1 0")
+    for number in range(2, 30):
+        parent, frame = choose.randrange(1, number), choose.randrange(6)
+        stacks.append(f"{stacks[parent - 1]};f{frame} (app.cpp:{frame + 2})")
+        lines.append(f"t {frame + 2:x} {parent:x}")
+    kinds, live, time = [], [], 0
+    now = peak = total = count = 0
+    own, at_peak = {}, {}  # bytes by stack
+    for _ in range(events):
+        dice = choose.random()
+        if dice < 0.05 or not kinds:
+            kinds.append((choose.choice([0, 1, 24, 1000, 2**20]), choose.randrange(1, 30)))
+            lines.append(f"a {kinds[-1][0]:x} {kinds[-1][1]:x}")
+        elif dice < 0.1:
+            time += choose.randrange(12)
+            lines += [f"c {time:x}", f"R {choose.randrange(2000):x}"]
+        elif dice < 0.6 or not live:
+            kind = choose.randrange(len(kinds))
+            live.append(kind)
+            lines.append(f"+ {kind:x}")
+            size, stack = kinds[kind]
+            own[stack] = own.get(stack, 0) + size
+            now, total, count = now + size, total + size, count + 1
+            if now > peak:
+                peak, at_peak = now, dict(own)
+        else:
+            kind = live.pop(choose.randrange(len(live)))
+            lines.append(f"- {kind:x}")
+            size, stack = kinds[kind]
+            own[stack] -= size
+            now -= size
+    lines += ["", f"# strings: {len(texts)}", "# ips: 7"]
+    by_name = {}
+    for stack, size in at_peak.items():
+        if size:
+            by_name[stacks[stack - 1]] = by_name.get(stacks[stack - 1], 0) + size
+    known = {"cumulative_peak": peak, "cumulative_current": now, "allocations": total, "allocation_count": count}
+    return "\n".join(lines).encode() + b"\n", known, by_name, time
+
+
+def collapsed(into, of):
+    """Bytes by stack of the last import."""
+    out = into.folder / "stacks.txt"
+    run(into.memprof, "export", into.trace, "--format", "collapsed", "--of", of, "-o", out)
+    return {stack.split(";", 1)[1]: int(size) for stack, size in (line.rsplit(" ", 1) for line in out.read_text().splitlines())}
+
+
+def numbers(profile):
+    return {key: profile["spaces"][0][key] for key in ("cumulative_peak", "cumulative_current", "allocations", "allocation_count")}
+
+
+def check_made(into):
+    for seed in range(6):
+        content, known, at_peak, time = made(seed, version=1 + seed % 3)
+        source = into.folder / "made"
+        source.write_bytes(content)
+        profile = into.profile(source)
+        assert numbers(profile) == known, (numbers(profile), known)
+        assert into.said == "" and profile["duration_ns"] == time * 10**6
+        assert profile["process"]["command_line"] == "./app 'an argument'"
+        assert collapsed(into, "peak") == at_peak, (collapsed(into, "peak"), at_peak)
+        packed = [gzip.compress(content), gzip.compress(content[:1000]) + gzip.compress(content[1000:])]
+        if shutil.which("zstd"):
+            zstd = lambda part: subprocess.run(["zstd", "-qc"], input=part, capture_output=True, check=True).stdout
+            packed += [zstd(content), zstd(content[:1000]) + zstd(content[1000:])]
+        for number, form in enumerate(packed):
+            if into.can_unpack(form):
+                source.write_bytes(form)
+                assert into.profile(source) == profile, number
+    # What is attached to does not begin at the program's begin.
+    source.write_bytes(content.replace(b"\nI 1000", b"\nA\nI 1000"))
+    into.profile(source)
+    assert "before is in no number" in into.said, into.said
+    # Packed files of other formats are named as what they are.
+    source.write_bytes(gzip.compress(b"Thread,Time,Action,Pointer,Size,Stream\n"))
+    said = run(into.memprof, "import", "auto", source, "-o", into.trace, expected=2).stderr
+    assert "unpack" in said, said
+
+
+def check_hostile(into):
+    choose = random.Random(3)
+    whole, known, _, _ = made(1, events=600)
+    # Memory is not for the file.
+    long = whole.replace(b"\n# ips", b"\n" + (b"#" + b"x" * 62 + b"\n") * 2**20 + b"# ips")
+    for form in (long, gzip.compress(long, 1)):
+        into.tried(form)
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 48 << 10, "a file of 64 MiB takes more than 48 MiB"
+    for content, said in ((b"", "no recording"), (b"\n", "no recording"), (b"v 10400 9\n", "versions 1 to 3"), (b"v 10400 3\nx 1 a\n", "raw"),
+                          (b"{}", "no recording"), (b"v 10400 3\n" + b"+" * 2**25, "line 2"), (b"\x00" * 100, "no recording"),
+                          (whole + whole, "a second recording"), (whole.replace(b"\na ", b"\na fffffffffff", 1), "more bytes"),
+                          (b"v 10400 3\ns 5 abc\n", "line 2"), (b"v 10400 3\n\x1b[2J\n", "line 2")):
+        done = into.tried(content)
+        assert done.returncode == 2 and said in done.stderr, (content[:60], done.stderr)
+    # What was intact of a file that is cut off is there, and its numbers are those of that part.
+    for _ in range(12):
+        cut = whole[:choose.randrange(len(whole) // 2, len(whole) - 40)]
+        intact = cut[:cut.rfind(b"\n") + 1]
+        done = into.tried(cut)
+        assert done.returncode == 2 and "what comes before is in" in done.stderr, done.stderr
+        into.tried(intact + b"# ips: 0\n")
+        expected = run(into.memprof, "show", into.trace).stdout
+        into.tried(cut)
+        assert run(into.memprof, "show", into.trace).stdout == expected
+    # A packed file that is cut off or damaged, too.
+    packed = gzip.compress(whole)
+    if into.can_unpack(packed):
+        done = into.tried(packed[:len(packed) // 2])
+        assert done.returncode == 2 and "packed data is cut off; what comes before is in" in done.stderr, done.stderr
+        done = into.tried(packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:])  # its checksum
+        assert done.returncode == 2 and "packed data is damaged; what comes before is in" in done.stderr, done.stderr
+    for form in (whole, packed):
+        for _ in range(80):
+            bad = bytearray(form)
+            for _ in range(choose.randrange(1, 6)):
+                bad[choose.randrange(len(bad))] = choose.randrange(256)
+            if into.tried(bytes(bad)).returncode == 0:
+                run(into.memprof, "show", into.trace)
+
+
+def check_recorded(into, program):
+    if not shutil.which("heaptrack") or not shutil.which("heaptrack_print"):
+        print("skipped: heaptrack is not installed")
+        sys.exit(4)
+    run("heaptrack", "-o", into.folder / "recording", program)
+    recording = next(into.folder.glob("recording.*"))
+    if not into.can_unpack(recording.read_bytes()):
+        print(f"skipped: this memprof was built without what unpacks '{recording.name}'")
+        sys.exit(4)
+    profile = into.profile(recording)
+
+    # Its flame graphs have a number of every stack; in the text sums are rounded.
+    judged, of_main = {}, {}
+    for cost in ("peak", "leaked", "allocations"):
+        out = into.folder / "judged.txt"
+        run("heaptrack_print", "-f", recording, "--disable-builtin-suppressions", "--disable-embedded-suppressions", "-a0", "-p0", "-T0",
+            "--flamegraph-cost-type", cost, "-F", out)
+        rows = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
+        judged[cost] = sum(int(size) for _, size in rows)
+        of_main[cost] = sum(int(size) for stack, size in rows if stack.startswith("main ("))
+    known = numbers(profile)
+    assert (known["cumulative_peak"], known["cumulative_current"], known["allocation_count"]) == (
+        judged["peak"], judged["leaked"], judged["allocations"]), (known, judged)
+    for of, cost in (("peak", "peak"), ("end", "leaked")):
+        mine = sum(size for stack, size in collapsed(into, of).items() if stack.startswith("main ("))
+        assert mine == of_main[cost], (of, mine, of_main)
+    # What the program does itself: 50 blocks of which 40 stay, a block that grows to the peak, and 1,000 that come and go.
+    ends_in = lambda stacks, function: sum(size for stack, size in stacks.items() if f"{function} (recorded_program.cpp:" in stack)
+    at_peak, at_end = collapsed(into, "peak"), collapsed(into, "end")
+    assert (ends_in(at_peak, "keep"), ends_in(at_end, "keep")) == (50_000, 40_000)
+    assert (ends_in(at_peak, "grow"), ends_in(at_end, "grow")) == (2**20, 0)
+    assert ends_in(collapsed(into, "all"), "churn") == 500_000 and ends_in(at_peak, "churn") == 0
+    names = {operation["name"] for operation in profile["operations"]}
+    assert not any(name.startswith(("operator new", "_start")) for name in names), names
+    assert profile["duration_ns"] >= 30_000_000
+    assert not any(odd["count"] for odd in profile["spaces"][0]["anomalies"].values())
+    fact = profile["facts"]["heaptrack_recording"][0]
+    assert fact["heaptrack_version"] and fact["file_version"] >= 1 and fact["system_memory_bytes"] > 2**20
+    assert profile["process"]["command_line"].startswith(str(program))
+    # What was not interpreted is refused, with what to do.
+    run("heaptrack", "--raw", "-o", into.folder / "other", program)
+    assert "raw" in into.tried(next(into.folder.glob("other.raw.*")).read_bytes()).stderr
+
+
+def main():
+    memprof, what = sys.argv[1:3]
+    with tempfile.TemporaryDirectory() as folder:
+        globals()["check_" + what](Importer(memprof, folder), *sys.argv[3:])
+
+
+main()

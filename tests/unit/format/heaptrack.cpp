@@ -1,0 +1,263 @@
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/format/heaptrack.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_writer.hpp>
+#include <scratch_folder.hpp>
+#include <unit/trace/trace_records.hpp>
+
+#include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_exception.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace memprof_tests::format_heaptrack {
+
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::MessageMatches;
+using memprof::event_kind;
+
+namespace {
+
+struct reading {
+  std::string damage;
+  bool is_attached = false;
+  std::vector<memprof::event> events;  ///< of memory
+  memprof::profile profile;
+
+  [[nodiscard]] const memprof::space_profile& cpu() const { return profile.space("cpu"); }
+  [[nodiscard]] std::multiset<std::string> paths() const {
+    std::multiset<std::string> all;
+    for (const memprof::operation_profile& operation : profile.operations) all.insert(operation.path);
+    return all;
+  }
+};
+
+memprof::detail::file_handle file_of(const std::string& text, const std::string& path) {
+  std::ofstream{path, std::ios::binary} << text;
+  return memprof::detail::file_handle{std::fopen(path.c_str(), "rb")};
+}
+
+reading read(const std::string& text) {
+  const memprof_tests::scratch_folder folder;
+  const memprof::detail::file_handle file = file_of(text, folder.file("app.heaptrack"));
+  memprof::heaptrack_source source{file.get(), "app.heaptrack"};
+  memprof::trace made;
+  memprof::trace_writer writer{made, source.info()};
+  source.write_to(writer);
+  writer.finish();
+  memprof_tests::trace_records records;
+  made.visit(records);
+  reading result{source.damage(), source.is_attached(), {}, memprof::profile_of(made)};
+  for (const auto& [ring, event] : records.all) {
+    if (event.kind == event_kind::allocate || event.kind == event_kind::deallocate) result.events.push_back(event);
+  }
+  return result;
+}
+
+const std::string ending = "\n# strings: 0\n# ips: 0\n";
+
+/// The tables of a program: `_start` calls `main`, into which `inlined` was inlined, which calls `keep`; beside it a stack in
+/// a library without symbols.
+const std::string tables =
+    "s /bin/app\n"                                   // 1
+    "s main\n"                                       // 2
+    "s /src/app.cpp\n"                               // 3
+    "s void* work::keep<int>(unsigned long)\n"       // 4
+    "s operator new(unsigned long)\n"                // 5
+    "s /lib/libx.so.6\n"                             // 6
+    "s work::inlined(unsigned long, char const*)\n"  // 7
+    "s _start\n"                                     // 8
+    "i 10 1 8\n"                                     // 1
+    "i 11 1 7 3 a 2 3 f\n"                           // 2: line 10 of app.cpp, within line 15
+    "i 12 1 4 3 9\n"                                 // 3
+    "i 13 6 5\n"                                     // 4
+    "i 14 6\n"                                       // 5
+    "t 1 0\n"
+    "t 2 1\n"
+    "t 3 2\n"
+    "t 4 3\n"   // 4: within `operator new`
+    "t 5 0\n"   // 5
+    "a 64 4\n"  // 0: 100 bytes
+    "a 10 5\n"  // 1: 16 bytes
+    "a 64 3\n"  // 2: 100 bytes, at the same place but without `operator new`
+    "a 0 0\n";  // 3: nothing, from nowhere
+
+TEST_CASE("heaptrack: blocks, times and stacks are those of the recording", "[format]") {
+  const reading got = read("v 10000 1\nX ./app --steps 3\nI 1000 4000\n" + tables +
+                           "+ 0\n+ 0\n"
+                           "c a\nR 5\n+ 1\n- 0\n"
+                           "c 14\nR 3\n- 0\n"
+                           "c 1e\n" +
+                           ending);
+  CHECK(got.damage.empty());
+  CHECK_FALSE(got.is_attached);
+  CHECK(got.profile.process.command_line == "./app --steps 3");
+  CHECK(got.cpu().cumulative_peak == 100 + 100 + 16);
+  CHECK(got.cpu().cumulative_current == 16);
+  CHECK(got.cpu().allocations == 216);
+  CHECK(got.cpu().allocation_count == 3);
+  CHECK(got.cpu().anomalies == memprof::space_anomalies{});
+  CHECK(got.profile.duration_ns == 30'000'000);
+
+  REQUIRE(got.events.size() == 5);
+  CHECK(got.events[2].stamp - got.events[0].stamp == 10'000'000);
+  CHECK(got.events[4].stamp - got.events[0].stamp == 20'000'000);
+  // Which of two equal blocks is freed is not recorded: the newer one first.
+  CHECK(got.events[3].address == got.events[1].address);
+  CHECK(got.events[4].address == got.events[0].address);
+  CHECK(got.events[1].address >= got.events[0].address + 100);
+
+  const std::string main = "main (app.cpp:15)";
+  CHECK(got.paths() == std::multiset<std::string>{main, main + "/work::inlined (app.cpp:10)",
+                                                  main + "/work::inlined (app.cpp:10)/work::keep (app.cpp:9)", "?? (libx.so.6)"});
+
+  const auto facts = memprof::rows_of<memprof::heaptrack_recording_fact>(got.profile.facts);
+  REQUIRE(facts.size() == 1);
+  CHECK(facts[0].heaptrack_version == "1.0.0");
+  CHECK(facts[0].file_version == 1);
+  CHECK(facts[0].system_memory_bytes == 0x1000 * 0x4000);
+  CHECK(facts[0].peak_rss_bytes == 5 * 0x1000);
+  CHECK(facts[0].peak_rss_at_ns == 10'000'000);
+  CHECK(facts[0].is_attached == 0);
+}
+
+TEST_CASE("heaptrack: an operation has what its stack allocated, frees nothing and takes no time", "[format]") {
+  const reading got = read("v 10000 1\n" + tables + "+ 0\n+ 2\n- 0\n+ 0\nc a\n- 2\n+ 1\n" + ending);
+  std::int64_t kept = 0;
+  for (const memprof::operation_profile& operation : got.profile.operations) {
+    for (const memprof::operation_usage& usage : operation.usage) {
+      CHECK(usage.freed == 0);
+      if (operation.name == "work::keep (app.cpp:9)") kept = usage.self_allocated;
+    }
+  }
+  CHECK(kept == 300);
+  // `operator new` is left out, so the second allocation is in the same call. A free ends what is open, and so does time.
+  for (const memprof::operation_profile& operation : got.profile.operations)
+    CHECK(operation.invocations == (operation.name[0] == '?' ? 1 : 2));
+  CHECK(got.cpu().cumulative_current == 100 + 16);
+}
+
+TEST_CASE("heaptrack: strings have their length before them since version 3", "[format]") {
+  const std::string rest = "i 1 1 2\nt 1 0\na 1 1\n+ 0\n" + ending;
+  CHECK(read("v 10100 2\ns /a b.so\ns f(int, int)\n" + rest).paths() == std::multiset<std::string>{"f (a b.so)"});
+  CHECK(read("v 10400 3\ns 7 /a b.so\ns b f(int, int)\n" + rest).paths() == std::multiset<std::string>{"f (a b.so)"});
+  CHECK(read("v 10200\ns /a b.so\ns f(int, int)\n" + rest).paths() == std::multiset<std::string>{"f (a b.so)"});  // is version 1
+  CHECK_THROWS_MATCHES(read("v 10400 3\ns 8 /a b.so\n" + rest), memprof::error,
+                       MessageMatches(ContainsSubstring("line 2: the string is not as long as it says")));
+}
+
+TEST_CASE("heaptrack: addresses are used again by blocks of the same size, and live blocks do not overlap", "[format]") {
+  const reading got = read("v 10000 1\n" + tables + "+ 0\n- 0\n+ 2\n+ 0\n- 2\n- 0\n+ 1\n+ 3\n+ 3\n" + ending);
+  REQUIRE(got.events.size() == 9);
+  CHECK(got.events[2].address == got.events[0].address);
+  CHECK(got.events[3].address >= got.events[2].address + 100);
+  CHECK(got.events[4].address == got.events[2].address);
+  CHECK(got.cpu().allocation_count == 6);
+  CHECK(got.cpu().anomalies == memprof::space_anomalies{});
+  CHECK(got.events[7].address != got.events[8].address);  // empty blocks are blocks
+}
+
+TEST_CASE("heaptrack: what a program had before heaptrack was attached is in no number", "[format]") {
+  CHECK(read("v 10000 1\nA\n" + tables + "+ 0\n" + ending).is_attached);
+  CHECK(read("v 10000 1\n" + tables + "A\n+ 0\n" + ending).is_attached);
+}
+
+TEST_CASE("heaptrack: a stack deeper than the ledger keeps apart has its outermost operations", "[format]") {
+  std::string text = "v 10000 1\ns /bin/app\ns f\n";
+  for (int frame = 1; frame <= 300; ++frame) {
+    char line[64];
+    std::snprintf(line, sizeof line, "i %x 1 2 1 %x\nt %x %x\n", static_cast<unsigned>(frame), static_cast<unsigned>(frame),
+                  static_cast<unsigned>(frame), static_cast<unsigned>(frame - 1));
+    text += line;
+  }
+  const reading got = read(text + "a 8 12c\n+ 0\n" + ending);
+  CHECK(got.profile.operations.size() == 256);
+  CHECK(got.profile.operations.front().name == "f (app:1)");
+  CHECK(got.cpu().cumulative_peak == 8);
+}
+
+TEST_CASE("heaptrack: a recording that is cut off gives what comes before", "[format]") {
+  const std::string whole = "v 10000 1\n" + tables + "+ 0\n+ 1\n";  // 24 lines
+  const reading no_ending = read(whole);
+  CHECK_THAT(no_ending.damage, ContainsSubstring("line 25 is the last, but not '# ips: ...'"));
+  CHECK(no_ending.cpu().cumulative_current == 116);
+  const reading cut = read(whole.substr(0, whole.size() - 1));
+  CHECK(cut.damage == "line 25: it is cut off");
+  CHECK(cut.cpu().cumulative_current == 100);
+  // Wherever it ends, there is a word about it.
+  for (std::size_t size = 10; size < whole.size(); ++size) CHECK_FALSE(read(whole.substr(0, size)).damage.empty());
+}
+
+TEST_CASE("heaptrack: what is no line of heaptrack is an error with its number", "[format]") {
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
+  const auto fault = [](const std::string& lines) { (void)read("v 10000 1\n" + lines + ending); };
+  for (const char* const other : {"", "v", "v 10000 1", "x 10000 1\n", "Thread,Time\n"})
+    CHECK_THROWS_MATCHES(read(other), memprof::error, says("'app.heaptrack': no recording of heaptrack"));
+  CHECK_THROWS_MATCHES(read("v 10000 4\n"), memprof::error, says("line 1: version 4 of heaptrack's format; versions 1 to 3"));
+  CHECK_THROWS_MATCHES(read("v 900\n"), memprof::error, says("line 1: version 0 of heaptrack's format"));
+  CHECK_THROWS_MATCHES(read("v zz 1\n"), memprof::error, says("line 1: expected heaptrack's version"));
+  CHECK_THROWS_MATCHES(fault("x /bin/app\n"), memprof::error, says("line 2: the recording is raw"));
+  CHECK_THROWS_MATCHES(fault("s a\nm 1 x 0\n"), memprof::error, says("line 3: the recording is raw"));
+  CHECK_THROWS_MATCHES(fault("v 10000 1\n"), memprof::error, says("line 2: a second recording begins here"));
+  CHECK_THROWS_MATCHES(fault("? 1\n"), memprof::error, says("line 2: no line of heaptrack begins with '? '"));
+  CHECK_THROWS_MATCHES(fault("+\n"), memprof::error, says("line 2: no line of heaptrack begins with '+'"));
+  CHECK_THROWS_MATCHES(fault("+ 0\n"), memprof::error, says("line 2: an allocation that is not known"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n+ 0 0\n"), memprof::error, says("line 3: expected 1 hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n+ -0\n"), memprof::error, says("line 3: expected 1 hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n- 0\n"), memprof::error, says("line 3: nothing that was allocated so is live"));
+  CHECK_THROWS_MATCHES(fault("a 1\n"), memprof::error, says("line 2: expected 2 hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("a 1 1\n"), memprof::error, says("line 2: a stack that is not known"));
+  CHECK_THROWS_MATCHES(fault("a ffffffffffffffff 0\n"), memprof::error, says("line 2: more bytes than a process can have"));
+  CHECK_THROWS_MATCHES(fault("a 11111111111111111 0\n"), memprof::error, says("line 2: expected 2 hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("t 1 0\n"), memprof::error, says("line 2: an instruction pointer that is not known"));
+  CHECK_THROWS_MATCHES(fault("t 0 1\n"), memprof::error, says("line 2: a stack that is not known"));
+  CHECK_THROWS_MATCHES(fault("i 1 1\n"), memprof::error, says("line 2: a string that is not known"));
+  CHECK_THROWS_MATCHES(fault("s a\ni 1 1 1 1\n"), memprof::error, says("line 3: expected an address, a module"));
+  CHECK_THROWS_MATCHES(fault("i 1\n"), memprof::error, says("line 2: expected an address, a module"));
+  CHECK_THROWS_MATCHES(fault("c 5\nc 4\n"), memprof::error, says("line 3: the time is not that of the line before or later"));
+  CHECK_THROWS_MATCHES(fault("c ffffffffffffffff\n"), memprof::error, says("line 2: the time"));
+  CHECK_THROWS_MATCHES(fault("I 1000 ffffffffffffffff\n"), memprof::error, says("line 2: more memory than a machine can have"));
+  CHECK_THROWS_MATCHES(fault("I 1000 1\nR ffffffffffffffff\n"), memprof::error,
+                       says("line 3: more memory than a process can have"));
+  CHECK_THROWS_MATCHES(fault("s " + std::string(std::size_t{17} << 20, 'x') + "\n"), memprof::error,
+                       says("line 2: it has more than"));
+  std::string deep = "i 1 0\n";
+  for (unsigned depth = 0; depth < 4097; ++depth) {
+    char line[32];
+    std::snprintf(line, sizeof line, "t 1 %x\n", depth);
+    deep += line;
+  }
+  CHECK_THROWS_MATCHES(fault(deep), memprof::error, says("line 4099: a deeper stack than heaptrack records"));
+}
+
+TEST_CASE("heaptrack: its recordings are known by their first line", "[format]") {
+  const memprof_tests::scratch_folder folder;
+  const auto is = [&](const std::string& text) {
+    const memprof::detail::file_handle file = file_of(text, folder.file("any"));
+    const bool result = memprof::is_heaptrack(file.get());
+    CHECK(std::ftell(file.get()) == 0);
+    return result;
+  };
+  CHECK(is("v 10400 3\nX a\n"));
+  CHECK(is("v 10200\n"));
+  CHECK_FALSE(is("v 10400 3"));
+  CHECK_FALSE(is(""));
+  CHECK_FALSE(is("v 10400 3 1\n"));
+  CHECK_FALSE(is("v x\n"));
+  CHECK_FALSE(is("v 1.0 3\n"));
+  CHECK_FALSE(is("version 1\n"));
+}
+
+}  // namespace
+
+}  // namespace memprof_tests::format_heaptrack
