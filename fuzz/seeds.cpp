@@ -1,7 +1,10 @@
 // seeds FOLDER: writes the inputs from which fuzzing begins: in FOLDER the payloads of short traces with everything in them, in
-// FOLDER_tt_log short logs of tt-mlir's runtime, in FOLDER_heaptrack recordings of heaptrack in each version of their format.
+// FOLDER_tt_log short logs of tt-mlir's runtime, in FOLDER_heaptrack recordings of heaptrack in each version of their format, in
+// FOLDER_torch_snapshot and FOLDER_ttnn_graph those of PyTorch and ttnn.
 #include <memprof/memprof.hpp>
 
+#include <memprof/format/byte_sink.hpp>
+#include <memprof/format/torch_snapshot.hpp>
 #include <memprof/profile/folded_head.hpp>
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -103,6 +106,51 @@ std::string heaptrack_of(int version) {
   return text + "c 14\n- 0\n- 1\n# strings: 5\n# ips: 3\n";
 }
 
+// clang-format off
+/// A snapshot with every key that is read.
+constexpr const char* torch_json = R"json({"segments": [{"device": 0, "address": 1048576, "total_size": 2097152, "allocated_size": 512,
+"active_size": 512, "requested_size": 100, "stream": 3, "segment_type": "small", "segment_pool_id": [0, 1], "is_expandable": false,
+"frames": [], "blocks": [{"address": 1048576, "size": 512, "requested_size": 100, "state": "active_allocated", "frames":
+[{"name": "f", "filename": "a/f.py", "line": 1}]}, {"size": 512, "state": "active_pending_free"}, {"size": 9, "state": "inactive"}]}],
+"device_traces": [[{"action": "segment_alloc", "addr": 4194304, "size": 2097152, "stream": 0, "time_us": 9, "frames": []},
+{"action": "alloc", "addr": 4194304, "size": 64, "stream": 0, "time_us": 10, "category": "gradient", "user_metadata": "m", "pool_id":
+[1, 0], "frames": [{"name": "at::add(int)", "filename": "add.cpp", "line": 7}, {"name": "f", "filename": "a/f.py", "line": 1}]},
+{"action": "free_requested", "addr": 4194304, "size": 64, "time_us": 12}, {"action": "free_completed", "addr": 4194304, "size": 64,
+"time_us": 15}, {"action": "oom", "device_free": 5, "size": 99, "time_us": 20}, {"action": "segment_free", "addr": 4194304, "size":
+2097152}], [{"action": "alloc", "addr": 512, "size": 1, "time_us": 11}]], "allocator_settings": {"a": -1, "b": {"c": [1, 0.5, null]}},
+"external_annotations": [{"name": "step", "stage": "START", "time_us": 9}, {"name": "step", "stage": "END", "time_us": 19}]} )json";
+
+/// A graph with every kind of node.
+constexpr const char* ttnn_json = R"json([{"counter": 0, "node_type": "capture_start", "params": null, "connections": [1]},
+{"counter": 1, "node_type": "function_start", "params": {"name": "ttnn::add", "inputs": "2"}, "arguments": [{"a": []}]},
+{"counter": 2, "node_type": "buffer", "params": {"size": "64", "type": "DRAM"}, "connections": [3]},
+{"counter": 3, "node_type": "tensor", "params": {"shape": "[1]", "dtype": "f", "layout": "TILE", "buffer_type": "L1"}},
+{"counter": 4, "node_type": "buffer", "params": {"size": 96, "type": "L1"}, "connections": [3]},
+{"counter": 5, "node_type": "buffer_allocate", "params": {"size": 96, "type": "L1", "page_size": 32, "num_cores": 2, "buffer_type": 3,
+"max_size_per_bank": 64}, "connections": [4]},
+{"counter": 6, "node_type": "circular_buffer_allocate", "params": {"size": 32, "core_range_set": "{[0-0 - 1-1]}", "globally_allocated":
+"0"}, "connections": []},
+{"counter": 7, "node_type": "dataflow_buffer_allocate", "params": {"size": 8, "core_range_set": "{[(x=0,y=0) - (x=7,y=7)]}",
+"borrows_memory": "0"}, "connections": []},
+{"counter": 8, "node_type": "circular_buffer_deallocate_all", "params": {}, "connections": []},
+{"counter": 9, "node_type": "buffer_deallocate", "params": {"size": 0, "type": "L1"}, "connections": [4]},
+{"counter": 10, "node_type": "function_end", "params": {"name": "ttnn::add"}, "connections": []}] )json";
+
+// clang-format on
+/// Snapshots of PyTorch and graphs of ttnn; the last byte is not the file's.
+void write_foreign_seeds(const std::string& prefix, const memprof::trace& source) {
+  const std::filesystem::path snapshots = prefix + "_torch_snapshot";
+  std::filesystem::create_directories(snapshots);
+  memprof::text_sink pickle;
+  (void)memprof::write_torch_snapshot(source, pickle);
+  std::ofstream{snapshots / "pickle", std::ios::binary} << pickle.text << '\1';
+  std::ofstream{snapshots / "json", std::ios::binary} << torch_json;
+  const std::filesystem::path graphs = prefix + "_ttnn_graph";
+  std::filesystem::create_directories(graphs);
+  for (const char model : {'\1', '\2'})
+    std::ofstream{graphs / (model == '\1' ? "one_core" : "per_core"), std::ios::binary} << ttnn_json << model;
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -119,6 +167,7 @@ int main(int count, char** arguments) {
     }
     write_seeds(folder, "whole-" + std::to_string(steps), whole);
     write_seeds(folder, "limited-" + std::to_string(steps), limited);
+    if (steps == 5) write_foreign_seeds(folder.string(), whole);
   }
   const std::filesystem::path logs = folder.string() + "_tt_log";
   std::filesystem::create_directories(logs);

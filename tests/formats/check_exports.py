@@ -533,7 +533,9 @@ def check_tables(sample):
             return list(csv.DictReader(file))
 
     for form, suffix in (("csv", ".csv"), ("jsonl", ".jsonl")):
-        folder = sample.export(form, "--run", "run \"7\"")
+        folder = sample.export(form, "--run", "run \"7\"", "--label", "commit=00123", "--label", "note=a=b, \"c\"")
+        labels = [(row["run"], int(row["rank"]), row["name"], row["value"]) for row in rows(folder, suffix, "labels")]
+        assert labels == [("run \"7\"", 3, "commit", "00123"), ("run \"7\"", 3, "note", "a=b, \"c\"")], labels
         runs = {row["space"]: row for row in rows(folder, suffix, "runs")}
         assert {row["run"] for row in runs.values()} == {"run \"7\""} and set(runs) == set(sample.spaces)
         live, peak, allocated = collections.Counter(), collections.Counter(), collections.Counter()

@@ -48,6 +48,7 @@ struct export_arguments {
   std::string of = "peak";
   std::string space;
   std::string run;
+  std::vector<std::string> labels;  ///< "commit=3f2c1e"
   std::size_t events = memprof::torch_snapshot_options{}.events;
 };
 
@@ -202,6 +203,14 @@ class exporter {
     });
     for (const std::string& what : missing) complain("not in the session profile: " + what);
   }
+  [[nodiscard]] std::vector<memprof::run_label> labels() const {
+    std::vector<memprof::run_label> found;
+    for (const std::string& text : arguments_.labels) {
+      const std::size_t end = text.find('=');
+      found.push_back({text.substr(0, end), text.substr(end + 1)});
+    }
+    return found;
+  }
   void write_csv() { write_tables(memprof::table_format::csv, ".csv"); }
   void write_json_lines() { write_tables(memprof::table_format::json_lines, ".jsonl"); }
   void write_tables(memprof::table_format format, const std::string& suffix) {
@@ -213,6 +222,7 @@ class exporter {
     const memprof::profile& run = read_.profile;
     const auto path = [&](const char* name) { return folder / (name + suffix); };
     to_table(path("runs"), format, [&](table& rows) { memprof::write_runs_table(run, run_, rows); });
+    to_table(path("labels"), format, [&](table& rows) { memprof::write_labels_table(run, run_, labels(), rows); });
     to_table(path("segments"), format, [&](table& rows) { memprof::write_segments_table(run, run_, rows); });
     to_table(path("operations"), format, [&](table& rows) { memprof::write_operations_table(run, run_, rows); });
     if (read_.is_trace) {
@@ -279,6 +289,15 @@ void add_export(CLI::App& program, int& status) {
       ->type_name("NAME");
   command.add_option("--run", arguments->run, "csv, jsonl, speedscope: the run's name (default: that of FILE)")
       ->type_name("NAME");
+  command
+      .add_option("--label", arguments->labels, "csv, jsonl: what the run is known by, such as commit=3f2c1e; may be repeated")
+      ->type_name("NAME=VALUE")
+      ->take_all()
+      ->expected(1)
+      ->check([](const std::string& text) {
+        const bool is_pair = text.find('=') != std::string::npos && text.front() != '=';
+        return is_pair ? std::string{} : "'" + text + "' must be NAME=VALUE";
+      });
   command.add_option("--events", arguments->events, "torch-snapshot: at most so many of each memory space (default: 200000)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);

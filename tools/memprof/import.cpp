@@ -70,7 +70,13 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
 #if MEMPROF_TOOL_PROTOZERO
   if (memprof::xplane_kind_of(file) != memprof::xplane_kind::none) return "xplane";
 #endif
+  constexpr int byte_order_mark = 0xEF;  // the first byte of UTF-8's
   int first = std::fgetc(file);
+  if (first == byte_order_mark) {
+    (void)std::fgetc(file);
+    (void)std::fgetc(file);
+    first = std::fgetc(file);
+  }
   while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
   std::rewind(file);
   if (first == '{') return "torch-snapshot";

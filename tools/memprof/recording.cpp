@@ -15,7 +15,9 @@
 #include <memprof/trace/trace_zstd.hpp>  // packed traces are read by all subcommands
 #endif
 
+#include <sys/stat.h>
 #include <unistd.h>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdio>
@@ -27,21 +29,63 @@
 
 namespace memprof_tool {
 
+namespace {
+
+/// Raises an error for a file that has no end or is no file. Terminals and pipes pass.
+void check_is_file(std::FILE* file, const std::string& path) {
+  using memprof::detail::raise_about_file;
+  struct ::stat status = {};
+  if (::fstat(::fileno(file), &status) != 0) raise_about_file("read", path, memprof::detail::reason_in_errno());
+  if (S_ISDIR(status.st_mode)) raise_about_file("read", path, "Is a directory; name a file in it");
+  if ((S_ISCHR(status.st_mode) && ::isatty(::fileno(file)) == 0) || S_ISBLK(status.st_mode))
+    raise_about_file("read", path, "it is a device; expected a recording");
+}
+
+/// Raises an error for what no reader can read, given how a file begins.
+void check_begin(std::string_view begin, const std::string& path) {
+  using memprof::detail::raise_about_file;
+  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
+    raise_about_file("read", path, "byte 0: it is UTF-16; expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8");
+}
+
+/// What comes through a pipe, in a file that can be read more than once. A stream of bytes that is neither text nor begins as a
+/// binary format does is refused at once: it may have no end.
+memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
+  using namespace memprof::detail;
+  using memprof::detail::file_handle;  // <fcntl.h> has another one
+  file_handle copy{std::tmpfile()};
+  if (!copy) raise_about_file("read", path, "it is a pipe, and no file can be made for it: " + reason_in_errno());
+  std::array<char, 1 << 16> buffer{};
+  bool is_first = true;
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+    const std::string_view bytes{buffer.data(), got};
+    constexpr std::string_view first_bytes_of_formats = "\x89\x80\n";  // traces, pickles, profiles of XLA
+    if (is_first && bytes.find('\0') != bytes.npos && first_bytes_of_formats.find(bytes[0]) == bytes.npos)
+      raise_about_file("read", path,
+                       "byte " + std::to_string(bytes.find('\0')) + " is 0: it is neither text nor a known recording");
+    is_first = false;
+    if (!write_text(copy.get(), bytes)) raise_about_file("read", path, "no room for a copy: " + reason_in_errno());
+  }
+  if (std::ferror(pipe) != 0) raise_about_file("read", path, reason_in_errno());
+  std::rewind(copy.get());
+  return copy;
+}
+
+}  // namespace
+
 memprof::detail::file_handle open_recording(const std::string& path) {
   using namespace memprof::detail;
   using memprof::detail::file_handle;  // <fcntl.h> has another one
   file_handle file{path == "-" ? fdopen(dup(STDIN_FILENO), "rb") : std::fopen(path.c_str(), "rb")};
   if (!file) raise_about_file("read", path, reason_in_errno());
-  if (std::fseek(file.get(), 0, SEEK_CUR) == 0) return file;
-  file_handle copy{std::tmpfile()};
-  if (!copy) raise_about_file("read", path, "it is a pipe, and no file can be made for it: " + reason_in_errno());
-  std::array<char, 1 << 16> buffer{};
-  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), file.get())) {
-    if (!write_text(copy.get(), {buffer.data(), got})) raise_about_file("read", path, "no room for a copy: " + reason_in_errno());
-  }
+  check_is_file(file.get(), path);
+  if (std::fseek(file.get(), 0, SEEK_CUR) != 0) file = copy_of(file.get(), path);
+  std::array<char, 2> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file.get());
   if (std::ferror(file.get()) != 0) raise_about_file("read", path, reason_in_errno());
-  std::rewind(copy.get());
-  return copy;
+  check_begin({begin.data(), got}, path);
+  std::rewind(file.get());
+  return file;
 }
 
 void keep_input(const std::string& input, const std::string& output) {
@@ -82,11 +126,25 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
   return result;
 }
 
-/// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it.
-bool is_profile(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  return begin != std::string_view::npos && text[begin] == '{' &&
-         text.find(memprof::detail::summary_header) == std::string_view::npos;
+/// A profile is recognised by its content: a log may have any name, and perhaps some JSON in it. The file stands at its begin,
+/// and does so afterwards.
+bool is_profile(std::FILE* file) {
+  constexpr std::string_view mark = memprof::detail::summary_header;
+  int first = std::fgetc(file);
+  while (first == ' ' || first == '\n' || first == '\r' || first == '\t') first = std::fgetc(file);
+  bool is_log = first != '{';
+  std::string part;
+  while (!is_log) {
+    part.erase(0, part.size() - std::min(part.size(), mark.size()));
+    const std::size_t kept = part.size();
+    part.resize(kept + (std::size_t{1} << 16));
+    const std::size_t got = std::fread(part.data() + kept, 1, part.size() - kept, file);
+    part.resize(kept + got);
+    is_log = part.find(mark) != std::string::npos;
+    if (got == 0) break;
+  }
+  std::rewind(file);
+  return !is_log;
 }
 
 }  // namespace
@@ -112,11 +170,10 @@ recorded_runs read_runs(const std::string& path) {
     runs.profiles.push_back(std::move(read.profile));
   } else {
     const progress shown{"memprof: reading " + name, file.get()};
-    const std::string text = memprof::detail::read_whole_file(file.get(), name);
-    if (!is_profile(text)) {
-      runs.profiles = memprof::parse_tracker_log(text, name);
+    if (!is_profile(file.get())) {
+      runs.profiles = memprof::read_tracker_log(file.get(), name);
     } else {
-      runs.profiles.push_back(memprof::parse_json(text, name));
+      runs.profiles.push_back(memprof::read_json(file.get(), name));
     }
   }
   for (memprof::profile& profile : runs.profiles) {

@@ -85,4 +85,24 @@ class byte_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
+/// Replaces `line` by the next line of a log, without its end; false if there is none. Of a long line, the first mebibyte is
+/// kept. Raises an error for a line of more than 64 MiB, which no log has: `number` is the line's.
+[[nodiscard]] inline bool next_line(byte_reader& in, std::string& line, std::uint64_t number) {
+  constexpr std::size_t most_kept = std::size_t{1} << 20;
+  constexpr std::uint64_t most = std::uint64_t{64} << 20;
+  line.clear();
+  const std::uint64_t begin = in.offset();
+  int byte = in.next();
+  for (; byte >= 0 && byte != '\n'; byte = in.next()) {
+    if (line.size() < most_kept) {
+      line += static_cast<char>(byte);
+    } else if (in.offset() - begin > most) {
+      raise_about_file(
+          "read", in.path(),
+          "line " + std::to_string(number) + ": it has more than " + std::to_string(most) + " bytes; this is no log");
+    }
+  }
+  return byte >= 0 || !line.empty();
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail

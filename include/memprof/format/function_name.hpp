@@ -9,7 +9,7 @@
 /// @file
 /// How readers of other tools' recordings name the operations that they make of stack frames.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
 /// stay as they are.
@@ -60,4 +60,4 @@ namespace memprof::detail {
   return text += ')';
 }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

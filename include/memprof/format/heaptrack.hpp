@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What a heaptrack recording says of itself: the only row of the table `heaptrack_recording` of its trace.
 struct heaptrack_recording_fact {
@@ -276,4 +276,4 @@ class heaptrack_source {
   std::string damage_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

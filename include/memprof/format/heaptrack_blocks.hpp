@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Gives addresses to the blocks of a recording that has none, so that no two live blocks overlap. Of blocks of one kind, which
 /// have the same size and stack, the newest is freed first. Memory for what was live at once, by size.
@@ -74,4 +74,4 @@ class heaptrack_blocks {
   std::uint64_t next_address_ = 0x10000;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -18,7 +18,7 @@
 /// The tables of a heaptrack recording that say where allocations come from. Entries are numbered from 1 and refer to earlier
 /// ones; 0 is none.
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Takes the numbers of a line in heaptrack's way: hexadecimal, without a prefix, with one space between.
 class heaptrack_numbers {
@@ -167,4 +167,4 @@ class heaptrack_stacks {
   std::vector<std::uint32_t> expanded_;
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

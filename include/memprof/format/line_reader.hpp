@@ -13,7 +13,7 @@
 #include <string_view>
 #include <utility>
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Reads a text line by line, once and from where it stands: a file, or what a stream of any kind yields. Takes one buffer, and
 /// what the longest line has beyond it.
@@ -81,4 +81,4 @@ class line_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail

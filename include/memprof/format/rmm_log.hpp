@@ -129,6 +129,7 @@ template <recorded_event_writer Writer>
   detail::byte_reader in{file, path};
   detail::rmm_line_reader<Writer> lines{writer};
   std::string line;
+  bool has_begun = false;  // a line was that of such a log
   for (std::uint64_t number = 1;; ++number) {
     line.clear();
     int byte = in.next();
@@ -137,12 +138,17 @@ template <recorded_event_writer Writer>
     const std::string place = "line " + std::to_string(number) + ": ";
     if (line.size() >= longest_line)
       detail::raise("cannot read '" + path.string() + "': " + place + "longer than any line of RMM's log");
-    if (!line.empty() && !line.starts_with("Thread,")) {
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of UTF-8
+    if (line.starts_with("Thread,")) {
+      has_begun = true;
+    } else if (!line.empty()) {
       const std::string fault = lines.read(line);
-      if (!fault.empty() && byte < 0) return place + "it is cut off";
+      has_begun = has_begun || fault.empty();
+      if (!fault.empty() && byte < 0 && has_begun) return place + "it is cut off";
       if (!fault.empty())
         detail::raise(std::string{"cannot read '"}.append(path.string()).append("': ").append(place).append(fault));
     }
+    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty: expected the log of RMM");
     if (byte < 0) return {};
   }
 }

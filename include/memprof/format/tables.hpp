@@ -121,6 +121,23 @@ void write_runs_table(const profile& source, std::string_view run, table_writer<
   for (const space_profile& space : source.spaces) put(space);
 }
 
+/// What a run is known by beside its name: the commit it was built from, the branch, a batch size.
+struct run_label {
+  std::string name;
+  std::string value;
+};
+
+/// `labels`: a row for each label of the run, to be joined with the others by `run` and `rank`. Values are texts.
+template <byte_sink Sink>
+void write_labels_table(const profile& source, std::string_view run, const std::vector<run_label>& labels,
+                        table_writer<Sink>& out) {
+  const auto put = [&](const run_label& each) {
+    out.row("run", run, "rank", source.process.rank, "name", each.name, "value", each.value);
+  };
+  out.header([&] { put({}); });
+  for (const run_label& each : labels) put(each);
+}
+
 /// `segments`: a row for each memory space of each segment.
 template <byte_sink Sink>
 void write_segments_table(const profile& source, std::string_view run, table_writer<Sink>& out) {

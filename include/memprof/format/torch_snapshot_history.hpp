@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -44,6 +45,7 @@ class torch_history {
     std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
     std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
     std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
+    std::unordered_set<std::uint64_t> segments_;             // addresses of the snapshot's segments
   };
 
   explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
@@ -51,14 +53,24 @@ class torch_history {
   // --- a sink of records --------------------------------------------------------------------------------------------
 
   [[nodiscard]] std::uint64_t event_count(std::size_t number) { return device(number).events; }
-  void setting(std::string_view name, const std::string& value) { settings.push_back({std::string{name}, value}); }
+  void setting(std::string_view name, const std::string& value) {
+    constexpr std::size_t most = 1024;  // of some twenty
+    if (settings.size() == most) refuse("'allocator_settings' has more than " + std::to_string(most) + " entries");
+    settings.push_back({std::string{name}, value});
+  }
   void annotation(const torch_annotation& made) {
+    if (made.name.empty()) return;
     annotations.push_back(made);
     note_time(made.time_us);
   }
   void segment(const torch_segment& made) {
     if (made.device < 0) refuse("a segment is of device " + std::to_string(made.device));
-    (void)device(static_cast<std::size_t>(made.device));
+    device_state& on = device(static_cast<std::size_t>(made.device));
+    if (made.total_size == 0) refuse("segment " + std::to_string(segments.size()) + ": expected 'total_size' above 0");
+    if (!on.segments_.insert(made.address).second) {
+      refuse("segment " + std::to_string(segments.size()) + ": device " + std::to_string(made.device) +
+             " has another one at the same address, " + std::to_string(made.address));
+    }
     segments.push_back(made);
   }
   void event(std::size_t number, const torch_event& happened) {
@@ -110,6 +122,7 @@ class torch_history {
       on.completed_only_ = {};
       on.live_ = {};
       on.reserved_ = {};
+      on.segments_ = {};
       for (const auto& [address, block] : on.before) {
         ++blocks_before;
         bytes_before += block.bytes;

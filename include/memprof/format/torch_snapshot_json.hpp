@@ -1,155 +1,287 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
-#include <memprof/format/byte_reader.hpp>
+#include <memprof/format/foreign_json.hpp>
+#include <memprof/format/json_text.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
+#include <memprof/profile/json_value.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the records of a snapshot out of its JSON, each when its object ends.
+/// Takes the records of a snapshot out of its JSON as the parser meets their values, and hands each on when its object ends. What
+/// a record does not need is in memory for no longer than the parser's own token.
 template <class Sink>
 class torch_json_handler {
  public:
-  using json = nlohmann::ordered_json;
-
   torch_json_handler(const std::filesystem::path& path, torch_stacks& stacks, Sink& sink)
       : path_(path), stacks_(stacks), sink_(sink) {}
 
-  /// As the parser of nlohmann/json calls it: false gives the value's memory back.
-  bool operator()(int depth, json::parse_event_t what, json& parsed) {
-    using event = json::parse_event_t;
-    if (depth == 0) is_dictionary_ = is_dictionary_ || what == event::object_start;
-    if (depth > deepest) raise_about("it", "is nested too deep for a snapshot");
-    if (depth == 1 && what == event::key) {
-      key_ = parsed.get<std::string>();
-      is_snapshot_ = is_snapshot_ || key_ == "segments" || key_ == "device_traces";
-      device_ = 0;
-      return true;
-    }
-    if (key_ == "device_traces") {
-      if (depth == 3 && what == event::object_end) return add_event(parsed), false;
-      if (depth == 2 && what == event::array_end) return ++device_, false;
-    } else if (key_ == "segments") {
-      if (depth == 2 && what == event::object_end) return add_segment(parsed), false;
-    } else if (key_ == "external_annotations") {
-      if (depth == 2 && what == event::object_end) return add_annotation(parsed), false;
-    } else if (key_ == "allocator_settings" && depth == 1 && what == event::object_end) {
-      for (const auto& [name, value] : parsed.items())
-        sink_.setting(name, value.is_string() ? value.template get<std::string>() : dump(value));
-      return false;
-    }
-    return true;
+  // --- what a parser calls ------------------------------------------------------------------------------------------
+
+  void name(std::string_view key) {
+    key_ = key;
+    if (!within_.empty() && within_.back() == part::snapshot) begin_section();
+    if (is_setting()) append_key();
   }
+  void open(json_kind kind) {
+    if (within_.size() == deepest) raise_about("it", "is nested too deep for a snapshot");
+    const part next = part_of(kind);
+    begin(next, kind);
+    within_.push_back(next);
+  }
+  void close() {
+    const part ended = within_.back();
+    within_.pop_back();
+    end(ended);
+  }
+  void take(const json_value& value) {
+    if (within_.empty()) return;
+    switch (within_.back()) {
+      case part::event: return set_event(field_of(value));
+      case part::segment: return set_segment(field_of(value));
+      case part::block: return set_block(field_of(value));
+      case part::frame: return set_frame(field_of(value));
+      case part::annotation: return set_annotation(field_of(value));
+      case part::pool: return add_to_pool(field_of(value));
+      case part::settings: return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : text_of(value));
+      case part::setting: return append_element(text_of(value));
+      default: return;
+    }
+  }
+
+  /// After the end of a document that was read to its end.
   void finish() const {
-    if (!is_dictionary_ || !is_snapshot_)
+    if (!is_snapshot_)
       raise("cannot read '" + path_.string() + "': a snapshot has 'segments' and 'device_traces', and this has neither");
   }
 
  private:
-  static constexpr int deepest = 64;
+  /// What an array or object is.
+  enum class part : std::uint8_t {
+    snapshot,
+    traces,
+    device,
+    event,
+    segments,
+    segment,
+    blocks,
+    block,
+    frames,
+    frame,
+    pool,
+    annotations,
+    annotation,
+    settings,
+    setting,
+    other,
+  };
 
-  [[nodiscard]] static std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-  [[nodiscard]] static torch_field field_of(std::string_view key, const json& value) {
-    torch_field field{key, {}, {}};
-    if (value.is_string()) field.text = value.get_ref<const std::string&>();
-    if (value.is_boolean()) field.integer = value.get<bool>() ? 1 : 0;
-    if (value.is_number_unsigned()) {
-      const auto number = value.get<std::uint64_t>();
-      if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        field.integer = static_cast<std::int64_t>(number);
-    } else if (value.is_number_integer()) {
-      field.integer = value.get<std::int64_t>();
+  static constexpr std::size_t deepest = 64;
+
+  [[nodiscard]] part part_of(json_kind kind) const {
+    const bool is_object = kind == json_kind::object;
+    if (within_.empty()) return is_object ? part::snapshot : part::other;
+    switch (within_.back()) {
+      case part::snapshot:
+        if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
+        return key_ == "device_traces"          ? part::traces
+               : key_ == "segments"             ? part::segments
+               : key_ == "external_annotations" ? part::annotations
+                                                : part::other;
+      case part::traces: return is_object ? part::other : part::device;
+      case part::device: return is_object ? part::event : part::other;
+      case part::segments: return is_object ? part::segment : part::other;
+      case part::blocks: return is_object ? part::block : part::other;
+      case part::frames: return is_object ? part::frame : part::other;
+      case part::annotations: return is_object ? part::annotation : part::other;
+      case part::settings:
+      case part::setting: return part::setting;
+      case part::event:
+      case part::block:
+        if (is_object) return part::other;
+        return key_ == "frames" ? part::frames : key_ == "pool_id" && within_.back() == part::event ? part::pool : part::other;
+      case part::segment:
+        if (is_object) return part::other;
+        return key_ == "blocks" ? part::blocks : key_ == "segment_pool_id" ? part::pool : part::other;
+      default: return part::other;
     }
+  }
+
+  void begin(part next, json_kind kind) {
+    switch (next) {
+      case part::event: event_ = {}; break;
+      case part::segment:
+        segment_ = {};
+        has_address_ = false;
+        next_address_ = 0;
+        without_address_ = 0;
+        break;
+      case part::block: block_ = {}; break;
+      case part::frames: labels_.clear(); break;
+      case part::frame:
+        frame_name_.clear();
+        frame_file_.clear();
+        frame_line_ = 0;
+        break;
+      case part::annotation: annotation_ = {}; break;
+      case part::pool: pool_.clear(); break;
+      case part::settings: break;
+      case part::setting: begin_setting(kind); break;
+      default: refuse_container(); break;
+    }
+  }
+
+  void end(part ended) {
+    switch (ended) {
+      case part::device: ++device_; break;
+      case part::event: sink_.event(device_, event_); break;
+      case part::segment: end_segment(); break;
+      case part::block: add_block(); break;
+      case part::frame: labels_.push_back(stacks_.frame(frame_name_, frame_file_, frame_line_)); break;
+      case part::frames: end_frames(); break;
+      case part::annotation: sink_.annotation(annotation_); break;
+      case part::pool: end_pool(); break;
+      case part::setting: end_setting(); break;
+      default: break;
+    }
+  }
+
+  /// A key of the snapshot itself.
+  void begin_section() {
+    for (const std::string_view known : {"segments", "device_traces"}) {
+      if (key_ != known) continue;
+      bool& is_there = known == "segments" ? has_segments_ : has_traces_;
+      if (is_there) raise_about("'" + key_ + "'", "occurs twice");
+      is_there = is_snapshot_ = true;
+    }
+    device_ = 0;
+  }
+
+  // --- fields -------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] torch_field field_of(const json_value& value) const {
+    torch_field field{key_, {}, {}};
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value.kind == json_kind::string) field.text = value.text;
+    if (value.kind == json_kind::boolean) field.integer = value.truth ? 1 : 0;
+    if (value.kind == json_kind::integer) field.integer = value.integer;
+    if (value.kind == json_kind::natural && value.natural <= most) field.integer = static_cast<std::int64_t>(value.natural);
     return field;
   }
-  [[nodiscard]] static torch_pool pool_of(const json& value) {
-    if (!value.is_array() || value.size() != 2) return {};
-    return {field_of("", value[0]).integer.value_or(0), field_of("", value[1]).integer.value_or(0)};
+  void set_event(const torch_field& field) {
+    if (set(event_, field, stacks_)) return;
+    raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_), whole_number());
+  }
+  void set_segment(const torch_field& field) {
+    if (!set(segment_, field)) raise_about("segment " + std::to_string(segments_), whole_number());
+    if (field.key != "address") return;
+    has_address_ = true;
+    if (next_address_ == 0) next_address_ = segment_.address;
+  }
+  void set_block(const torch_field& field) {
+    if (!block_.set(field)) raise_about("a block of segment " + std::to_string(segments_), whole_number());
+  }
+  void set_frame(const torch_field& field) {
+    if (key_ == "name") frame_name_ = field.text;
+    if (key_ == "filename") frame_file_ = field.text;
+    if (key_ == "line") frame_line_ = field.integer.value_or(0);
+  }
+  void set_annotation(const torch_field& field) {
+    if (key_ == "name") annotation_.name = field.text;
+    if (key_ == "stage") annotation_.is_begin = field.text == "START";
+    if (key_ == "time_us") annotation_.time_us = field.integer.value_or(0);
+  }
+  /// An array or object in the place of a number.
+  void refuse_container() {
+    if (within_.empty()) return;
+    const torch_field nothing{key_, {}, {}};
+    if (within_.back() == part::event) set_event(nothing);
+    if (within_.back() == part::segment) set_segment(nothing);
+    if (within_.back() == part::block) set_block(nothing);
   }
 
-  void add_event(const json& item) {
-    torch_event made;
-    for (const auto& [key, value] : item.items()) {
-      if (key == "frames") {
-        made.stack = stack_of(value);
-      } else if (key == "pool_id") {
-        made.pool = pool_of(value);
-      } else if (!set(made, field_of(key, value), stacks_)) {
-        raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_),
-                    whole_number(key));
-      }
-    }
-    sink_.event(device_, made);
+  // --- parts of records ---------------------------------------------------------------------------------------------
+
+  void add_to_pool(const torch_field& field) {
+    if (pool_.size() < 3) pool_.push_back(field.integer.value_or(0));
   }
-  void add_segment(const json& item) {
-    torch_segment made;
-    const std::string what = "segment " + std::to_string(segments_++);
-    for (const auto& [key, value] : item.items()) {
-      if (key == "segment_pool_id") {
-        made.pool = pool_of(value);
-      } else if (!set(made, field_of(key, value))) {
-        raise_about(what, whole_number(key));
-      }
-    }
-    std::uint64_t next = made.address;
-    const auto blocks = item.find("blocks");
-    if (blocks != item.end() && blocks->is_array()) {
-      for (const json& block : *blocks) {
-        torch_block_fields fields;
-        if (!block.is_object()) continue;
-        for (const auto& [key, value] : block.items()) {
-          if (key == "frames") {
-            fields.block.stack = stack_of(value);
-          } else if (!fields.set(field_of(key, value))) {
-            raise_about("a block of " + what, whole_number(key));
-          }
-        }
-        fields.add_to(made, next);
-      }
-    }
-    sink_.segment(made);
+  void end_pool() {
+    torch_pool& of = within_.back() == part::event ? event_.pool : segment_.pool;
+    of = pool_.size() == 2 ? torch_pool{pool_[0], pool_[1]} : torch_pool{};
   }
-  void add_annotation(const json& item) {
-    torch_annotation made;
-    for (const auto& [key, value] : item.items()) {
-      const torch_field field = field_of(key, value);
-      if (key == "name") made.name = field.text;
-      if (key == "stage") made.is_begin = field.text == "START";
-      if (key == "time_us") made.time_us = field.integer.value_or(0);
-    }
-    sink_.annotation(made);
-  }
-  [[nodiscard]] std::uint32_t stack_of(const json& frames) {
+  /// Innermost first, and stacks grow inwards.
+  void end_frames() {
     std::uint32_t stack = 0;
-    if (!frames.is_array()) return stack;
-    for (std::size_t index = frames.size(); index-- > 0;) {
-      std::string_view name;
-      std::string_view file;
-      std::int64_t line = 0;
-      if (!frames[index].is_object()) continue;
-      for (const auto& [key, value] : frames[index].items()) {
-        const torch_field field = field_of(key, value);
-        if (key == "name") name = field.text;
-        if (key == "filename") file = field.text;
-        if (key == "line") line = field.integer.value_or(0);
-      }
-      stack = stacks_.within(stack, stacks_.frame(name, file, line));
-    }
-    return stack;
+    for (std::size_t index = labels_.size(); index-- > 0;) stack = stacks_.within(stack, labels_[index]);
+    (within_.back() == part::event ? event_.stack : block_.block.stack) = stack;
+  }
+  /// Old blocks have no address: they follow each other, perhaps before the segment says where it begins.
+  void add_block() {
+    const std::size_t known = segment_.blocks.size();
+    if (block_.has_address) has_address_ = true;
+    block_.add_to(segment_, next_address_);
+    if (!has_address_) without_address_ += segment_.blocks.size() - known;
+  }
+  void end_segment() {
+    for (std::size_t index = 0; index < without_address_; ++index) segment_.blocks[index].address += segment_.address;
+    ++segments_;
+    sink_.segment(segment_);
   }
 
-  [[nodiscard]] static std::string whole_number(const std::string& key) {
-    return "'" + key + "' must be a whole number below 2^63, and where it is no time not below 0";
+  // --- settings: texts as they are, all else as JSON ----------------------------------------------------------------
+
+  [[nodiscard]] bool is_setting() const { return !within_.empty() && within_.back() == part::setting; }
+  [[nodiscard]] static std::string text_of(const json_value& value) {
+    std::string out;
+    switch (value.kind) {
+      case json_kind::boolean: return value.truth ? "true" : "false";
+      case json_kind::integer: return std::to_string(value.integer);
+      case json_kind::natural: return std::to_string(value.natural);
+      case json_kind::real: return std::string{value.text};
+      case json_kind::string: append_json_string(out, value.text); return out;
+      default: return "null";
+    }
+  }
+  void begin_setting(json_kind kind) {
+    if (within_.back() == part::settings) {
+      setting_name_ = key_;
+      setting_.clear();
+      brackets_.clear();
+    }
+    const bool is_object = kind == json_kind::object;
+    append_element(is_object ? "{" : "[");
+    brackets_ += is_object ? '}' : ']';
+  }
+  void append_key() {
+    std::string text;
+    append_json_string(text, key_);
+    append_element(text + ':');
+  }
+  void append_element(std::string_view text) {
+    if (setting_.size() > max_fact_text) return;
+    const bool is_first = setting_.empty() || setting_.back() == '{' || setting_.back() == '[' || setting_.back() == ':';
+    if (!is_first) setting_ += ',';
+    setting_ += text;
+  }
+  void end_setting() {
+    if (setting_.size() <= max_fact_text) setting_ += brackets_.back();
+    brackets_.pop_back();
+    if (within_.back() == part::settings) sink_.setting(setting_name_, setting_);
+  }
+
+  [[nodiscard]] std::string whole_number() const {
+    return "'" + key_ + "' must be a whole number below 2^63, and where it is no time not below 0";
   }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
@@ -158,27 +290,37 @@ class torch_json_handler {
   std::filesystem::path path_;
   torch_stacks& stacks_;
   Sink& sink_;
-  std::string key_;
-  bool is_dictionary_ = false;
+  std::vector<part> within_;  // all arrays and objects that are open
+  std::string key_;           // the last one
   bool is_snapshot_ = false;
+  bool has_segments_ = false;
+  bool has_traces_ = false;
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
+  torch_event event_;  // these while they are read
+  torch_segment segment_;
+  bool has_address_ = false;
+  std::uint64_t next_address_ = 0;
+  std::size_t without_address_ = 0;  // how many of its blocks are counted from its begin
+  torch_block_fields block_;
+  torch_annotation annotation_;
+  std::vector<std::int64_t> pool_;
+  std::vector<label> labels_;  // of frames
+  std::string frame_name_;
+  std::string frame_file_;
+  std::int64_t frame_line_ = 0;
+  std::string setting_name_;
+  std::string setting_;
+  std::string brackets_;  // that close it
 };
 
 /// Reads a snapshot from JSON, likewise. `file` stands at its begin.
 template <class Sink>
 [[nodiscard]] std::string read_torch_json(std::FILE* file, const std::filesystem::path& path, torch_stacks& stacks, Sink& sink) {
   torch_json_handler<Sink> handler{path, stacks, sink};
-  try {
-    const nlohmann::ordered_json rest = nlohmann::ordered_json::parse(file, std::ref(handler));
-    (void)rest;
-  } catch (const nlohmann::ordered_json::parse_error& fault) {
-    return "byte " + std::to_string(fault.byte) + ": not JSON from here on";
-  } catch (const nlohmann::ordered_json::out_of_range&) {
-    return "it has a number that no computer can hold";
-  }
-  handler.finish();
-  return {};
+  std::string damage = read_foreign_json(file, path, handler);
+  if (damage.empty()) handler.finish();
+  return damage;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

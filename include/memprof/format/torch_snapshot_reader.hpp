@@ -47,6 +47,7 @@ class torch_history_writer {
   void event(std::size_t number, const torch_event& happened) {
     if (number >= counts_.size()) return;  // the file has changed since
     ++counts_[number];
+    if (happened.action == torch_event::action_type::other) return;
     if (is_merged_) {
       merged_.push_back({number, happened});
     } else {

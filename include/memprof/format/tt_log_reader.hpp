@@ -226,20 +226,12 @@ class tt_log_lines {
   std::size_t registry_rank_ = 0;  ///< the rank that dumps a module
 };
 
-/// Hands all lines of a file to `lines`. Of a line, at most a mebibyte is kept.
+/// Hands all lines of a file to `lines`.
 template <class Lines>
 void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& lines) {
-  constexpr std::size_t longest_line = std::size_t{1} << 20;
   byte_reader in{file, path};
   std::string line;
-  int byte = 0;
-  while (byte >= 0) {
-    line.clear();
-    for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) {
-      if (line.size() < longest_line) line += static_cast<char>(byte);
-    }
-    if (byte >= 0 || !line.empty()) lines.line(line);
-  }
+  for (std::uint64_t number = 1; next_line(in, line, number); ++number) lines.line(line);
   lines.finish();
 }
 

@@ -1,17 +1,14 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/format/foreign_json.hpp>
+#include <memprof/profile/json_value.hpp>
 
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -40,93 +37,128 @@ struct ttnn_node {
 
 namespace detail {
 
-/// Takes the nodes out of the JSON, each when its object ends.
+/// Takes the nodes out of the JSON as the parser meets their values, and hands each on when its object ends. What a node does not
+/// need is not kept.
 template <class Sink>
 class ttnn_graph_handler {
  public:
-  using json = nlohmann::ordered_json;
-
   ttnn_graph_handler(const std::filesystem::path& path, Sink& sink) : path_(path), sink_(sink) {}
 
-  /// As the parser of nlohmann/json calls it: false gives the value's memory back.
-  bool operator()(int depth, json::parse_event_t what, json& parsed) {
-    using event = json::parse_event_t;
-    if (depth == 0 && (what == event::object_start || what == event::value))
-      raise_about("it", "a graph trace is an array of nodes");
-    if (depth > deepest) raise_about(place(), "is nested too deep for a node");
-    if (depth != 1) return true;
-    if (what == event::object_end) return add(parsed), false;
-    if (what == event::value || what == event::array_end) raise_about(place(), "is no object");
-    return true;
+  // --- what a parser calls ------------------------------------------------------------------------------------------
+
+  void name(std::string_view key) { (depth_ == 2 ? node_key_ : key_) = key; }
+  void open(json_kind kind) {
+    const bool is_object = kind == json_kind::object;
+    if (depth_ == 0 && is_object) raise_about("it", "a graph trace is an array of nodes");
+    if (depth_ == 1 && !is_object) raise_about(place(), "is no object");
+    if (depth_ == deepest) raise_about(place(), "is nested too deep for a node");
+    if (depth_ == 1) {
+      node_ = {};
+      has_number_as_type_ = true;
+    }
+    if (depth_ == 2) begin_part(is_object);
+    if (depth_ == 3 && inside_ == inside::connections) refuse_number(node_key_);
+    if (depth_ == 3 && inside_ == inside::parameters) set_parameter({.kind = kind});
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    if (depth_ == 2) inside_ = inside::other;
+    if (depth_ == 1) end_node();
+  }
+  void take(const json_value& value) {
+    if (depth_ == 0) raise_about("it", "a graph trace is an array of nodes");
+    if (depth_ == 1) raise_about(place(), "is no object");
+    if (depth_ == 2) return set_node(value);
+    if (depth_ != 3) return;
+    if (inside_ == inside::parameters) return set_parameter(value);
+    if (inside_ != inside::connections) return;
+    constexpr std::size_t most_connections = 1 << 20;
+    if (node_.connections.size() == most_connections)
+      raise_about(place(), "has more than " + std::to_string(most_connections) + " connections");
+    node_.connections.push_back(number(node_key_, value));
   }
   [[nodiscard]] std::int64_t nodes() const noexcept { return nodes_; }
 
  private:
-  static constexpr int deepest = 64;
+  /// What of a node an array or object is.
+  enum class inside : std::uint8_t { other, parameters, connections };
+
+  static constexpr std::size_t deepest = 64;
+  static constexpr std::uint64_t most = std::uint64_t{1} << 48;
 
   [[nodiscard]] std::string place() const { return "node " + std::to_string(nodes_); }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
   }
-
-  /// A number, or as old traces have it the text of one; up to 2^48, so that no sum leaves 63 bits.
-  [[nodiscard]] std::int64_t number(const std::string& key, const json& value) const {
-    std::int64_t found = -1;
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() <= most) found = value.get<std::int64_t>();
-    if (value.is_string()) {
-      const std::string& text = value.get_ref<const std::string&>();
-      const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), found);
-      if (fault != std::errc{} || end != text.data() + text.size()) found = -1;
-    }
-    if (found < 0 || static_cast<std::uint64_t>(found) > most)
-      raise_about(place(), "'" + key + "' must be a whole number from 0 to 2^48");
-    return found;
+  [[noreturn]] void refuse_number(const std::string& key) const {
+    raise_about(place(), "'" + key + "' must be a whole number from 0 to 2^48");
   }
 
-  void add(const json& item) {
-    ttnn_node node;
-    for (const auto& [key, value] : item.items()) {
-      if (key == "counter") node.counter = number(key, value);
-      if (key == "node_type" && value.is_string()) node.type = value.template get<std::string>();
-      if (key == "params" && value.is_object()) add_parameters(node, value);
-      if (key == "connections" && value.is_array()) {
-        for (const json& each : value) node.connections.push_back(number(key, each));
-      }
-    }
-    if (node.type.empty()) raise_about(place(), "it has no 'node_type'");
-    if (node.counter != nodes_) {
-      raise_about(place(), "its 'counter' is " + std::to_string(node.counter) + ", expected " + std::to_string(nodes_) +
+  [[nodiscard]] std::int64_t number(const std::string& key, const json_value& value) const {
+    std::int64_t found = -1;
+    if (!is_number(value, found)) refuse_number(key);
+    return found;
+  }
+  /// A number, or as old traces have it the text of one; up to 2^48, so that no sum leaves 63 bits.
+  [[nodiscard]] bool is_number(const json_value& value, std::int64_t& found) const {
+    if (value.kind == json_kind::natural && value.natural <= most) return found = static_cast<std::int64_t>(value.natural), true;
+    if (value.kind != json_kind::string) return false;
+    const char* const last = value.text.data() + value.text.size();
+    const auto [end, fault] = std::from_chars(value.text.data(), last, found);
+    return fault == std::errc{} && end == last && found >= 0 && static_cast<std::uint64_t>(found) <= most;
+  }
+
+  void begin_part(bool is_object) {
+    if (node_key_ == "counter") refuse_number(node_key_);
+    inside_ = node_key_ == "params" && is_object         ? inside::parameters
+              : node_key_ == "connections" && !is_object ? inside::connections
+                                                         : inside::other;
+    if (inside_ == inside::connections) node_.connections.clear();
+  }
+  void set_node(const json_value& value) {
+    if (node_key_ == "counter") node_.counter = number(node_key_, value);
+    if (node_key_ == "node_type" && value.kind == json_kind::string) node_.type = value.text;
+  }
+  void set_parameter(const json_value& value) {
+    if (key_ == "size") node_.size = number(key_, value);
+    if (key_ == "page_size") node_.page_size = number(key_, value);
+    if (key_ == "num_cores") node_.num_cores = number(key_, value);
+    if (key_ == "max_size_per_bank") node_.max_size_per_bank = number(key_, value);
+    // Of tensors it is a word; what the node is may come later.
+    if (key_ == "buffer_type") has_number_as_type_ = is_number(value, node_.buffer_type);
+    if (value.kind != json_kind::string) return;
+    if (key_ == "globally_allocated" || key_ == "borrows_memory")
+      node_.is_globally_allocated = node_.is_globally_allocated || value.text == "1";
+    if (key_ == "name") node_.name = value.text;
+    if (key_ == "type") node_.memory = value.text;
+    if (key_ == "core_range_set") node_.core_range_set = value.text;
+    if (key_ == "shape") node_.shape = value.text;
+    if (key_ == "dtype") node_.dtype = value.text;
+    if (key_ == "layout") node_.layout = value.text;
+  }
+
+  void end_node() {
+    if (node_.type.empty()) raise_about(place(), "it has no 'node_type'");
+    if (node_.type == "tensor") node_.buffer_type = -1;
+    if (node_.type != "tensor" && !has_number_as_type_) refuse_number("buffer_type");
+    if (node_.counter != nodes_) {
+      raise_about(place(), "its 'counter' is " + std::to_string(node_.counter) + ", expected " + std::to_string(nodes_) +
                                ": nodes are missing or out of order");
     }
     ++nodes_;
-    sink_.node(node);
+    sink_.node(node_);
   }
-
-  void add_parameters(ttnn_node& node, const json& parameters) {
-    for (const auto& [key, value] : parameters.items()) {
-      if (key == "buffer_type" && node.type != "tensor") node.buffer_type = number(key, value);
-      if (key == "size") node.size = number(key, value);
-      if (key == "page_size") node.page_size = number(key, value);
-      if (key == "num_cores") node.num_cores = number(key, value);
-      if (key == "max_size_per_bank") node.max_size_per_bank = number(key, value);
-      if (!value.is_string()) continue;
-      const std::string& text = value.template get_ref<const std::string&>();
-      if (key == "globally_allocated" || key == "borrows_memory")
-        node.is_globally_allocated = node.is_globally_allocated || text == "1";
-      if (key == "name") node.name = text;
-      if (key == "type") node.memory = text;
-      if (key == "core_range_set") node.core_range_set = text;
-      if (key == "shape") node.shape = text;
-      if (key == "dtype") node.dtype = text;
-      if (key == "layout") node.layout = text;
-    }
-  }
-
-  static constexpr std::uint64_t most = std::uint64_t{1} << 48;
 
   std::filesystem::path path_;
   Sink& sink_;
   std::int64_t nodes_ = 0;
+  std::size_t depth_ = 0;
+  std::string node_key_;  // the last one of a node
+  std::string key_;       // the last one within it
+  inside inside_ = inside::other;
+  ttnn_node node_;  // while it is read
+  bool has_number_as_type_ = true;
 };
 
 /// Reads a graph trace; `sink.node(node)` gets each node. Returns why the end is missing, as a sentence without its stop; empty:
@@ -134,15 +166,7 @@ class ttnn_graph_handler {
 template <class Sink>
 [[nodiscard]] std::string read_ttnn_graph(std::FILE* file, const std::filesystem::path& path, Sink& sink) {
   ttnn_graph_handler<Sink> handler{path, sink};
-  std::string damage;
-  try {
-    const nlohmann::ordered_json rest = nlohmann::ordered_json::parse(file, std::ref(handler));
-    (void)rest;
-  } catch (const nlohmann::ordered_json::parse_error& fault) {
-    damage = "byte " + std::to_string(fault.byte) + ": not JSON from here on";
-  } catch (const nlohmann::ordered_json::out_of_range&) {
-    damage = "it has a number that no computer can hold";
-  }
+  std::string damage = read_foreign_json(file, path, handler);
   if (handler.nodes() == 0)
     raise("cannot read '" + path.string() + "': expected an array of nodes" + (damage.empty() ? "" : "; " + damage));
   return damage;

@@ -62,9 +62,18 @@ class json_input {
   }
   /// How many bytes were taken so far.
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+  /// A text or a number has ended. The parser keeps what comes between two ends in memory, so that a file in which that is more
+  /// than 4 MiB is refused.
+  void end_token() noexcept { token_begin_ = taken_; }
 
  private:
   void refill() {
+    constexpr std::size_t most = std::size_t{4} << 20;
+    if (taken_ - token_begin_ > most) {
+      raise_about_file("read", *path_,
+                       "byte " + std::to_string(token_begin_) + ": no text or number ends within " + std::to_string(most) +
+                           " bytes from here");
+    }
     const std::size_t size = std::fread(buffer_.data(), 1, buffer_.size(), file_);
     if (size == 0 && std::ferror(file_) != 0) raise_about_file("read", *path_, reason_in_errno());
     next_ = buffer_.data();
@@ -74,6 +83,7 @@ class json_input {
   const char* next_ = nullptr;
   const char* end_ = nullptr;
   std::size_t taken_ = 0;
+  std::size_t token_begin_ = 0;
   std::FILE* file_ = nullptr;
   const std::filesystem::path* path_ = nullptr;
   std::array<char, 1 << 14> buffer_;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/profile/json_document.hpp>
+#include <memprof/profile/json_events.hpp>
 #include <memprof/profile/json_types.hpp>
 
 #include <cstddef>
@@ -257,62 +258,7 @@ class json_reader {
   std::string fault_;  ///< of a value before format and version were known; empty: none
 };
 
-/// What nlohmann/json's parser calls.
-struct json_events {
-  using number_integer_t = nlohmann::ordered_json::number_integer_t;
-  using number_unsigned_t = nlohmann::ordered_json::number_unsigned_t;
-  using number_float_t = nlohmann::ordered_json::number_float_t;
-  using string_t = nlohmann::ordered_json::string_t;
-  using binary_t = nlohmann::ordered_json::binary_t;
-
-  json_reader* reader;
-  std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
-  std::string fault = {};
-
-  bool null() { return take({.kind = json_kind::null}); }
-  bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
-  bool number_integer(number_integer_t number) { return take({.kind = json_kind::integer, .integer = number}); }
-  bool number_unsigned(number_unsigned_t number) { return take({.kind = json_kind::natural, .natural = number}); }
-  bool number_float(number_float_t number, const string_t& text) {
-    return take({.kind = json_kind::real, .real = number, .text = text});
-  }
-  bool string(string_t& text) { return take({.kind = json_kind::string, .text = text}); }
-  bool binary(binary_t& /*bytes*/) { return false; }  // only in formats other than text
-  bool start_object(std::size_t /*elements*/) { return open(json_kind::object); }
-  bool start_array(std::size_t /*elements*/) { return open(json_kind::array); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool key(string_t& text) {
-    reader->name(text);
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
-    fault_position = position;
-    fault = problem.what();
-    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
-    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
-    // It ends with what was read last, which may be anything of any length.
-    constexpr std::size_t longest = 200;
-    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
-    return false;
-  }
-
- private:
-  bool take(const json_value& value) {
-    reader->take(value);
-    return true;
-  }
-  bool open(json_kind kind) {
-    reader->open(kind);
-    return true;
-  }
-  bool close() {
-    reader->close();
-    return true;
-  }
-};
-
-[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events& events) {
+[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
@@ -325,7 +271,7 @@ struct json_events {
 template <reflected T>
 std::int64_t read_document(json_input& input, const document_source& source, const json_rules& rules, T& target) {
   json_reader reader{{&json_type_of<T>, &target}, source, rules, &input};
-  json_events events{.reader = &reader};
+  json_events<json_reader> events{.reader = &reader, .input = &input};
   const bool is_json = nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events);
   if (!is_json) raise_about_syntax(source, input, events);
   reader.finish();

@@ -24,7 +24,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   json_input input{text};
   json_reader nothing{{}, source, {}, &input};
-  json_events events{.reader = &nothing};
+  json_events<json_reader> events{.reader = &nothing};
   if (!nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) {
     raise_about_syntax(source, input, events);
   }

@@ -1,0 +1,22 @@
+-- The commits since which peaks are higher than before, and the ranks whose peak stands out among their like: those of the same
+-- commit, number and memory space. For DuckDB, in the folder above `runs`.
+WITH processes AS (
+  SELECT r.run, r.rank, r.host, r.space, r.begin_unix_ns, r.peak_bytes, l.value AS commit
+  FROM read_csv('runs/*/*/runs.csv') AS r
+  JOIN read_csv('runs/*/*/labels.csv', types = {'value': 'VARCHAR'}) AS l ON l.run = r.run AND l.rank = r.rank AND l.name = 'commit'
+),
+usual AS (  -- a median does not mind single outliers
+  SELECT commit, rank, space, min(begin_unix_ns) AS since, median(peak_bytes)::BIGINT AS peak_bytes FROM processes GROUP BY ALL
+),
+commits AS (
+  SELECT *, lag(peak_bytes) OVER (PARTITION BY rank, space ORDER BY since) AS before FROM usual
+)
+SELECT 'commit' AS what, commit, NULL AS run, NULL AS rank, NULL AS host, space, min(peak_bytes - before) AS excess_bytes
+FROM commits
+GROUP BY commit, space
+HAVING min(peak_bytes / before) > 1.03  -- on every rank
+UNION ALL
+SELECT 'rank', p.commit, p.run, p.rank, p.host, p.space, p.peak_bytes - u.peak_bytes
+FROM processes AS p JOIN usual AS u ON u.commit = p.commit AND u.rank = p.rank AND u.space = p.space
+WHERE p.peak_bytes > 1.1 * u.peak_bytes
+ORDER BY what, excess_bytes DESC, run;

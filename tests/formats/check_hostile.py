@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""check_hostile.py MEMPROF WHAT: reads what is no recording, or one that is made to take memory and time.
+
+WHAT is `memory` (8 MB files that would need hundreds of times as much if they were held), `files` (devices, folders, pipes, empty
+files, a gigabyte on one line), `formats` (one format's file under another's name) or `output` (where nothing can be written).
+Each ends with one clear line and exit status 2, or 1 if only the output is at fault, within bounds of memory and time.
+"""
+import itertools
+import json
+import os
+import pathlib
+import pickle
+import resource
+import subprocess
+import sys
+import tempfile
+
+MB = 2**20
+# Instrumented programs map terabytes and keep what was freed: their memory says nothing.
+INSTRUMENTED = "-fsanitize" in os.environ.get("MEMPROF_CXX_FLAGS", "")
+
+
+def run(memprof, *arguments, most_mb=None, seconds=60, **more):
+    def limit():
+        if most_mb and not INSTRUMENTED:
+            resource.setrlimit(resource.RLIMIT_AS, (most_mb * MB, most_mb * MB))
+
+    return subprocess.run([memprof, *map(str, arguments)], capture_output=True, text=True, errors="replace", timeout=seconds,
+                          preexec_fn=limit, **more)
+
+
+def refused(done, name, *said):
+    assert done.returncode == 2, (done.args, done.returncode, done.stderr[:500])
+    assert done.stderr.count("\n") == 1 and len(done.stderr) < 1000, done.stderr[:2000]
+    assert name in done.stderr and any(text in done.stderr for text in said or [""]), (done.args, done.stderr, said)
+
+
+def check_memory(memprof, folder):
+    out = folder / "out.memtrace"
+    count = 8 * MB
+    many = lambda text: ",".join([text] * (count // (len(text) + 1)))
+    keys = ",".join(f'"{number}":1' for number in range(count // 10))
+    segments = lambda inside: '{"segments":[' + inside + '],"device_traces":[]}'
+    event = lambda inside: '{"segments":[],"device_traces":[[{"action":"alloc","addr":1,"size":1,"frames":[' + inside + "]}]]}"
+    node = lambda inside: '[{"counter":0,"node_type":"a",' + inside + "}]"
+    texts = "no text or number ends within"
+    for content, said in (("[" * count, "cannot tell"), ('{"a":' * (count // 5), "nested too deep"), (segments(many("{}")), "segment 0: expected 'total_size'"),
+                          (segments(many('{"address":1,"total_size":1}')), "segment 1: device 0 has another one at the same address, 1"),
+                          (segments(many("null")), texts), (segments(many("[]")), texts), (event(many("{}")), texts),
+                          (segments('{"address":1,"total_size":1,"blocks":[' + many("{}") + "]}"), texts),
+                          ('{"segments":"' + "a" * count + '"}', texts), ("{" + " " * count + '"segments":[]}', texts),
+                          ('{"segments":[],"external_annotations":[' + many("{}") + "]}", texts),
+                          ('{"segments":[],"allocator_settings":{' + keys + "}}", "more than 1024 entries"),
+                          ('{"segments":[],"segments":[]}', "'segments': occurs twice"),
+                          (node('"connections":[' + many("1") + "]"), "node 0: has more than 1048576 connections"),
+                          (node('"arguments":[' + many("[]") + "]"), texts), (node('"x":' + "[" * count), "node 0: is nested too deep"),
+                          ('[{"counter":0,"node_type":"' + "a" * count + '"}]', texts)):
+        path = folder / "hostile.json"
+        path.write_text(content)
+        refused(run(memprof, "import", "auto", path, "-o", out, most_mb=100), "hostile.json", said)
+    # Large, and not refused: what is not needed is not kept.
+    for content in ('{"x":{' + keys + '},"segments":[],"device_traces":[]}', node('"params":{' + keys + "}"),
+                    '{"segments":[],"device_traces":[[' + many('{"action":"x"}') + "],[" + many('{"action":"x"}') + "]]}"):
+        path.write_text(content)
+        done = run(memprof, "import", "auto", path, "-o", out, most_mb=100)
+        assert done.returncode == 0, (content[:80], done)
+    # The same of profiles, which all other subcommands read.
+    for content in ('{"format":"' + "a" * count, '{"format":"memprof-profile","version":8,"x":[' + many("[]") + "]}"):
+        path.write_text(content)
+        for subcommand in (("show",), ("analyze",)):
+            refused(run(memprof, *subcommand, path, most_mb=100), "hostile.json", texts, "/version is 8")
+
+
+def readers(folder):
+    """Each subcommand that reads a recording."""
+    for form in ("auto", "torch-snapshot", "rmm", "xplane", "tt-mlir", "ttnn-graph"):
+        yield ("import", form, "-o", folder / "out.memtrace")
+    yield from (("show",), ("analyze",), ("plot", "-o", folder / "x.png"), ("report", "-o", folder / "x.html"), ("trace",),
+                ("profile", "-o", folder / "x.json"), ("export", "--format", "csv", "-o", folder / "tables"))
+
+
+def check_files(memprof, folder):
+    line = folder / "line"
+    with open(line, "wb") as file:
+        file.truncate(4 << 30)  # zeros that take no room
+    texts = {"empty": b"", "utf16": '{"segments": []}'.encode("utf-16"), "nul": b"\0" * 1000, "lines": b"\r\n" * 1000, "word": b"word",
+             "brackets": b"[" * 1000, "random": os.urandom(1000), "cr": b"a\r" * 1000}
+    for name, content in texts.items():
+        (folder / name).write_bytes(content)
+    pipe = folder / "pipe"
+    os.mkfifo(pipe)
+    for reader in readers(folder):
+        for device in ("/dev/zero", "/dev/urandom"):
+            refused(run(memprof, *reader, device, most_mb=400, seconds=20), device, "it is a device; expected a recording")
+        refused(run(memprof, *reader, folder, most_mb=400), str(folder), "Is a directory")
+        refused(run(memprof, *reader, line, most_mb=8192), "line")  # a profile of XLA is mapped as a whole
+        for name in texts:
+            refused(run(memprof, *reader, folder / name, most_mb=400), name)
+        refused(run(memprof, *reader, folder / "utf16"), "utf16", "it is UTF-16; expected UTF-8")
+        # A pipe that ends early, and one that does not end.
+        writer = subprocess.Popen(["sh", "-c", f"printf '{{\"segments\": [{{' > '{pipe}'"])
+        refused(run(memprof, *reader, pipe, seconds=20), "pipe")
+        writer.wait()
+        with open("/dev/zero", "rb") as zero, subprocess.Popen(["cat"], stdin=zero, stdout=subprocess.PIPE) as endless:
+            refused(run(memprof, *reader, "-", seconds=20, stdin=endless.stdout), "'-'", "it is neither text nor a known recording")
+            endless.kill()
+
+
+def samples():
+    """A small file of each format that needs no other program to be made."""
+    frames = [{"name": "f", "filename": "f.py", "line": 1}]
+    event = {"action": "alloc", "addr": 512, "size": 100, "stream": 0, "time_us": 5, "frames": frames}
+    block = {"address": 512, "size": 512, "requested_size": 100, "state": "active_allocated", "frames": frames}
+    snapshot = {"segments": [{"device": 0, "address": 512, "total_size": 2 * MB, "stream": 0, "blocks": [block]}], "device_traces": [[event]],
+                "allocator_settings": {"max_split_size": -1, "nested": {"a": [1, 0.5, None, True, "x"]}}}
+    nodes = [{"counter": 0, "node_type": "capture_start", "params": {}, "connections": [1]},
+             {"counter": 1, "node_type": "buffer_allocate", "params": {"type": "L1", "size": "64"}, "connections": [2]}]
+    state = ("RuntimeTTNN | Executing operation: \"ttnn.add\"(%1) : (tensor<4xf32>) -> tensor<4xf32> loc(\"a\")\n"
+             "RuntimeTTNN | Device memory state before operation AnOp\n" +
+             "".join(f"RuntimeTTNN | Device {kind} memory state: MemoryView{{numBanks: 2, totalBytesPerBank: 9.000 MB, totalBytesAllocatedPerBank: "
+                     "1.000 MB, totalBytesFreePerBank: 8.000 MB, largestContiguousBytesFreePerBank: 8.000 MB}\n" for kind in ("DRAM", "L1", "L1 SMALL", "TRACE")))
+    return {"torch-snapshot": [pickle.dumps(snapshot, 4), json.dumps(snapshot).encode()], "ttnn-graph": [json.dumps(nodes).encode()],
+            "rmm": [b"Thread,Time,Action,Pointer,Size,Stream\n1,00:00:00.000001,allocate,0x10,64,0x0\n"], "tt-mlir": [state.encode()]}
+
+
+def check_formats(memprof, folder):
+    out, path = folder / "out.memtrace", folder / "input"
+
+    def imported(form, content, expected):
+        path.write_bytes(content)
+        out.unlink(missing_ok=True)
+        done = run(memprof, "import", form, path, "-o", out)
+        assert done.returncode in expected, (form, content[:60], done)
+        assert done.returncode == 0 or "input" in done.stderr, done
+        return done
+
+    files = samples()
+    for form, contents in files.items():
+        for content in contents:
+            imported(form, content, {0})
+            whole = run(memprof, "show", out).stdout
+            imported("auto", content, {0})
+            assert run(memprof, "show", out).stdout == whole
+            # Of texts, the ends of lines and a byte order mark change nothing.
+            if b"\x80" not in content:
+                imported("auto", b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"), {0} if form != "rmm" else {0, 2})
+                assert form == "rmm" or run(memprof, "show", out).stdout == whole
+            # Another format's name.
+            for other in files:
+                if other != form:
+                    refused(imported(other, content, {2}), "input")
+            # Cut off anywhere.
+            for cut in range(0, len(content), max(1, len(content) // 23)):
+                done = imported(form, content[:cut], {0, 2})
+                if out.exists():
+                    assert run(memprof, "show", out).returncode in (0, 2)
+            # Zeros, and numbers beyond all limits, at each of many places.
+            for at in range(0, len(content), max(1, len(content) // 17)):
+                imported(form, content[:at] + b"\0" + content[at + 1:], {0, 2})
+            for number in (b"-1", b"1e999", b"9" * 30, b"18446744073709551615", b"1.5"):
+                for old in (b"100", b"512", b"64", b"1.000", b"0x10"):
+                    if old in content and content[:1] != b"\x80":
+                        imported(form, content.replace(old, number, 1), {0, 2})
+    # What follows another file is neither's.
+    for (first, one), (second, two) in itertools.permutations(files.items(), 2):
+        imported(first, one[-1] + two[-1], {0, 2})
+
+
+def check_output(memprof, folder):
+    log = folder / "log.csv"
+    log.write_bytes(samples()["rmm"][0])
+    trace = folder / "log.memtrace"
+    assert run(memprof, "import", "rmm", log, "-o", trace).returncode == 0
+
+    def fails(done, name):
+        assert done.returncode == 1 and done.stderr.count("\n") == 1 and name in done.stderr, done
+
+    for out in ("/dev/full", folder / "absent" / "out", folder):
+        fails(run(memprof, "import", "rmm", log, "-o", out), str(out))
+    for form in ("collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session"):
+        for out in ("/dev/full", folder / "absent" / "out", folder):
+            done = run(memprof, "export", trace, "--format", form, "-o", out)
+            assert done.returncode == 1 and str(out) in done.stderr.splitlines()[-1], done
+    for form in ("csv", "jsonl"):
+        fails(run(memprof, "export", trace, "--format", form, "-o", log), str(log))  # a file where a folder should be
+    # What was there stays, if its owner has made it read-only.
+    kept = folder / "kept"
+    kept.write_text("precious")
+    kept.chmod(0o444)
+    if not os.access(kept, os.W_OK):
+        fails(run(memprof, "export", trace, "--format", "pprof", "-o", kept), "kept")
+        fails(run(memprof, "import", "rmm", log, "-o", kept), "kept")
+        assert kept.read_text() == "precious"
+    assert not list(folder.glob("*.tmp*")), list(folder.iterdir())
+
+
+def main():
+    memprof, what = sys.argv[1:3]
+    with tempfile.TemporaryDirectory() as folder:
+        globals()["check_" + what](memprof, pathlib.Path(folder))
+
+
+main()
