@@ -137,6 +137,13 @@ void train_step_options::add(CLI::App& command) {
   command.add_option("--profile-seed", seed, "of weights and tokens (42)");
 }
 
+void require_memory(std::int64_t needed) {
+  const std::int64_t available = available_memory();
+  if (needed <= available) return;
+  memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", and " +
+                         memprof::detail::gibibytes_text(available) + " are available");
+}
+
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
   const chosen_trainer trainer = choose_trainer(model, options);
   if (options.device == "cuda" && !trainer.on_cuda) {
