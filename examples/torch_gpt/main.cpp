@@ -69,6 +69,8 @@ bool set_option(options& result, std::string_view name, std::string_view value) 
     result.text = value;
   } else if (name == "--json") {
     result.json = value;
+  } else if (name == "--trace-file") {
+    result.trace_file = value;
   } else if (name == "--device") {
     result.device = value;
   } else if (name == "--fit") {
@@ -136,6 +138,7 @@ void print_usage() {
   std::puts(
       "  --text FILE    what to learn (lighthouse.txt of examples/nano_gpt)\n"
       "  --json FILE    where to write the profile (nowhere)\n"
+      "  --trace-file FILE  where to write all events while they happen (nowhere)\n"
       "  --no-dispatch  compute nothing and allocate nothing: how much would it take?\n"
       "  --device NAME  cpu or cuda; with --no-dispatch also a preset such as gpu-24gb, and none need be there (cpu)\n"
       "  --fit SIZE     of a GPU, such as 24GB: whether the training would fit, and if not, where it would fail\n"

@@ -42,6 +42,7 @@ memprof::capture_guard memory_report::begin() {
   memprof::capture_options wanted;
   wanted.device = device_named(options_.device);
   if (options_.fit) wanted.trace = &trace_;
+  if (options_.trace_file) wanted.trace_file = *options_.trace_file;
   if (options_.no_dispatch) return memprof::begin_capture<memprof::torch_no_dispatch>(wanted);
   return options_.torch_device().is_cuda() ? begin_cuda_capture(wanted) : memprof::begin_capture<memprof::torch_backend>(wanted);
 }

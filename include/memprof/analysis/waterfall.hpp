@@ -130,7 +130,7 @@ namespace detail {
 
 /// A name with its numbers replaced, so that layers that are told apart by a number look alike: "h.11/attn" is "h.*/attn". Digits
 /// after a letter belong to the name.
-[[nodiscard]] inline std::string without_numbers(std::string_view name) {
+[[nodiscard]] inline std::string with_folded_layers(std::string_view name) {
   const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
   const auto is_letter = [](char character) {
     return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
@@ -192,7 +192,7 @@ class waterfall_builder {
   [[nodiscard]] operation_place place(const held_bytes& held) const {
     operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
     for (std::string* const name : {&found.part, &found.operation}) {
-      if (const std::string folded = without_numbers(*name); layers_.count(folded) != 0) *name = folded;
+      if (const std::string folded = with_folded_layers(*name); layers_.count(folded) != 0) *name = folded;
     }
     return found;
   }
@@ -204,7 +204,7 @@ class waterfall_builder {
       for (const held_bytes& held : column.held) {
         const operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
         for (const std::string& name : {found.part, found.operation}) {
-          const std::string folded = without_numbers(name);
+          const std::string folded = with_folded_layers(name);
           if (first_of.try_emplace(folded, name).first->second != name) layers_.insert(folded);
         }
       }

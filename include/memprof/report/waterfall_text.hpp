@@ -29,6 +29,16 @@ namespace detail {
   return line;
 }
 
+/// How many operations differ between two columns in parts that do not.
+[[nodiscard]] inline std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
+  std::int64_t count = 0;
+  for (const waterfall_part& part : of.parts) {
+    if (part.change(column) != 0) continue;
+    count += std::count_if(part.rows.begin(), part.rows.end(), [&](const waterfall_row& row) { return row.change(column) != 0; });
+  }
+  return count;
+}
+
 /// Why column `column` is more or less than the one before, in at most `most` parts.
 [[nodiscard]] inline page_line reason_line(const waterfall& of, std::size_t column, std::size_t most) {
   const std::string& title = of.columns[column].title;
@@ -39,7 +49,11 @@ namespace detail {
     if (part.change(column) != 0) parts.push_back(&part);
   }
   page_line line;
-  if (parts.empty()) return line.add(title + " equals " + before + ", part by part to the byte");
+  if (parts.empty()) {
+    line.add(title + " equals " + before + ", part by part to the byte");
+    const std::int64_t moved = operations_that_change(of, column);
+    return moved == 0 ? line : line.add("; " + grouped(moved, "operation differs", "operations differ") + " within them");
+  }
   std::stable_sort(parts.begin(), parts.end(), [&](const waterfall_part* left, const waterfall_part* right) {
     return std::abs(left->change(column)) > std::abs(right->change(column));
   });
@@ -91,7 +105,7 @@ template <class IsThere>
   return table;
 }
 
-/// "attention", or with two spaces before it an operation, without the names that it shares with its part.
+/// "  forward/block/attention x12": an operation, and how many there are of it.
 [[nodiscard]] inline page_line operation_name(const waterfall_row& row) {
   const std::int64_t paths = row.paths.empty() ? 0 : *std::max_element(row.paths.begin(), row.paths.end());
   page_line name;
@@ -140,7 +154,7 @@ template <class IsThere>
 }
 
 /// What has to be known of the columns.
-[[nodiscard]] inline page_section waterfall_notes(const waterfall& of) {
+[[nodiscard]] inline page_section waterfall_notes(const waterfall& of, bool shows_all) {
   page_section section;
   section.heading = "Notes";
   const auto same = [&](auto field) {
@@ -153,6 +167,15 @@ template <class IsThere>
     page_line line{"The columns are of different memory spaces:"};
     for (const waterfall_column& column : of.columns) line.add(" ").add_name(column.space);
     section.lines.push_back(line);
+  }
+  if (!shows_all) {
+    const std::int64_t parts = std::count_if(of.parts.begin(), of.parts.end(), [](const waterfall_part& part) {
+      return !part.differs() && std::any_of(part.rows.begin(), part.rows.end(), [](const auto& row) { return row.differs(); });
+    });
+    if (parts != 0) {
+      section.lines.emplace_back(grouped(parts, "equal part consists", "equal parts consist") +
+                                 " of other operations in some columns: --all names them.");
+    }
   }
   const auto lacks = std::find_if_not(of.columns.begin(), of.columns.end(),
                                       [](const waterfall_column& column) { return column.has_categories; });
@@ -189,7 +212,7 @@ template <class IsThere>
   };
   add(peaks);
   add(reasons);
-  add(detail::waterfall_notes(of));
+  add(detail::waterfall_notes(of, shows_all));
   text += '\n';
   add(detail::part_section(of, shows_all));
   if (of.categories.empty()) return text;

@@ -3,6 +3,7 @@
 #include <memprof/analysis/estimate.hpp>
 #include <memprof/format/stack_fold.hpp>
 #include <memprof/memprof.hpp>
+#include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/device_presets.hpp>
 
 #include <nano_gpt/one_step.hpp>
@@ -245,9 +246,9 @@ TEST_CASE("waterfall: random columns sum to their peaks, and changes to those of
     std::vector<waterfall_column> columns;
     for (int index = 0; index < 3; ++index) {
       std::vector<memprof::held_bytes> held;
-      for (std::uint32_t count = random() % 30; count != 0; --count) {
+      for (auto count = random() % 30; count != 0; --count) {
         path of;
-        for (std::uint32_t depth = random() % 5; depth != 0; --depth) of.push_back(names[random() % names.size()]);
+        for (auto depth = random() % 5; depth != 0; --depth) of.push_back(names[random() % names.size()]);
         held.push_back({of, static_cast<category>(random() % memprof::category_names.size()),
                         static_cast<std::int64_t>(random() % 1000), 1});
       }
