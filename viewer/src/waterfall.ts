@@ -54,7 +54,7 @@ function answers(waterfall: Waterfall): HTMLElement {
   });
   const notes = [...waterfall.notes, ...remarks(waterfall)];
   const section = h('section', { id: 'answers', 'aria-label': 'Answers', class: 'with-spaces' }, ...cards);
-  if (notes.length > 0) section.append(h('div', { class: 'answer wide', 'data-answer': 'notes' }, h('h2', {}, 'To be known'), ...notes.map((note) => h('p', {}, note))));
+  if (notes.length > 0) section.append(h('div', { class: 'answer wide', 'data-answer': 'notes' }, h('h2', {}, 'Notes'), ...notes.map((note) => h('p', {}, note))));
   return section;
 }
 
@@ -140,7 +140,7 @@ function rowsOf(part: WaterfallPart): Row[] {
 function categoriesTable(waterfall: Waterfall): DataTable<Row> {
   const table = new DataTable<Row>({
     label: 'Categories at the peak',
-    noun: 'category',
+    noun: 'row',
     empty: 'No block had a category.',
     columns: [{ title: 'Category', value: (row) => categoryName(row.part) }, ...byteColumns(waterfall)],
   });

@@ -8,6 +8,7 @@ import { fitted } from './band';
 const rowHeight = 26;
 const axisHeight = 22;
 const mostParts = 14;
+const margin = 8;
 
 /** Peaks as bars from zero, and between them the steps from one to the next. */
 export class WaterfallChart extends Chart {
@@ -51,7 +52,7 @@ export class WaterfallChart extends Chart {
     return this.width < 600 ? 120 : 220;
   }
   private get right(): number {
-    return this.width - 92;
+    return this.width - 100;
   }
 
   /** The axis' begin and end. */
@@ -88,11 +89,11 @@ export class WaterfallChart extends Chart {
         context.stroke();
       }
       context.fillStyle = bar.kind === 'peak' ? colours.text : colours.muted;
-      const indent = bar.kind === 'peak' ? 0 : 14;
+      const indent = bar.kind === 'peak' ? margin : margin + 14;
       context.fillText(fitted(context, shown(bar.label), this.left - indent - 10), indent, middle);
       context.textAlign = 'right';
       context.fillStyle = colours.text;
-      context.fillText(textOf(bar), this.width, middle);
+      context.fillText(textOf(bar), this.width - margin, middle);
       context.textAlign = 'left';
     });
   }
@@ -152,7 +153,7 @@ export class WaterfallChart extends Chart {
       columns.forEach((column, index) => {
         if (bar.part) lines.push([shown(column.title), exactBytes(bar.part.bytes[index])]);
       });
-      lines.push([`to ${shown(columns[bar.column].title)}`, `${exactBytes(bar.to - bar.from)} (${percent(Math.abs(bar.to - bar.from), columns[bar.column - 1].peak_bytes)})`]);
+      lines.push([`to ${shown(columns[bar.column].title)}`, `${bar.to > bar.from ? '+' : ''}${exactBytes(bar.to - bar.from)} (${percent(Math.abs(bar.to - bar.from), columns[bar.column - 1].peak_bytes)})`]);
     }
     showTip({ title: shown(bar.label), lines, note: bar.part ? 'Click or Enter shows its operations in the table.' : undefined }, x, y);
   }
