@@ -101,6 +101,8 @@ export class WaterfallChart extends Chart {
   private drawAxis(context: CanvasRenderingContext2D, colours: ThemeColours, low: number, high: number, x: (value: number) => number): void {
     const bottom = axisHeight + rowHeight * this.bars.length;
     const marks = ticks(low, high, Math.max(2, Math.floor((this.right - this.left) / 110)), true);
+    // Three digits do not tell marks apart that are close to each other.
+    const label = new Set(marks.map(bytes)).size === marks.length ? bytes : exactBytes;
     context.textAlign = 'center';
     for (const mark of marks) {
       const at = Math.round(x(mark)) + 0.5;
@@ -110,7 +112,7 @@ export class WaterfallChart extends Chart {
       context.lineTo(at, bottom);
       context.stroke();
       context.fillStyle = colours.muted;
-      context.fillText(bytes(mark), at, axisHeight / 2 - 2);
+      context.fillText(label(mark), at, axisHeight / 2 - 2);
     }
     context.textAlign = 'left';
   }
