@@ -23,6 +23,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -145,6 +146,10 @@ void require_memory(std::int64_t needed) {
 }
 
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
+  if (!(options.learning_rate >= 0) || std::isinf(options.learning_rate)) {
+    memprof::detail::raise("--profile-lr is " + memprof::detail::decimal(options.learning_rate, 0) +
+                           ", but must be 0 or more, and finite");
+  }
   const chosen_trainer trainer = choose_trainer(model, options);
   if (options.device == "cuda" && !trainer.on_cuda) {
     memprof::detail::raise("Requested --profile-device cuda, but CUDA is unavailable: this program runs the step on the CPU");

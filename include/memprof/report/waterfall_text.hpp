@@ -109,7 +109,7 @@ template <class IsThere>
 [[nodiscard]] inline page_line operation_name(const waterfall_row& row) {
   const std::int64_t paths = row.paths.empty() ? 0 : *std::max_element(row.paths.begin(), row.paths.end());
   page_line name;
-  name.add_name("  " + row.operation);
+  name.add("  ").add_name(row.operation);
   if (paths > 1) name.add(" x" + std::to_string(paths), emphasis::faint);
   return name;
 }

@@ -234,6 +234,10 @@ tool_refuses(estimate "an unknown optimizer" "--optimizer" --step --optimizer li
 tool_refuses(estimate "an unknown device" "there is no device preset 'abacus'" --step --device abacus)
 tool_refuses(estimate "a step on CUDA that is not there" "Requested --profile-device cuda, but CUDA is unavailable" --layers 1
   --train-step-profile --profile-device cuda)
+foreach(rate IN ITEMS -1 nan inf)
+  tool_refuses(estimate "a learning rate of ${rate}" "--profile-lr is ${rate}, but must be 0 or more" --layers 1 --train-step-profile
+    --profile-lr=${rate})
+endforeach()
 tool_refuses(fit "no device" "--device is required")
 tool_refuses(fit "a device without a capacity" "the device has no capacity" --device 0)
 tool_refuses(fit "an unknown decoder" "no decoder is called 'gpt5'" --device 80GB --config gpt5)
