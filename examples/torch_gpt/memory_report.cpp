@@ -41,8 +41,8 @@ memory_report::memory_report(const options& options) : options_(options), captur
 memprof::capture_guard memory_report::begin() {
   memprof::capture_options wanted;
   wanted.device = device_named(options_.device);
-  wanted.trace_file = options_.trace_file;
   if (options_.fit) wanted.trace = &trace_;
+  if (options_.trace_file) wanted.trace_file = *options_.trace_file;
   if (options_.no_dispatch) return memprof::begin_capture<memprof::torch_no_dispatch>(wanted);
   return options_.torch_device().is_cuda() ? begin_cuda_capture(wanted) : memprof::begin_capture<memprof::torch_backend>(wanted);
 }

@@ -15,12 +15,12 @@ struct options {
   std::int64_t batch_size = 8;
   std::int64_t steps = 100;
   std::int64_t seed = 1;
-  std::optional<std::string> text;  ///< without: nano_gpt's lighthouse.txt
-  std::optional<std::string> json;  ///< where to write the profile
-  std::string trace_file;           ///< that gets all events while they happen; empty: none
-  std::string device = "cpu";       ///< cpu, cuda, or with `no_dispatch` a preset; with that none need be there
-  bool no_dispatch = false;         ///< nothing is computed, and nothing allocated
-  std::optional<std::int64_t> fit;  ///< bytes of a GPU: whether the training would fit into it
+  std::optional<std::string> text;        ///< without: nano_gpt's lighthouse.txt
+  std::optional<std::string> json;        ///< where to write the profile
+  std::optional<std::string> trace_file;  ///< where to write all events
+  std::string device = "cpu";             ///< cpu, cuda, or with `no_dispatch` a preset; with that none need be there
+  bool no_dispatch = false;               ///< nothing is computed, and nothing allocated
+  std::optional<std::int64_t> fit;        ///< bytes of a GPU: whether the training would fit into it
   bool help = false;
 
   /// Where the model is.

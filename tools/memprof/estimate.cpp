@@ -14,6 +14,8 @@
 #include <memprof/report/estimate_text.hpp>
 #include <memprof/report/training_step_json.hpp>
 #include <memprof/report/training_step_text.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -38,6 +40,7 @@ struct estimate_arguments {
   std::string plot_folder;
   std::string json;
   std::string profile;
+  std::string trace;
   bool estimates_step = false;
   bool runs_step = false;
 };
@@ -105,12 +108,14 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   const memprof::shape_estimate estimate = memprof::estimate_shape(decoder.shape);
   if (arguments.runs_step) require_train_step(decoder.model, arguments.real_step);
   std::optional<memprof::training_estimate> step;
+  memprof::trace events;
   memprof::training_setup& setup = arguments.training.setup;
   if (arguments.estimates_step) {
     setup.batch_size = decoder.shape.batch_size;
     setup.seq_len = decoder.shape.seq_len;
     if (!arguments.training.device.empty()) setup.device = device_of(arguments.training.device);
-    step = memprof::estimate_training_step(decoder.model, setup);
+    step = arguments.trace.empty() ? memprof::estimate_training_step(decoder.model, setup)
+                                   : estimate_with_trace(decoder.model, setup, events);
   }
 
   std::fputs(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)).c_str(), stdout);
@@ -120,6 +125,12 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
   if (step && !arguments.profile.empty()) {
     attempt(status, [&] {
       memprof::write_json(step->step, arguments.profile);
+      return success;
+    });
+  }
+  if (step && !arguments.trace.empty()) {
+    attempt(status, [&] {
+      memprof::write_trace(events, arguments.trace);
       return success;
     });
   }
@@ -154,6 +165,10 @@ void add_estimate(CLI::App& program, int& status) {
       ->type_name("NAME|FILE|SIZE")
       ->needs(step);
   command.add_option("--profile-out", arguments->profile, "write the step's profile to this file")
+      ->type_name("FILE")
+      ->needs(step);
+
+  command.add_option("--trace-out", arguments->trace, "write the step's trace to this file: all its allocations")
       ->type_name("FILE")
       ->needs(step);
 

@@ -10,6 +10,7 @@
 #include "show.hpp"
 #include "trace.hpp"
 #include "tt_mlir.hpp"
+#include "waterfall.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "xplane.hpp"
 #endif
@@ -74,6 +75,7 @@ int main(int argument_count, char** argument_values) {
   memprof_tool::add_trace(program, status);
   memprof_tool::add_report(program, status);
   memprof_tool::add_tt_mlir(program, status);
+  memprof_tool::add_waterfall(program, status);
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif

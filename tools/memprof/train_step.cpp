@@ -23,6 +23,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -137,7 +138,18 @@ void train_step_options::add(CLI::App& command) {
   command.add_option("--profile-seed", seed, "of weights and tokens (42)");
 }
 
+void require_memory(std::int64_t needed) {
+  const std::int64_t available = available_memory();
+  if (needed <= available) return;
+  memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", and " +
+                         memprof::detail::gibibytes_text(available) + " are available");
+}
+
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options) {
+  if (!(options.learning_rate >= 0) || std::isinf(options.learning_rate)) {
+    memprof::detail::raise("--profile-lr is " + memprof::detail::decimal(options.learning_rate, 0) +
+                           ", but must be 0 or more, and finite");
+  }
   const chosen_trainer trainer = choose_trainer(model, options);
   if (options.device == "cuda" && !trainer.on_cuda) {
     memprof::detail::raise("Requested --profile-device cuda, but CUDA is unavailable: this program runs the step on the CPU");

@@ -19,6 +19,9 @@ struct train_step_options {
   void add(CLI::App& command);
 };
 
+/// Throws `memprof::error` if the machine cannot give so many bytes: Linux may grant them, and end programs later.
+void require_memory(std::int64_t needed);
+
 /// Throws `memprof::error` unless the step can be run here.
 void require_train_step(const memprof::decoder_model& model, const train_step_options& options);
 

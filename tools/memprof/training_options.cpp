@@ -2,6 +2,7 @@
 
 #include <memprof/analysis/estimate/decoder_config_json.hpp>
 #include <memprof/detail/byte_size.hpp>
+#include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/device_json.hpp>
 #include <memprof/trace/device_presets.hpp>
@@ -131,6 +132,15 @@ void setup_options::add(CLI::App& command) {
   command.add_option("--data-parallel", setup.parallel.data, "replicas (1)");
   command.add_option("--zero", setup.parallel.zero_stage,
                      "what replicas divide: 1 optimizer state, 2 also gradients, 3 also parameters (0)");
+}
+
+memprof::training_estimate estimate_with_trace(const memprof::decoder_model& model, memprof::training_setup setup,
+                                               memprof::trace& events) {
+  if (setup.pipeline_stage < 0 && setup.parallel.pipeline > 1)
+    setup.pipeline_stage = memprof::estimate_training_step(model, setup).pipeline_stage;
+  memprof::training_estimate estimate = memprof::estimate_training_step(model, setup, nullptr, &events);
+  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  return estimate;
 }
 
 memprof::device_description device_of(const std::string& preset_file_or_size) {

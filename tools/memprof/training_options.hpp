@@ -3,7 +3,9 @@
 #include <memprof/analysis/estimate/decoder_model.hpp>
 #include <memprof/analysis/estimate/decoder_shape.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
+#include <memprof/analysis/estimate/training_step.hpp>
 #include <memprof/trace/device_description.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <CLI/App.hpp>
 #include <cstdint>
@@ -37,6 +39,11 @@ struct setup_options {
 
   void add(CLI::App& command);
 };
+
+/// The estimate, and all its events in `events`. Of a pipeline it is the stage with the greatest peak, unless one is asked for.
+/// Throws `memprof::error`.
+[[nodiscard]] memprof::training_estimate estimate_with_trace(const memprof::decoder_model& model, memprof::training_setup setup,
+                                                             memprof::trace& events);
 
 /// The device of that name: a preset, a file, or a GPU with so many bytes. Throws `memprof::error`.
 [[nodiscard]] memprof::device_description device_of(const std::string& preset_file_or_size);

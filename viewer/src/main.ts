@@ -1,12 +1,12 @@
-import { isDark } from './colours';
-import { readPage } from './data/decode';
+import { Data, readPage } from './data/decode';
 import { Model } from './data/model';
-import { copy, h, setText, swatch } from './dom';
+import { copy, h, swatch } from './dom';
 import { bytes, categoryName, count, exactBytes, number, percent, shortened, shown, time } from './format';
 import { longestLabel, OperationColours, stackOf } from './groups';
 import { shortenedApart } from './names';
 import { installStatus, say } from './status';
 import { type Grouping, Store, type Unit } from './store';
+import { printInLight, themeButton } from './theme';
 import { hideTip, installTip } from './tip';
 import { allocatorView } from './views/allocator';
 import { answersView } from './views/answers';
@@ -21,6 +21,7 @@ import { Overview } from './views/overview';
 import { blocksInRange, invocationsInRange } from './views/ranges';
 import { SegmentsView } from './views/segments';
 import { TimelineChart } from './views/timeline';
+import { startWaterfall } from './waterfall';
 
 const keys: [string, string][] = [
   ['+ \u2212', 'zoom in and out around the selected moment'],
@@ -109,50 +110,6 @@ function pageHeader(model: Model, store: Store, heading: string, sections: [stri
 async function copyLink(store: Store): Promise<void> {
   store.writeAddressNow();
   say((await copy(location.href)) ? 'Copied the link.' : 'The browser did not allow copying.');
-}
-
-/** Paper is light. Charts draw themselves before they are printed, so this has to be asked for before there are any. */
-function printInLight(): void {
-  let before: string | undefined;
-  addEventListener('beforeprint', () => {
-    before = document.documentElement.dataset.theme;
-    document.documentElement.dataset.theme = 'light';
-    dispatchEvent(new Event('themechange'));
-  });
-  addEventListener('afterprint', () => {
-    if (before === undefined) delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = before;
-    dispatchEvent(new Event('themechange'));
-  });
-}
-
-function themeButton(): HTMLElement {
-  const remembered = (() => {
-    try {
-      return localStorage.getItem('memprof-theme');
-    } catch {
-      return null;
-    }
-  })();
-  if (remembered === 'dark' || remembered === 'light') document.documentElement.dataset.theme = remembered;
-  const button = h('button', { type: 'button', class: 'quiet theme', click: () => {
-    const next = isDark() ? 'light' : 'dark';
-    document.documentElement.dataset.theme = next;
-    try {
-      localStorage.setItem('memprof-theme', next);
-    } catch {
-      // A browser that keeps nothing for files forgets the choice with the page.
-    }
-    changed();
-  } });
-  const changed = (): void => {
-    setText(button, isDark() ? 'Light' : 'Dark');
-    button.setAttribute('aria-label', isDark() ? 'Use light colours' : 'Use dark colours');
-    dispatchEvent(new Event('themechange'));
-  };
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed);
-  changed();
-  return button;
 }
 
 /* --- Sections with charts ----------------------------------------------------------------------------------------------- */
@@ -401,8 +358,9 @@ function failed(error: unknown): void {
 }
 
 readPage()
-  .then((data) => {
-    start(new Model(data));
+  .then((page) => {
+    if (page instanceof Data) start(new Model(page));
+    else startWaterfall(page);
     // From the begin of the page to the frame after the first one that has everything, for those who measure.
     requestAnimationFrame(() => requestAnimationFrame(() => performance.measure('memprof-first-paint')));
   })

@@ -772,3 +772,63 @@ describe('the page', () => {
     });
   });
 });
+
+describe('a waterfall', () => {
+  const operation = (name, bytes, paths = bytes.map((held) => (held > 0 ? 1 : 0))) => ({ operation: name, bytes, changes: changesOf(bytes), blocks: paths, paths });
+  const changesOf = (bytes) => bytes.slice(1).map((held, index) => held - bytes[index]);
+  const sumOf = (rows) => rows[0].bytes.map((_, index) => rows.reduce((sum, row) => sum + row.bytes[index], 0));
+  const part = (name, ...operations) => ({ part: name, bytes: sumOf(operations), changes: changesOf(sumOf(operations)), operations });
+  const made = (parts, segments = ['BACKWARD_PASS', 'FORWARD_PASS', 'FORWARD_PASS']) => {
+    const peaks = sumOf(parts);
+    const titles = ['estimate', 'no dispatch', 'meas<b>ured'];
+    const columns = peaks.map((peak_bytes, index) => ({ title: titles[index], file: null, space: 'cpu', mode: index < 2 ? 'no_dispatch' : 'normal', peak_bytes, peak_segment: segments[index], peak_operation: 'forward/head', has_categories: true }));
+    const categories = [{ category: 'optimizer_state', bytes: peaks, changes: changesOf(peaks) }];
+    return { run: { format: 'memprof-waterfall', version: 1, columns, changes: changesOf(peaks), parts, categories, title: 'Waterfall', notes: [], detail: null } };
+  };
+  const differing = () => made([part('attention', operation('forward/attention/scores', [1000, 3000, 3000]), operation('forward/attention/own', [0, 0, 48])), part('mlp', operation('forward/mlp', [500_000, 499_000, 499_000], [12, 12, 12])), part('head', operation('lm_head', [700, 700, 700]))]);
+
+  it('says each peak, and why the next one is another', async () => {
+    for (const scheme of ['light', 'dark']) {
+      await on('waterfall', differing(), { scheme }, async (page) => {
+        const values = await page.locator('#answers .value').allInnerTexts();
+        assert.deepEqual(values, [shownBytes(501_700), '+1000 B (0.2 %)', shownBytes(502_700), '+48 B (< 0.1 %)', shownBytes(502_748)]);
+        assert.match(await page.locator('#answers').innerText(), /attention \+1\.95 KiB\s+mlp \u22121000 B/);
+        assert.match(await page.locator('#answers').innerText(), /The peaks are in different phases/);
+        assert.match(await page.locator('#answers').innerText(), /meas<b>ured/);
+        const rows = await rowsOf(page, 'Operations at the peak');
+        assert.deepEqual(rows[1].cells, ['attention', 'forward/attention/own', '\u2013', '\u2013', '48 B', '0 B', '+48 B']);
+        assert.equal(rows[2].cells[1], 'forward/mlp \u00d712');
+        assert.equal(rows[2].titles[5], exactBytes(-1000));
+        // Small differences of large peaks: the axis begins near them, and says so by its ticks and a cut in the bars.
+        assert.equal(await page.locator('[aria-label=Axis] [aria-pressed=true]').innerText(), 'Around the differences');
+        await shot(page, `waterfall-${scheme}`, false);
+      });
+    }
+  });
+
+  it('is read with the keyboard, and leads to the operations of a part', async () => {
+    await on('waterfall-keys', differing(), {}, async (page) => {
+      await page.locator('.waterfall canvas').focus();
+      await press(page, 'ArrowDown');
+      assert.match(await text(page, '.tip'), /^estimate\s+peak\s+501,700 B/);
+      await press(page, 'ArrowDown');
+      assert.match(await text(page, '.tip'), /^attention.*\+2,000 B/s);
+      await press(page, 'Enter');
+      assert.equal(await page.locator('#operations input').inputValue(), 'attention');
+      assert.equal((await rowsOf(page, 'Operations at the peak')).length, 2);
+    });
+  });
+
+  it('says that columns are equal', async () => {
+    await on('waterfall-equal', made([part('mlp', operation('forward/mlp', [5000, 5000, 5000]))], ['A', 'A', 'A']), {}, async (page) => {
+      assert.deepEqual(await page.locator('[data-answer=change] .value').allInnerTexts(), ['Equal', 'Equal']);
+      assert.equal(await page.locator('[data-answer=notes]').count(), 0);
+    });
+  });
+
+  it('fits a narrow window', async () => {
+    await on('waterfall-narrow', differing(), { width: 360 }, async (page) => {
+      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+    });
+  });
+});

@@ -201,10 +201,18 @@ tool_add_check(estimate "without gnuplot the tables still come" estimate_no_gnup
 tool_add_check(estimate "one real step is measured by stage" estimate_real_step)
 tool_add_check(fit "the largest batch and the longest sequence are confirmed by runs" fit)
 
+if(TARGET nano_gpt_program)
+  tool_add_check(waterfall "estimate, simulation and run differ in nothing, and what differs has a name" waterfall
+    TRAINER=$<TARGET_FILE:nano_gpt_program>)
+endif()
+tool_refuses(waterfall "what has no profile" "cannot read 'text.log': it is neither a trace nor a profile" text.log text.log)
+tool_add_check(waterfall "--help lists every option" options
+  "EXPECTED=--run --map --all --space --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
+
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
 --num-special-tokens --run-config --config --top-k --plot-dir --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --torch --micro-batches \
---tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out")
+--tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options
   "EXPECTED=--device --longest-sequence --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
 
@@ -227,6 +235,10 @@ tool_refuses(estimate "an unknown optimizer" "--optimizer" --step --optimizer li
 tool_refuses(estimate "an unknown device" "there is no device preset 'abacus'" --step --device abacus)
 tool_refuses(estimate "a step on CUDA that is not there" "Requested --profile-device cuda, but CUDA is unavailable" --layers 1
   --train-step-profile --profile-device cuda)
+foreach(rate IN ITEMS -1 nan inf)
+  tool_refuses(estimate "a learning rate of ${rate}" "--profile-lr is ${rate}, but must be 0 or more" --layers 1 --train-step-profile
+    --profile-lr=${rate})
+endforeach()
 tool_refuses(fit "no device" "--device is required")
 tool_refuses(fit "a device without a capacity" "the device has no capacity" --device 0)
 tool_refuses(fit "an unknown decoder" "no decoder is called 'gpt5'" --device 80GB --config gpt5)

@@ -1,4 +1,5 @@
 import type { Column, Run, Table, TableName } from './contract';
+import type { Waterfall } from './waterfall';
 
 /** Columns of one table; numbers, since all values are below 2^53. */
 export type Columns = Record<string, Float64Array>;
@@ -27,10 +28,11 @@ export class Data {
 }
 
 /** Reads the blocks that the page was written with. Throws with a sentence if they are damaged. */
-export async function readPage(): Promise<Data> {
+export async function readPage(): Promise<Data | Waterfall> {
   const document = await block('memprof-run');
   if (!document) throw new Error('This page has no data: it is the template of a report, or was cut off.');
-  const run = JSON.parse(keepAddresses(new TextDecoder().decode(document))) as Run;
+  const run = JSON.parse(keepAddresses(new TextDecoder().decode(document))) as Run | Waterfall;
+  if (run.format === 'memprof-waterfall' && run.version === 1) return run;
   if (run.format !== 'memprof-page' || run.version !== 1) throw new Error('This page was put together from two versions of memprof.');
   const columns = run.detail ? await block('memprof-columns') : new Uint8Array();
   if (!columns) throw new Error('This page was cut off: its tables are missing.');

@@ -5,9 +5,11 @@
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/trace.hpp>
 
 #include <array>
 #include <cstddef>
@@ -25,12 +27,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// must not outlive it.
 class step_recorder {
  public:
-  /// `sequence`, if there is one, gets the same events, to replay them through a model of an allocator.
-  step_recorder(std::string_view space, std::int64_t capacity, allocation_sequence* sequence)
-      : fold_{labels_}, sequence_{sequence} {
+  /// `sequence` and `recorded`, where they are given, get the same events: to replay them through a model of an allocator, and to
+  /// keep them.
+  step_recorder(std::string_view space, std::int64_t capacity, const capture_info& info, allocation_sequence* sequence,
+                trace* recorded)
+      : fold_{labels_}, sequence_{sequence}, recorded_{recorded} {
+    fold_.info(info);
+    if (recorded_ != nullptr) recorded_->info(info);
     const space_definition defined{cpu_space, intern(space), capacity, false};
     fold_.space(defined);
     if (sequence_ != nullptr) sequence_->space(defined);
+    if (recorded_ != nullptr) recorded_->space(defined);
     put_clock_reading();
   }
   step_recorder(const step_recorder&) = delete;
@@ -79,7 +86,9 @@ class step_recorder {
     const std::size_t before = labels_.size();
     const label known = labels_.intern(name);
     if (known == 0) raise("the system has no memory for the estimate");
-    if (labels_.size() != before && sequence_ != nullptr) sequence_->name(known, name);
+    if (labels_.size() == before) return known;
+    if (sequence_ != nullptr) sequence_->name(known, name);
+    if (recorded_ != nullptr) recorded_->name(known, name);
     return known;
   }
 
@@ -94,12 +103,14 @@ class step_recorder {
   void flush() {
     fold_.events(buffer_.data(), buffer_.data() + filled_, 0);
     if (sequence_ != nullptr) sequence_->events(buffer_.data(), buffer_.data() + filled_, 0);
+    if (recorded_ != nullptr) recorded_->events(buffer_.data(), buffer_.data() + filled_, 0);
     filled_ = 0;
   }
 
   label_table labels_;
   trace_fold fold_;
   allocation_sequence* sequence_;
+  trace* recorded_;
   std::array<event, 256> buffer_;
   std::size_t filled_ = 0;
   std::uint64_t stamp_ = 0;

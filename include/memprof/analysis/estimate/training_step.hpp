@@ -7,7 +7,10 @@
 #include <memprof/analysis/estimate/step_recorder.hpp>
 #include <memprof/analysis/estimate/training_setup.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/trace.hpp>
+#include <memprof/version.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -59,10 +62,14 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 }
 
 [[nodiscard]] inline profile estimate_stage(const decoder_model& model, const training_setup& setup, std::int64_t number,
-                                            allocation_sequence* sequence) {
+                                            allocation_sequence* sequence, trace* recorded) {
   const bool has_device = !setup.device.empty();
+  capture_info info;
+  info.library_version = version_string;
+  info.mode = run_mode::no_dispatch;
+  info.device = setup.device.name.view();
   step_recorder recorder{has_device ? setup.device.tensor_space().name.view() : "cpu",
-                         has_device ? setup.device.tensor_space().capacity : 0, sequence};
+                         has_device ? setup.device.tensor_space().capacity : 0, info, sequence, recorded};
   const step_plan plan{model, setup, recorder};
   profile result;
   {
@@ -74,8 +81,6 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
     recorder.end_segment("END_TRACE");
     result = recorder.finish();
   }
-  result.mode = run_mode::no_dispatch;
-  result.device = setup.device.name.view();
   return result;
 }
 
@@ -86,20 +91,21 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 ///
 /// Costs some hundred events a layer and micro-batch. `sequence`, if given, gets all allocations and frees, for `fit_memory`; of
 /// a pipeline those of `pipeline_stage`, which must be given then. Throws `memprof::error` for what cannot be, and for bytes
-/// beyond 2^63-1.
+/// beyond 2^63-1. `recorded`, which must be empty, likewise becomes the trace of the step.
 [[nodiscard]] inline training_estimate estimate_training_step(const decoder_model& model, const training_setup& setup,
-                                                              allocation_sequence* sequence = nullptr) {
+                                                              allocation_sequence* sequence = nullptr,
+                                                              trace* recorded = nullptr) {
   detail::check(model, setup);
   training_estimate result;
   result.parameters = parameter_count(model, setup.seq_len);
   if (setup.pipeline_stage >= 0 || setup.parallel.pipeline == 1) {
     result.pipeline_stage = std::max<std::int64_t>(setup.pipeline_stage, 0);
-    result.step = detail::estimate_stage(model, setup, result.pipeline_stage, sequence);
+    result.step = detail::estimate_stage(model, setup, result.pipeline_stage, sequence, recorded);
     return result;
   }
-  if (sequence != nullptr) detail::raise("the sequence of a pipeline's stage needs pipeline_stage");
+  if (sequence != nullptr || recorded != nullptr) detail::raise("the events of a pipeline's stage need pipeline_stage");
   for (std::int64_t stage = 0; stage < setup.parallel.pipeline; ++stage) {
-    profile step = detail::estimate_stage(model, setup, stage, nullptr);
+    profile step = detail::estimate_stage(model, setup, stage, nullptr, nullptr);
     if (stage > 0 && step.spaces.front().cumulative_peak <= result.space().cumulative_peak) continue;
     result.step = std::move(step);
     result.pipeline_stage = stage;

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -198,23 +200,40 @@ class line_breaker {
   }
 }
 
-/// Shortens the cells that are names and too long for their columns, each such that it differs from the others.
+/// The only name in a cell, or null: there is none, or more than one.
+[[nodiscard]] inline const page_part* only_name(const page_line& cell) {
+  const auto is_name = [](const page_part& part) { return part.is_name; };
+  const std::vector<page_part>& parts = cell.parts();
+  return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
+}
+
+/// Shortens the names in cells that are too long for their columns, each such that it differs from the others with as much room.
 inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::vector<page_line*> cells;
-    std::vector<std::string> names;
+    std::map<std::size_t, std::vector<page_line*>> cells_with_room;
     for (std::vector<page_line>& row : table.rows) {
       const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
       if (column >= row.size() || reaches_beyond) continue;
-      const std::vector<page_part>& parts = row[column].parts();
-      if (parts.size() != 1 || !parts.front().is_name) continue;
-      cells.push_back(&row[column]);
-      names.push_back(parts.front().text);
+      const page_part* const name = only_name(row[column]);
+      if (name == nullptr) continue;
+      const std::size_t beside = width_of(row[column]) - display_width(name->text);
+      cells_with_room[widths[column] - std::min(widths[column], beside)].push_back(&row[column]);
     }
-    const std::vector<std::string> shown = shortened_apart(names, widths[column]);
-    for (std::size_t index = 0; index < cells.size(); ++index) {
-      const emphasis how = cells[index]->parts().front().how;
-      *cells[index] = page_line{}.add_name(shown[index], how);
+    for (const auto& [room, cells] : cells_with_room) {
+      std::vector<std::string> names;
+      for (const page_line* cell : cells) names.push_back(only_name(*cell)->text);
+      const std::vector<std::string> shown = shortened_apart(names, room);
+      for (std::size_t index = 0; index < cells.size(); ++index) {
+        page_line shortened_cell;
+        for (const page_part& part : cells[index]->parts()) {
+          if (part.is_name) {
+            shortened_cell.add_name(shown[index], part.how);
+          } else {
+            shortened_cell.add(part.text, part.how);
+          }
+        }
+        *cells[index] = std::move(shortened_cell);
+      }
     }
   }
 }

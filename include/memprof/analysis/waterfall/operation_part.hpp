@@ -1,0 +1,153 @@
+#pragma once
+
+#include <memprof/trace/category.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Which part of a training step an operation belongs to. Programs name their operations differently; parts can be compared.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Operations whose path matches `pattern` belong to `part`. A pattern is a path of globs: `*` stands for any characters within a
+/// name, `**` for any number of names.
+struct part_rule {
+  std::string pattern;
+  std::string part;
+
+  bool operator==(const part_rule&) const = default;
+};
+
+/// The operations of memprof's own examples; the estimator has those of examples/nano_gpt. The first rule that matches counts.
+inline constexpr std::array<std::array<std::string_view, 2>, 16> known_parts{{
+    // examples/nano_gpt
+    {"batch", "inputs"},
+    {"forward/embedding/**", "embedding"},
+    {"forward/block/attention/**", "attention"},  // in examples/torch_gpt, too
+    {"forward/block/mlp/**", "mlp"},
+    {"forward/block/**", "norms and residuals"},
+    {"forward/layer_norm", "head and loss"},
+    {"forward/rms_norm", "head and loss"},
+    {"forward/lm_head/**", "head and loss"},
+    {"forward/cross_entropy/**", "head and loss"},
+    {"backward/block/recomputation/**", "recomputation"},
+    {"backward/**", "backward"},
+    {"adamw/**", "optimizer"},
+    {"free_gradients/**", "optimizer"},
+    // examples/torch_gpt
+    {"forward/head/**", "head and loss"},
+    {"forward/aten::*/**", "embedding"},
+    {"gradients of */**", "backward"},
+}};
+
+namespace detail {
+
+/// Whether a name matches a glob in which `*` stands for any characters.
+[[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view name) {
+  std::size_t at = 0;
+  std::size_t next = 0;
+  std::size_t star = std::string_view::npos;  // the last one, which may still take more
+  std::size_t taken = 0;
+  while (next < name.size()) {
+    if (at < glob.size() && glob[at] == '*') {
+      star = at++;
+      taken = next;
+    } else if (at < glob.size() && glob[at] == name[next]) {
+      ++at;
+      ++next;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      next = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return glob.substr(at).find_first_not_of('*') == std::string_view::npos;
+}
+
+/// Whether the names from `first` on match a pattern.
+[[nodiscard]] inline bool matches_path(std::string_view pattern, const std::vector<std::string>& names, std::size_t first = 0) {
+  const std::size_t slash = pattern.find('/');
+  const std::string_view glob = pattern.substr(0, slash);
+  const bool is_last = slash == std::string_view::npos;
+  const std::string_view rest = is_last ? std::string_view{} : pattern.substr(slash + 1);
+  if (glob == "**") {
+    if (is_last) return true;
+    for (std::size_t skipped = first; skipped <= names.size(); ++skipped) {
+      if (matches_path(rest, names, skipped)) return true;
+    }
+    return false;
+  }
+  if (first == names.size() || !matches_glob(glob, names[first])) return false;
+  return is_last ? first + 1 == names.size() : matches_path(rest, names, first + 1);
+}
+
+/// Whether a name is one that libtorch gave: of an operator ("aten::mm") or of a node of the backward pass ("MmBackward0").
+[[nodiscard]] inline bool is_torch_operator(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  const bool is_node = digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
+  return is_node || name.find("::") != std::string_view::npos;
+}
+
+/// How many of a path's names are scopes of the program, before the first operator of libtorch.
+[[nodiscard]] inline std::size_t scope_depth(const std::vector<std::string>& path) {
+  return static_cast<std::size_t>(std::find_if(path.begin(), path.end(), is_torch_operator) - path.begin());
+}
+
+/// What a category alone says: whoever allocated it, a parameter is one.
+[[nodiscard]] constexpr std::string_view part_of(category kind) noexcept {
+  switch (kind) {
+    case category::parameter: return "parameters";
+    case category::gradient: return "gradients";
+    case category::optimizer_state: return "optimizer state";
+    case category::input: return "inputs";
+    case category::kv_cache: return "kv cache";
+    default: return {};
+  }
+}
+
+}  // namespace detail
+
+/// The name of operations and parts for what was allocated outside every operation.
+inline constexpr std::string_view outside_every_operation = "(outside every operation)";
+
+/// An operation as it stands in a waterfall: which part it belongs to, and its name there.
+struct operation_place {
+  std::string part;
+  std::string operation;
+};
+
+/// The place of bytes that the operation `path` allocated, names from the outermost on, with that category. `rules` come before
+/// the categories, and those before `known_parts`; what none of them knows is a part of its own, under its scopes' names. Of
+/// libtorch's operators the outermost names the operation: which others it calls differs between real and fake tensors.
+[[nodiscard]] inline operation_place place_of(const std::vector<std::string>& path, category kind,
+                                              const std::vector<part_rule>& rules = {}) {
+  const std::size_t scopes = detail::scope_depth(path);
+  const auto joined = [&](std::size_t count) {
+    std::string text;
+    for (std::size_t index = 0; index < std::min(count, path.size()); ++index) text += (index == 0 ? "" : "/") + path[index];
+    return text.empty() ? std::string{outside_every_operation} : text;
+  };
+  operation_place place{{}, joined(scopes + 1)};
+  for (const part_rule& rule : rules) {
+    if (!detail::matches_path(rule.pattern, path)) continue;
+    place.part = rule.part;
+    return place;
+  }
+  place.part = detail::part_of(kind);
+  if (!place.part.empty()) return place;
+  for (const auto& [pattern, part] : known_parts) {
+    if (!detail::matches_path(pattern, path)) continue;
+    place.part = part;
+    return place;
+  }
+  place.part = joined(scopes);
+  return place;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI

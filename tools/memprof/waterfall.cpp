@@ -1,0 +1,249 @@
+#include "waterfall.hpp"
+
+#include "exit_status.hpp"
+#include "gzip.hpp"
+#include "progress.hpp"
+#include "recording.hpp"
+#include "train_step.hpp"
+#include "training_options.hpp"
+
+#include <memprof/analysis/estimate.hpp>
+#include <memprof/analysis/waterfall.hpp>
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
+#include <memprof/format/stack_fold.hpp>
+#include <memprof/format/trace_source.hpp>
+#include <memprof/profile/json.hpp>
+#include <memprof/report/html.hpp>
+#include <memprof/report/text/fitted_options.hpp>
+#include <memprof/report/waterfall_html.hpp>
+#include <memprof/report/waterfall_json.hpp>
+#include <memprof/report/waterfall_text.hpp>
+#include <memprof/trace/run_mode.hpp>
+#include <memprof/trace/trace.hpp>
+
+#include <nano_gpt/one_step.hpp>
+#include <nano_gpt/options.hpp>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <new>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+namespace memprof_tool {
+namespace {
+
+constexpr std::size_t most_columns = 3;
+
+struct waterfall_arguments {
+  decoder_options decoder;
+  setup_options training;
+  std::vector<std::string> files;
+  std::vector<std::string> rules;
+  std::string space;
+  std::string json;
+  std::string html;
+  std::size_t width = 0;  ///< 0: not given
+  bool runs_step = false;
+  bool shows_all = false;
+};
+
+void complain(const std::string& what) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "memprof waterfall: %s\n", what.c_str());
+}
+
+/// Whether a decoder was described, and not only files given.
+bool describes_decoder(const CLI::App& command) {
+  constexpr std::array<const char*, 9> options{"--config",  "--run-config",      "--batch-size",
+                                               "--seq-len", "--d-model",         "--n-heads",
+                                               "--layers",  "--base-vocab-size", "--num-special-tokens"};
+  return std::any_of(options.begin(), options.end(), [&](const char* option) { return command.count(option) > 0; });
+}
+
+/// "PATTERN=PART".
+memprof::part_rule rule_of(const std::string& text) {
+  const std::size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+    memprof::detail::raise("--map: '" + text + "' is not PATTERN=PART, as 'encoder/*/attn/**=attention'");
+  return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+/// The space that is asked for, or the one with the greatest peak.
+const memprof::space_profile& space_of(const memprof::profile& profile, const std::string& asked) {
+  if (!asked.empty()) return profile.space(asked);
+  return *std::max_element(profile.spaces.begin(), profile.spaces.end(),
+                           [](const auto& left, const auto& right) { return left.cumulative_peak < right.cumulative_peak; });
+}
+
+/// The account in a file; its title is to be found.
+memprof::waterfall_column read_column(const std::string& path, const std::string& space, int& status) {
+  const memprof::detail::file_handle file = open_recording(path);
+  recording read = read_recording(file.get(), path);
+  if (!read.complaint.empty()) {
+    complain(read.complaint);
+    status = bad_input;
+  }
+  require_something(read.profile, path);
+  if (read.profile.provenance.file.empty()) read.profile.provenance.file = path;
+  const memprof::space_profile& of = space_of(read.profile, space);
+  if (!read.is_trace) return memprof::column_of({}, read.profile, of, memprof::stack_table_of(read.profile));
+  return memprof::column_of({}, read.profile, of, memprof::stack_table_of(memprof::trace_file{file.get(), path}, true));
+}
+
+/// What the columns are: told by the order in which they are asked for, where the runs are of that kind; else by their files.
+void find_titles(std::vector<memprof::waterfall_column>& columns) {
+  using memprof::run_mode;
+  const auto kind = [&](std::size_t column) {
+    return columns[column].mode == run_mode::no_dispatch ? "no dispatch" : "measured";
+  };
+  for (std::size_t column = 0; column < columns.size(); ++column) {
+    if (columns[column].title.empty()) columns[column].title = kind(column);
+  }
+  if (columns.size() == most_columns && columns[0].title == "no dispatch" && columns[1].title == "no dispatch")
+    columns[0].title = "estimate";
+  for (std::size_t column = 1; column < columns.size(); ++column) {
+    for (std::size_t other = 0; other < column; ++other) {
+      if (columns[other].title != columns[column].title) continue;
+      for (memprof::waterfall_column& each : columns) {
+        if (!each.file.empty()) each.title = std::filesystem::path{each.file}.filename().string();
+      }
+      return;
+    }
+  }
+}
+
+memprof::waterfall_column column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
+                                          const memprof::trace& events) {
+  if (events.left_out() != 0) memprof::detail::raise("no memory for the events of a step");
+  return memprof::column_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
+}
+
+/// A step of the plain trainer.
+memprof::waterfall_column run_step(const memprof::decoder_model& model, const memprof::training_setup& setup,
+                                   memprof::run_mode mode, const std::string& space) {
+  nano_gpt::options options = nano_gpt::options_for(model, setup);
+  options.mode = mode;
+  const bool is_real = mode == memprof::run_mode::normal;
+  const progress shown{is_real ? "memprof: running one step" : "memprof: running without dispatch"};
+  memprof::trace events;
+  const nano_gpt::measured_step step = nano_gpt::measure_one_step(options, 1e-3, &events);
+  if (step.ran_out_of_memory) memprof::detail::raise("--run: the machine ran out of memory in the step");
+  return column_of_trace(is_real ? "measured" : "no dispatch", step.profile, space, events);
+}
+
+std::vector<memprof::waterfall_column> columns_of(waterfall_arguments& arguments, const CLI::App& command, int& status) {
+  std::vector<memprof::waterfall_column> columns;
+  if (describes_decoder(command)) {
+    const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
+    memprof::training_setup& setup = arguments.training.setup;
+    setup.batch_size = decoder.shape.batch_size;
+    setup.seq_len = decoder.shape.seq_len;
+    if (!arguments.training.device.empty()) setup.device = device_of(arguments.training.device);
+    memprof::trace events;
+    const memprof::training_estimate estimate = estimate_with_trace(decoder.model, setup, events);
+    columns.push_back(column_of_trace("estimate", estimate.step, {}, events));
+    if (arguments.runs_step) {
+      (void)nano_gpt::options_for(decoder.model, setup);
+      require_memory(estimate.space().cumulative_peak);
+      for (const memprof::run_mode mode : {memprof::run_mode::no_dispatch, memprof::run_mode::normal})
+        columns.push_back(run_step(decoder.model, setup, mode, arguments.space));
+    }
+  } else if (arguments.runs_step) {
+    memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions");
+  }
+  for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, status));
+  if (columns.size() < 2 || columns.size() > most_columns) {
+    memprof::detail::raise("this makes " + std::to_string(columns.size()) +
+                           " of 2 or 3 columns: give an estimate (--config NAME, or a file) and the files of one or two runs, "
+                           "or --config and --run");
+  }
+  find_titles(columns);
+  return columns;
+}
+
+/// Raises an error where something else than a page would be lost, or what is read.
+void check_outputs(const waterfall_arguments& arguments) {
+  for (const std::string& input : arguments.files) {
+    for (const std::string* const output : {&arguments.json, &arguments.html}) {
+      if (!output->empty()) keep_input(input, *output);
+    }
+  }
+  std::error_code failure;
+  if (!arguments.html.empty() && std::filesystem::is_regular_file(arguments.html, failure) &&
+      !memprof::is_html_page(arguments.html))
+    memprof::detail::raise_about_file("write", arguments.html, "it exists and is not a page of memprof");
+}
+
+int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
+  int status = success;
+  check_outputs(arguments);
+  std::vector<memprof::part_rule> rules;
+  for (const std::string& text : arguments.rules) rules.push_back(rule_of(text));
+  const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, status), rules);
+
+  memprof::text_options options = memprof::detail::fitted_to(stdout, {});
+  if (arguments.width != 0) options.columns = arguments.width;
+  std::fputs(memprof::to_text(waterfall, options, arguments.shows_all).c_str(), stdout);
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
+  if (!arguments.json.empty())
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(waterfall)) + '\n');
+  if (!arguments.html.empty())
+    memprof::write_html(waterfall, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+  return status;
+}
+
+}  // namespace
+
+void add_waterfall(CLI::App& program, int& status) {
+  const auto arguments = std::make_shared<waterfall_arguments>();
+  CLI::App& command =
+      *program.add_subcommand("waterfall", "an estimate, a run without dispatch and a real one, and why their peaks differ");
+  command.footer(
+      "Files are traces or profiles, in the order of the columns. With --config, or dimensions, the first column is the "
+      "estimate\n"
+      "of that decoder; with --run the others are steps of examples/nano_gpt, without dispatch and real.");
+  command.add_option("FILE", arguments->files, "traces, or profiles in JSON");
+  command.add_flag("--run", arguments->runs_step, "run a step of the plain trainer without dispatch, and a real one");
+  command.add_option("--map", arguments->rules, "operations that match belong to that part: 'encoder/*/attn/**=attention'")
+      ->type_name("PATTERN=PART")
+      ->allow_extra_args(false);
+  command.add_flag("--all", arguments->shows_all, "operations that do not differ, too");
+  command.add_option("--space", arguments->space, "the memory space of the runs (that with the greatest peak)")
+      ->type_name("NAME");
+  command.add_option("--json-out", arguments->json, "write the numbers to this file, too")->type_name("FILE");
+  command.add_option("--html", arguments->html, "write a page to this file, too")->type_name("FILE");
+  command.add_option("--width", arguments->width, "columns of the text (default: the terminal's, at most 100)")
+      ->type_name("N")
+      ->check(CLI::Range(60, 1000));
+  arguments->decoder.add(command);
+  arguments->training.add(command);
+  command.add_option("--device", arguments->training.device, "of the estimate: preset, JSON file or size (80GB)")
+      ->type_name("NAME|FILE|SIZE");
+  command.callback([arguments, &command, &status] {
+    try {
+      status = run_waterfall(*arguments, command);
+    } catch (const memprof::error& fault) {
+      complain(fault.what());
+      status = bad_input;
+    } catch (const std::bad_alloc&) {
+      complain("out of memory while reading");
+      status = bad_input;
+    }
+  });
+}
+
+}  // namespace memprof_tool
