@@ -19,7 +19,7 @@ void for_each_live_block(space_id space, Visitor&& visit) {
   const control_guard control;
   if (shared.drain == nullptr) return;
   shared.drain(shared);
-  const capture_state* const state = state_of(shared);
+  capture_state* const state = state_of(shared);
   if (state == nullptr) return;
   const space_ledger* const known = state->fold.events().space(space.value);
   if (known == nullptr) return;
