@@ -63,7 +63,8 @@ namespace detail {
     line.add(title + " is ").add(short_and_exact_bytes(std::abs(change)), emphasis::strong);
     line.add(change > 0 ? " more than " : " less than ").add(before);
     const std::int64_t base = of.columns[column - 1].peak;
-    if (base != 0) line.add(" (" + std::string{change > 0 ? "+" : ""} + short_percent(change, base) + ")");
+    const std::string share = short_percent(change, base);
+    if (base != 0 && share != "0.0 %" && share != "-0.0 %") line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
     line.add(": ");
   }
   std::int64_t rest = 0;
