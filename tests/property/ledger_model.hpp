@@ -93,6 +93,33 @@ class ledger_model {
 
   /// With all its segments, which have no numbers yet.
   [[nodiscard]] profile build(const model_names& names, bool is_complete, const std::string& library_version) const;
+  /// When a block came and went; segments are counted from 0, and moments are in the order of what happened.
+  struct life {
+    std::int64_t bytes;
+    std::size_t operation;
+    std::size_t born_segment;
+    std::uint64_t born_stamp;
+    std::size_t born_moment;
+    bool is_over = false;
+    std::size_t end_segment = 0;
+    std::uint64_t end_stamp = 0;
+    std::size_t end_moment = 0;
+    std::size_t blocks_until_end = 0;  ///< how many blocks its space had had when it went
+  };
+  /// Of all blocks by memory space, in the order of their allocation.
+  [[nodiscard]] std::map<unsigned, std::vector<life>> lives() const {
+    std::map<unsigned, std::vector<life>> result;
+    for (const auto& [id, space] : spaces_) result[id] = space.lives;
+    return result;
+  }
+  /// The path of an operation as a profile spells it; empty for 0.
+  [[nodiscard]] std::string operation_path(const model_names& names, std::size_t index) const { return owner_of(names, index); }
+  /// The labels of the finished segments.
+  [[nodiscard]] std::vector<std::uint32_t> segment_labels() const {
+    std::vector<std::uint32_t> result;
+    for (const mark& ended : marks_) result.push_back(ended.name);
+    return result;
+  }
   /// The greatest sum of each segment for each memory of several spaces, in the order of the profile.
   [[nodiscard]] std::vector<std::vector<detail::int128>> joint_peaks() const {
     std::vector<std::vector<detail::int128>> result;
@@ -148,6 +175,7 @@ class ledger_model {
   struct space_state {
     std::size_t first_segment;
     std::vector<block> blocks;                  // all that ever were, in order of allocation
+    std::vector<life> lives;                    // theirs
     std::map<std::uint64_t, std::size_t> live;  // by address
     std::int64_t allocated = 0;
     std::int64_t live_bytes = 0;
@@ -265,6 +293,7 @@ class ledger_model {
     const unsigned tag = recorded.tag >= 1 && recorded.tag <= 8 ? recorded.tag : tag_of(thread);
     space.live[recorded.address] = space.blocks.size();
     space.blocks.push_back({recorded.address, bytes, threads_.at(thread), operation_of(thread), tag == 0 ? 0 : tag - 1, 0});
+    space.lives.push_back({bytes, operation_of(thread), marks_.size(), stamp_, ++moment_});
     note_shortfall(space);
     space.allocated += bytes;
     space.live_bytes += bytes;
@@ -492,6 +521,12 @@ class ledger_model {
   void release(std::uint32_t thread, unsigned id, std::uint64_t address) {
     space_state& space = spaces_.at(id);
     const std::int64_t bytes = space.blocks[space.live.at(address)].bytes;
+    life& over = space.lives[space.live.at(address)];
+    over.is_over = true;
+    over.end_segment = marks_.size();
+    over.end_stamp = stamp_;
+    over.end_moment = ++moment_;
+    over.blocks_until_end = space.blocks.size();
     space.live.erase(address);
     space.live_bytes -= bytes;
     space.segments.back().freed += bytes;
@@ -719,6 +754,7 @@ class ledger_model {
 
   ledger_options options_;
   std::uint64_t stamp_;
+  std::size_t moment_ = 0;
   std::uint64_t segment_begin_;
   std::vector<mark> marks_;
   std::map<unsigned, std::int64_t> capacities_;

@@ -20,6 +20,7 @@ namespace {
 struct profile_arguments {
   std::string file;
   std::string output;
+  bool has_facets = false;
 };
 
 void complain(const std::string& what) { std::fprintf(stderr, "memprof profile: %s\n", what.c_str()); }
@@ -28,7 +29,11 @@ int run_profile(const profile_arguments& arguments) {
   recording read;
   try {
     keep_input(arguments.file, arguments.output);
-    read = read_recording(arguments.file);
+    read = arguments.has_facets ? read_recording(arguments.file, 0, memprof::facets::all) : read_recording(arguments.file);
+    if (arguments.has_facets && !read.is_trace) {
+      complain("'" + arguments.file + "' is a profile; give a trace for --facets");
+      return bad_input;
+    }
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
@@ -55,6 +60,7 @@ void add_profile(CLI::App& program, int& status) {
   command.add_option("FILE", arguments->file, "a trace, or a profile in JSON, which is brought to the current version")
       ->required();
   command.add_option("-o,--output", arguments->output, "where it goes; /dev/stdout works too")->required()->type_name("FILE");
+  command.add_flag("--facets", arguments->has_facets, "with the facets that follow single blocks: takes several times as long");
   command.callback([arguments, &status] { status = run_profile(*arguments); });
 }
 

@@ -111,7 +111,7 @@ void check_looks_like_json(std::FILE* file, const std::string& path) {
       "the logs of tt-train's tracker)");
 }
 
-recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments) {
+recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t kept_segments, memprof::facets asked) {
   const progress shown{"memprof: reading " + path, file};
   recording result;
   result.is_trace = memprof::is_trace_file(file);
@@ -120,7 +120,7 @@ recording read_keeping(std::FILE* file, const std::string& path, std::uint32_t k
     return result;
   }
   memprof::trace_file_status status;
-  result.profile = memprof::profile_of(file, path, status, kept_segments);
+  result.profile = memprof::profile_of(file, path, status, kept_segments, asked);
   result.complaint = complaint_about(status, path);
   say_what_was_dropped(status, path);
   return result;
@@ -154,10 +154,10 @@ memprof::profile read_profile(std::FILE* file, const std::string& path) {
   return memprof::read_json(file, path);
 }
 
-recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0); }
+recording read_recording(std::FILE* file, const std::string& path) { return read_keeping(file, path, 0, memprof::facets::none); }
 
-recording read_recording(const std::string& path, std::uint32_t kept_segments) {
-  return read_keeping(open_recording(path).get(), path, kept_segments);
+recording read_recording(const std::string& path, std::uint32_t kept_segments, memprof::facets asked) {
+  return read_keeping(open_recording(path).get(), path, kept_segments, asked);
 }
 
 recorded_runs read_runs(const std::string& path) {

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_profile.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <cstdint>
@@ -38,8 +39,10 @@ struct recording {
 [[nodiscard]] recording read_recording(const std::string& path);
 /// The same of a file that is open, from its begin.
 [[nodiscard]] recording read_recording(std::FILE* file, const std::string& path);
-/// The same; the profile of a trace has so many segments in full, whatever the capture's options were.
-[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments);
+/// The same; the profile of a trace has so many segments in full, whatever the capture's options were; 0: as
+/// many as they said.
+[[nodiscard]] recording read_recording(const std::string& path, std::uint32_t kept_segments,
+                                       memprof::facets asked = memprof::facets::none);
 
 /// Reads a file that is no trace. Throws `memprof::error` if it is no profile in JSON either.
 [[nodiscard]] memprof::profile read_profile(std::FILE* file, const std::string& path);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/profile/space_facets.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/fact_table.hpp>
@@ -369,6 +370,7 @@ struct space_profile {
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
   bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many
+  space_facets facets;                               ///< what a trace tells beyond that, if it was asked
 
   bool operator==(const space_profile&) const = default;
 };

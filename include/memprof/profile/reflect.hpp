@@ -1,6 +1,8 @@
 #pragma once
 
+#include <memprof/profile/field_names.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/space_facets.hpp>
 
 #include <array>
 #include <boost/pfr/core.hpp>
@@ -18,28 +20,6 @@
 /// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
 
 namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct not_reflected {};
-}  // namespace detail
-
-/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
-template <class T>
-inline constexpr detail::not_reflected field_names{};
-
-/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
-/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> later_fields{};
-
-/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
-/// document in which one is negative is refused. Specialise it when such a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> signed_fields{};
-
-/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
-template <class T>
-inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
 /// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
 template <class E>
@@ -254,7 +234,8 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "streams",
                                                                                     "out_of_memory",
                                                                                     "further_out_of_memory",
-                                                                                    "stands_for_others"});
+                                                                                    "stands_for_others",
+                                                                                    "facets"});
 
 template <>
 inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
@@ -265,7 +246,7 @@ inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_v
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
     {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
-     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
+     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others", "facets"});
 
 template <>
 inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
@@ -360,23 +341,15 @@ inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
 
-/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
-template <class... Types>
-struct type_list {
-  template <class Function>
-  constexpr void each(Function function) const {
-    (function.template operator()<Types>(), ...);
-  }
-};
-
 /// Every struct of a profile.
 using profile_structs =
-    type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
-              named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
-              space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
-              reserved_profile, active_usage, named_active_usage, active_profile, stream_usage, out_of_memory_failure,
-              space_profile, memory_profile, operation_invocation, operation_usage, operation_profile, checkpoint_usage,
-              checkpoint, profiler_cost, event_anomalies, provenance, profile>;
+    decltype(type_list<process_info>{} + facet_structs{} +
+             type_list<owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
+                       named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
+                       space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage,
+                       named_reserved_usage, reserved_profile, active_usage, named_active_usage, active_profile, stream_usage,
+                       out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
+                       operation_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 namespace detail {
 

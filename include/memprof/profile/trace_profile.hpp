@@ -3,6 +3,7 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/facet_folds.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/profile_size.hpp>
 #include <memprof/profile/trace_fold.hpp>
@@ -20,11 +21,34 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// Whether a profile that is made of a trace has `space_profile::facets`, which takes several times as long.
+enum class facets : std::uint8_t { none, all };
+
+namespace detail {
+
+/// Folds what `read` visits; `check` may object before the profile is made.
+template <class Read, class Check>
+[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
+  if (asked == facets::none) {
+    read(fold);
+    check();
+    return build_profile_of(fold);
+  }
+  following_fold following{fold};
+  read(following);
+  check();
+  profile result = build_profile_of(fold);
+  following.fill(result);
+  return result;
+}
+
+}  // namespace detail
+
 /// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
-[[nodiscard]] inline profile profile_of(const trace& source) {
+[[nodiscard]] inline profile profile_of(const trace& source, facets asked = facets::none) {
   trace_fold fold;
-  source.visit(fold);
-  return build_profile_of(fold);
+  return detail::folded_profile(
+      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
 }
 
 namespace detail {
@@ -33,7 +57,7 @@ namespace detail {
 /// seconds; otherwise an error is raised.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            Read&& read) {
+                                            facets asked, Read&& read) {
   constexpr double fixed_bytes = 1 << 29;
   constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
@@ -45,11 +69,11 @@ template <class Read>
   trace_fold fold;
   fold.limit_work(fixed_steps);
   fold.keep_segments(kept_segments);
-  read(fold);
-  if (budget.is_exhausted()) refuse("too much memory");
-  if (fold.events().is_overworked()) refuse("too long");
-  if (most_bytes_of_profile(fold) > most) refuse("too much memory");
-  return build_profile_of(fold);
+  return folded_profile(fold, asked, read, [&] {
+    if (budget.is_exhausted()) refuse("too much memory");
+    if (fold.events().is_overworked()) refuse("too long");
+    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
+  });
 }
 
 /// The size of a file; without limit where that is not known, as of a pipe.
@@ -65,9 +89,9 @@ template <class Read>
 /// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
 /// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
 [[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                        std::uint32_t kept_segments = 0) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments,
-                                       [&](trace_fold& fold) { status = read_trace(file, path, fold); });
+                                        std::uint32_t kept_segments = 0, facets asked = facets::none) {
+  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
+                                       [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 /// The same of the file of that name.

@@ -33,9 +33,25 @@ inline std::vector<declared_struct> declared_in(const std::string& name) {
   return result;
 }
 
+/// The headers of the facets, in the order of their list.
+inline std::vector<std::string> facet_headers() {
+  std::ifstream list{MEMPROF_SOURCE_DIR "/include/memprof/profile/space_facets.hpp"};
+  const std::regex include{R"(^#include <memprof/(profile/facet/.*)>$)"};
+  std::vector<std::string> result;
+  std::smatch match;
+  for (std::string line; std::getline(list, line);) {
+    if (std::regex_match(line, match, include)) result.push_back(match[1]);
+  }
+  return result;
+}
+
 /// All structs of a profile, in the order of `memprof::profile_structs`.
 inline std::vector<declared_struct> declared_structs() {
   std::vector<declared_struct> result{declared_in("trace/capture_info.hpp").front()};
+  for (const std::string& facet : facet_headers()) {
+    for (declared_struct& declared : declared_in(facet)) result.push_back(std::move(declared));
+  }
+  for (declared_struct& declared : declared_in("profile/space_facets.hpp")) result.push_back(std::move(declared));
   for (declared_struct& declared : declared_in("profile/profile.hpp")) result.push_back(std::move(declared));
   return result;
 }

@@ -6,6 +6,7 @@
 #include <memprof/report/text/checkpoint_section.hpp>
 #include <memprof/report/text/device_section.hpp>
 #include <memprof/report/text/end_section.hpp>
+#include <memprof/report/text/facet_lines.hpp>
 #include <memprof/report/text/fit_section.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/page_text.hpp>
@@ -80,6 +81,9 @@ inline constexpr std::size_t least_segment_rows = 8;
     for (page_section& section :
          answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
       sections.push_back(std::move(section));
+    }
+    if (limits.lines_each > 1) {
+      for (page_section& section : facet_sections(*spaces[index])) sections.push_back(std::move(section));
     }
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/trace/event.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace memprof {
+
+/// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
+/// address goes first. `segment_ended` comes when `history` has got the segment.
+template <class T>
+concept block_follower = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+                                  const segment_history& history) {
+  follower.allocated(space, one, stamp);
+  follower.freed(space, one, stamp);
+  follower.segment_ended(history);
+};
+
+/// Applies events as `ledger::apply` does and tells `follower` of each block that came or went and of each segment that ended.
+///
+/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
+/// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
+/// many.
+template <block_follower Follower>
+void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
+  detail::page_array<block> before;
+  for (; first != last; ++first) {
+    const event& recorded = *first;
+    before.clear();
+    std::uint64_t allocations = 0;
+    if (const space_ledger* const space = events.space(recorded.space)) {
+      allocations = space->allocation_count();
+      if (recorded.kind == event_kind::deallocate_circular_buffers || recorded.kind == event_kind::deallocate_range) {
+        space->blocks().for_each([&](const block& live) { (void)before.push_back(live); });
+      } else if (const block* const live = space->blocks().at(recorded.address)) {
+        (void)before.push_back(*live);
+      }
+    }
+    const std::uint64_t segments = events.segments().count();
+    events.apply(first, first + 1, ring);
+    if (events.segments().count() != segments) follower.segment_ended(events.segments());
+    const space_ledger* const space = events.space(recorded.space);
+    if (space == nullptr) continue;
+    for (const block& old : before) {
+      const block* const now = space->blocks().at(old.address);
+      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
+    }
+    if (space->allocation_count() == allocations) continue;
+    if (const block* const made = space->blocks().at(recorded.address))
+      follower.allocated(recorded.space, *made, events.last_stamp());
+  }
+}
+
+}  // namespace memprof

@@ -1,0 +1,352 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/profile/facet_names.hpp>
+#include <memprof/profile/field_names.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// How long blocks live, by size and operation, and what comes and goes within one segment: what an arena or a reused buffer
+/// would save.
+
+namespace memprof {
+
+/// How long blocks lived, all of them together. All 0 if there were none.
+struct lifetime_summary {
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t mean = 0;    ///< rounded down
+  std::int64_t median = 0;  ///< the middle one, of two the shorter, rounded down to a power of two in the unit of the events
+
+  bool operator==(const lifetime_summary&) const = default;
+};
+
+/// The blocks of one size class that one operation allocated itself, on whatever thread they were freed.
+struct lifetime_usage {
+  std::string operation;        ///< its path; empty for what was allocated outside every operation
+  std::int64_t least_size = 0;  ///< a power of two: the blocks have less than twice as many bytes; 0: blocks of no bytes
+  std::int64_t allocation_count = 0;
+  std::int64_t allocations = 0;  ///< bytes
+  std::int64_t deallocation_count = 0;
+  std::int64_t deallocations = 0;  ///< bytes
+  std::int64_t peak_blocks = 0;    ///< most live at once: so many buffers, used again and again, would do
+  std::int64_t passing_count = 0;  ///< blocks that came and went within one segment
+  std::int64_t passing_bytes = 0;
+  lifetime_summary in_allocations;  ///< of the freed: how many allocations the space had between the two
+  lifetime_summary in_ns;           ///< of the freed, nanoseconds
+  bool stands_for_others = false;   ///< the row of all sizes and operations beyond the first 4096
+
+  bool operator==(const lifetime_usage&) const = default;
+};
+
+/// The blocks that came and went within one segment, over all segments of a name.
+struct passing_usage {
+  std::string segment;     ///< the name
+  std::int64_t count = 0;  ///< blocks
+  std::int64_t bytes = 0;  ///< of all of them, one after the other
+  std::int64_t peak = 0;   ///< greatest bytes of them that were live at once in one segment: an arena for it would hold so much
+
+  bool operator==(const passing_usage&) const = default;
+};
+
+/// How long blocks lived. All empty unless lifetimes were asked for when the profile was made from a trace.
+struct lifetime_profile {
+  std::vector<lifetime_usage> rows;             ///< most allocated bytes first
+  std::vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks: they are in no row
+
+  bool operator==(const lifetime_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<lifetime_summary> = std::to_array<std::string_view>({"least", "greatest", "mean", "median"});
+
+template <>
+inline constexpr auto field_names<lifetime_usage> = std::to_array<std::string_view>(
+    {"operation", "least_size", "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
+     "passing_count", "passing_bytes", "in_allocations", "in_ns", "stands_for_others"});
+
+template <>
+inline constexpr auto nullable_fields<lifetime_usage> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto field_names<passing_usage> = std::to_array<std::string_view>({"segment", "count", "bytes", "peak"});
+
+template <>
+inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
+                                                                                       "untracked_count"});
+
+using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
+
+/// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
+///
+/// Which those are is known only when they go. So the time since the segment's begin is cut at the allocation of each block that
+/// still lives, and each stretch keeps the most bytes that blocks which have gone since had live in it. A block that goes adds
+/// its bytes to every stretch from its own on, and that joins the one before. Stretches are kept as differences, which makes both
+/// one step.
+class passing_peak {
+ public:
+  /// A block was allocated. Its stretch, to give back when it is freed; 0 if the system has no memory, and it does not count.
+  [[nodiscard]] std::uint32_t begin_block() noexcept {
+    if (stretches_.empty() && !stretches_.push_back({})) return 0;
+    std::uint32_t made = free_;
+    if (made != 0) {
+      free_ = stretches_[made].next;
+    } else {
+      made = static_cast<std::uint32_t>(stretches_.size());
+      if (!stretches_.push_back({})) return 0;
+    }
+    stretches_[made] = {last_, 0, -level_};
+    stretches_[last_].next = made;
+    last_ = made;
+    level_ = 0;
+    return made;
+  }
+
+  /// The block of that stretch was freed in the segment in which it was allocated.
+  void end_block(std::uint32_t index, std::int64_t bytes) noexcept {
+    const stretch ended = stretches_[index];
+    const std::int64_t rise = ended.rise + bytes;
+    stretch& before = stretches_[ended.previous];
+    level_ += bytes;
+    if (rise > 0) {
+      before.rise += rise;
+    } else if (index == last_) {
+      level_ -= rise;
+    } else {
+      stretches_[ended.next].rise += rise;
+    }
+    before.next = ended.next;
+    if (index == last_) {
+      last_ = ended.previous;
+    } else {
+      stretches_[ended.next].previous = ended.previous;
+    }
+    stretches_[index].next = free_;
+    free_ = index;
+  }
+
+  /// Up to now. Costs a step for each block of the segment that still lives.
+  [[nodiscard]] std::int64_t peak() const noexcept {
+    std::int64_t most = 0;
+    std::int64_t level = 0;
+    for (std::uint32_t index = 0; index < stretches_.size(); index = stretches_[index].next) {
+      level += stretches_[index].rise;
+      most = std::max(most, level);
+      if (index == last_) break;
+    }
+    return most;
+  }
+
+  /// A new segment: no stretch of the last one may be given back.
+  void clear() noexcept {
+    stretches_.clear();
+    last_ = free_ = 0;
+    level_ = 0;
+  }
+
+ private:
+  struct stretch {
+    std::uint32_t previous;
+    std::uint32_t next;
+    std::int64_t rise;  ///< its level less that of the stretch before; the first one's is its level
+  };
+
+  detail::page_array<stretch> stretches_;  ///< the first one begins with the segment
+  std::uint32_t last_ = 0;
+  std::uint32_t free_ = 0;  ///< the first of those that are not used; 0: none
+  std::int64_t level_ = 0;  ///< of the last stretch
+};
+
+/// The lifetimes in one memory space. Memory is bounded by live blocks, operations and names of segments. What it has no memory
+/// for counts as untracked.
+class space_lifetimes {
+ public:
+  static constexpr std::size_t max_rows = 4096;
+
+  void allocated(const block& made, std::uint64_t stamp) noexcept {
+    last_born_ = made.born();
+    const live_blocks::insertion kept = tracked_.insert(made.address);
+    if (kept.entry == nullptr) return;
+    // Where events are missing, a block may have gone unseen.
+    if (!kept.is_new) --rows_[row_in(*kept.entry)].live;
+    const std::uint32_t index = row_of(made.operation(), static_cast<std::uint32_t>(std::bit_width(made.bytes)));
+    if (index == no_row) {
+      tracked_.erase(tracked_.find(made.address));
+      return;
+    }
+    kept.entry->born_thread = made.born_thread;
+    kept.entry->bytes = stamp;
+    kept.entry->owner = std::uint64_t{index} << 32U | passing_.begin_block();
+    row& counted = rows_[index];
+    ++counted.allocation_count;
+    counted.allocations += static_cast<std::int64_t>(made.bytes);
+    counted.peak_live = std::max(counted.peak_live, ++counted.live);
+  }
+
+  void freed(const block& gone, std::uint64_t stamp) noexcept {
+    const live_blocks::place kept = tracked_.find(gone.address);
+    if (!kept || kept->born_thread != gone.born_thread) {
+      ++untracked_;
+      return;
+    }
+    const auto bytes = static_cast<std::int64_t>(gone.bytes);
+    row& counted = rows_[row_in(*kept.entry)];
+    --counted.live;
+    ++counted.deallocation_count;
+    counted.deallocations += bytes;
+    counted.in_allocations.add(last_born_ - gone.born());
+    counted.in_ticks.add(stamp - kept->bytes);
+    if (const auto stretch = static_cast<std::uint32_t>(kept->owner); stretch != 0 && gone.born() > segment_start_) {
+      ++counted.passing_count;
+      counted.passing_bytes += bytes;
+      ++open_.count;
+      open_.bytes += bytes;
+      passing_.end_block(stretch, bytes);
+    }
+    tracked_.erase(kept);
+  }
+
+  void segment_ended(std::uint32_t name) noexcept {
+    if (name < names_.size() || names_.resize(name + 1U)) {
+      passing_of_name& all = names_[name];
+      all.count += open_.count;
+      all.bytes += open_.bytes;
+      all.peak = std::max(all.peak, passing_.peak());
+    }
+    open_ = {};
+    passing_.clear();
+    segment_start_ = last_born_;
+  }
+
+  [[nodiscard]] lifetime_profile build(const facet_names& names) const {
+    lifetime_profile result;
+    std::vector<const row*> order;
+    for (const row& each : rows_) order.push_back(&each);
+    std::sort(order.begin(), order.end(), [](const row* left, const row* right) {
+      if (left->allocations != right->allocations) return left->allocations > right->allocations;
+      return left->operation != right->operation ? left->operation < right->operation : left->size_class < right->size_class;
+    });
+    for (const row* each : order) {
+      const bool is_others = each->size_class == others_class;
+      result.rows.push_back({is_others ? std::string{} : names.operations[each->operation],
+                             is_others ? 0 : least_of(each->size_class), each->allocation_count, each->allocations,
+                             each->deallocation_count, each->deallocations, each->peak_live, each->passing_count,
+                             each->passing_bytes, each->in_allocations.build([](std::int64_t count) { return count; }),
+                             each->in_ticks.build([&](std::int64_t ticks) { return names.duration_ns(ticks); }), is_others});
+    }
+    for (std::size_t index = 0; index < names.segments.size(); ++index) {
+      passing_usage usage{names.segments[index], 0, 0, 0};
+      if (names.has_open && index + 1 == names.segments.size()) {
+        usage = {names.segments[index], open_.count, open_.bytes, passing_.peak()};
+      } else if (index < names_.size()) {
+        usage = {names.segments[index], names_[index].count, names_[index].bytes, names_[index].peak};
+      }
+      result.segments_by_name.push_back(usage);
+    }
+    result.untracked_count = untracked_;
+    return result;
+  }
+
+ private:
+  static constexpr std::uint32_t classes = 65;  // by the number of bits in the size
+  static constexpr std::uint32_t others_class = classes;
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  [[nodiscard]] static std::int64_t least_of(std::uint32_t size_class) noexcept {
+    return size_class == 0 ? 0 : std::int64_t{1} << (size_class - 1);
+  }
+
+  struct lifetimes {
+    std::uint64_t least;
+    std::uint64_t greatest;
+    detail::uint128 sum;
+    std::uint64_t count;
+    std::uint64_t counts[classes];  ///< by the number of bits
+
+    void add(std::uint64_t value) noexcept {
+      least = count == 0 ? value : std::min(least, value);
+      greatest = std::max(greatest, value);
+      sum += value;
+      ++count;
+      ++counts[std::bit_width(value)];
+    }
+
+    template <class Convert>
+    [[nodiscard]] lifetime_summary build(Convert convert) const {
+      if (count == 0) return {};
+      const auto number = [](std::uint64_t value) {
+        return static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max()));
+      };
+      std::uint64_t below = 0;
+      std::uint32_t middle = 0;
+      while ((below += counts[middle]) < (count + 1) / 2) ++middle;
+      return {convert(number(least)), convert(number(greatest)), convert(number(static_cast<std::uint64_t>(sum / count))),
+              convert(number(middle == 0 ? 0 : std::uint64_t{1} << (middle - 1)))};
+    }
+  };
+
+  struct row {
+    std::uint32_t operation;
+    std::uint32_t size_class;
+    std::int64_t allocation_count;
+    std::int64_t allocations;
+    std::int64_t deallocation_count;
+    std::int64_t deallocations;
+    std::int64_t live;
+    std::int64_t peak_live;
+    std::int64_t passing_count;
+    std::int64_t passing_bytes;
+    lifetimes in_allocations;
+    lifetimes in_ticks;
+  };
+  struct passing_of_name {
+    std::int64_t count;
+    std::int64_t bytes;
+    std::int64_t peak;
+  };
+
+  [[nodiscard]] static std::size_t row_in(const block& kept) noexcept { return static_cast<std::size_t>(kept.owner >> 32U); }
+
+  /// The row of a size class and operation, made if it is new; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t row_of(std::uint32_t operation, std::uint32_t size_class) noexcept {
+    const std::size_t key = std::size_t{operation} * classes + size_class;
+    if (key >= index_.size() && !index_.resize((std::size_t{operation} + 1) * classes)) return no_row;
+    if (index_[key] != 0) return index_[key] - 1;
+    if (rows_.size() >= max_rows) {
+      operation = 0;
+      size_class = others_class;
+      if (rows_.back().size_class == others_class) return static_cast<std::uint32_t>(rows_.size() - 1);
+    }
+    row made{};
+    made.operation = operation;
+    made.size_class = size_class;
+    if (!rows_.push_back(made)) return no_row;
+    if (size_class != others_class) index_[key] = static_cast<std::uint32_t>(rows_.size());
+    return static_cast<std::uint32_t>(rows_.size() - 1);
+  }
+
+  live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` the row and the stretch
+  detail::page_array<row> rows_;
+  detail::page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
+  detail::page_array<passing_of_name> names_;
+  passing_of_name open_{};
+  passing_peak passing_;
+  std::uint64_t last_born_ = 0;
+  std::uint64_t segment_start_ = 0;
+  std::int64_t untracked_ = 0;
+};
+
+}  // namespace memprof

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <memprof/ledger/follow_blocks.hpp>
+#include <memprof/ledger/ledger.hpp>
+#include <memprof/profile/build.hpp>
+#include <memprof/profile/facet_names.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/space_facets.hpp>
+#include <memprof/profile/trace_fold.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof {
+
+/// The facets that follow single blocks, of all memory spaces: a `block_follower`.
+class facet_folds {
+ public:
+  void allocated(std::uint8_t space, const block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
+  void freed(std::uint8_t space, const block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
+  void segment_ended(const segment_history& history) noexcept {
+    const std::uint32_t name = history.marks()[history.marks().size() - 1].row;
+    for (const auto& space : spaces_) {
+      if (space) space->segment_ended(name);
+    }
+  }
+
+  /// Fills the facets of a profile that was made of the same ledger.
+  void fill(profile& result, ledger& events, name_view labels) const {
+    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
+    std::vector<std::string> segments;
+    for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
+    const facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
+    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
+    }
+  }
+
+ private:
+  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
+    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
+    return *spaces_[space];
+  }
+
+  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
+};
+
+/// A `trace_visitor` that feeds a `trace_fold`, whatever that is, and the facets with it.
+class following_fold {
+ public:
+  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
+
+  void info(const capture_info& info) { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
+  void space(const space_definition& space) noexcept { fold_.space(space); }
+  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    apply_and_follow(fold_.events(), first, last, ring, facets_);
+  }
+  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
+
+  /// As `facet_folds::fill`, of the profile that was made of the fold.
+  void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
+
+ private:
+  trace_fold& fold_;
+  facet_folds facets_;
+};
+static_assert(trace_visitor<following_fold>);
+
+}  // namespace memprof
