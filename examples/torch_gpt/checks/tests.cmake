@@ -37,6 +37,6 @@ torch_gpt_add_check("refuses a size that is none" refuses "EXPECTED=24" "ARGUMEN
 add_executable(torch_gpt_estimate ${CMAKE_CURRENT_LIST_DIR}/estimate.cpp model.cpp)
 target_include_directories(torch_gpt_estimate PRIVATE ${PROJECT_SOURCE_DIR}/examples)
 target_link_libraries(torch_gpt_estimate PRIVATE memprof::torch)
-target_precompile_headers(torch_gpt_estimate REUSE_FROM torch_gpt)
+target_precompile_headers(torch_gpt_estimate PRIVATE <torch/torch.h>)
 add_test(NAME "torch_gpt: estimated peaks of GPTs are within 0.1 %" COMMAND torch_gpt_estimate)
 set_tests_properties("torch_gpt: estimated peaks of GPTs are within 0.1 %" PROPERTIES LABELS torch)
