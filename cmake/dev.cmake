@@ -2,7 +2,9 @@
 cmake_minimum_required(VERSION 3.24)
 
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
-option(MEMPROF_UNIT_TESTS "Build the unit tests, which need no thread, plugin or process" ON)
+set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests and the fuzzers, which need no thread, plugin or process: ON, OFF, \
+or CORE, no more than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
+option(MEMPROF_SINGLE_THREADED_TESTS "Build programs of a single thread, in which a thread sanitizer finds nothing" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
 option(MEMPROF_SINGLE_HEADER "Compile tests and examples against single_include/ in place of include/" OFF)
@@ -30,7 +32,7 @@ if(MEMPROF_TORCH)
 endif()
 add_subdirectory(examples) # before the tests: some of them link the library of an example
 add_subdirectory(tests)
-if(MEMPROF_TESTS)
+if(MEMPROF_TESTS AND MEMPROF_UNIT_TESTS AND NOT MEMPROF_UNIT_TESTS STREQUAL "CORE")
   add_subdirectory(fuzz)
 endif()
 if(MEMPROF_BENCHMARKS)

@@ -23,6 +23,9 @@ chromium      chromium                            chromium
 firefox       /usr/bin/firefox*                   firefox-esr firefox
 valgrind      valgrind                            valgrind
 clang         clang++                             clang
+aarch64       aarch64-linux-gnu-g++               g++-aarch64-linux-gnu
+qemu          qemu-aarch64                        qemu-user
+catch2-aarch64  build/packages/arm64/usr/lib/libCatch2.a  libcatch2-dev:arm64
 libc++        /usr/include/c++/v1/version         libc++-dev
 libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
@@ -53,7 +56,7 @@ absent() {
     requirement "$name"
     if [[ $proof == \<* ]]; then
       unit+=$'#if !__has_include('$proof$')\nabsent '$name$'\n#endif\n'
-    elif [[ $proof == /* ]]; then
+    elif [[ $proof == */* ]]; then
       compgen -G "$proof" >/dev/null || echo "$name"
     else
       command -v "$proof" >/dev/null || echo "$name"
@@ -118,6 +121,9 @@ install_with_apt() {
     elif [[ $name == valijson ]]; then
       unpack_package $packages
       continue
+    elif [[ $name == catch2-aarch64 ]]; then
+      unpack_for_aarch64 "${packages%:*}"
+      continue
     fi
     for package in $packages; do
       if apt-cache show "$package" >/dev/null 2>&1; then
@@ -136,6 +142,20 @@ unpack_package() {
   mkdir -p "$unpacked"
   (cd "$folder" && apt-get download -qq "$1" >/dev/null 2>&1) && dpkg-deb -x "$folder"/*.deb "$unpacked" || true
   rm -rf "$folder"
+}
+
+# unpack_for_aarch64 PACKAGE: its version 3, with package lists of their own: this system's stay without a second architecture.
+unpack_for_aarch64() {
+  local folder version
+  folder=$(mktemp -d)
+  local options=(-o APT::Architecture=arm64 -o APT::Architectures=arm64 -o Dir::State::lists="$folder/lists"
+    -o Dir::Cache::pkgcache= -o Dir::Cache::srcpkgcache=)
+  mkdir -p "$folder/lists/partial" "$unpacked/arm64"
+  apt_get "${options[@]}" update
+  version=$(apt-cache "${options[@]}" madison "$1" | awk '$3 + 0 >= 3 { print $3; exit }')
+  [[ -z $version ]] || (cd "$folder" && apt-get "${options[@]}" download -qq "$1=$version" >/dev/null 2>&1) &&
+    dpkg-deb -x "$folder"/*.deb "$unpacked/arm64" 2>/dev/null || true
+  as_root rm -rf "$folder"
 }
 
 # Debian 12 has Catch2 2; 3 is in the backports of the same release.

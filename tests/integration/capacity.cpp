@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::integration_capacity {
+
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::device_description;
@@ -191,3 +193,5 @@ TEST_CASE("capacity: a device whose spaces the process has no names left for is 
   const auto capture = memprof::begin_capture();
   CHECK(memprof::current_profile().spaces.empty());
 }
+
+}  // namespace memprof_tests::integration_capacity

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <thread>
 
+namespace memprof_tests::integration_forced_interleavings {
+
 using memprof::path_step;
 using memprof::detail::order_owner;
 using memprof::detail::order_pending;
@@ -346,3 +348,5 @@ TEST_CASE("order: of an allocation in flight while a capture begins, the capture
   CHECK((!has_allocation || is_recording));
   CHECK(on.path.drained.events.size() == (has_allocation ? 2U : 1U));
 }
+
+}  // namespace memprof_tests::integration_forced_interleavings

@@ -11,6 +11,8 @@
 #include <string>
 #include <thread>
 
+namespace memprof_tests::integration_hand_over_in_a_capture {
+
 namespace {
 
 constexpr const char* space_name = "handed over";
@@ -93,3 +95,5 @@ TEST_CASE("threads: a random mix in one critical section has the peak that the s
   CHECK(was_always_exact);
   CHECK(recorded(capture.profile()) == expected);
 }
+
+}  // namespace memprof_tests::integration_hand_over_in_a_capture

@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <thread>
 
+namespace memprof_tests::integration_hand_over_with_delays {
+
 namespace {
 
 /// Stops a thread at some steps for a random while.
@@ -151,3 +153,5 @@ TEST_CASE("delayed threads: a random mix in one critical section has the peak th
   const hand_over::truth expected = hand_over::serialised_mix(threads, 10'000 / share / threads, seed, path.sink_maker());
   CHECK(path.recorded() == expected);
 }
+
+}  // namespace memprof_tests::integration_hand_over_with_delays

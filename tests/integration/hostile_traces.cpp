@@ -21,6 +21,8 @@
 #include <filesystem>
 #include <string>
 
+namespace memprof_tests::integration_hostile_traces {
+
 namespace {
 
 using memprof::event;
@@ -195,3 +197,5 @@ TEST_CASE("hostile traces: hundreds of thousands of tables, and a table of empty
   std::uint64_t first = 0;
   CHECK_FALSE(memprof::detail::decode_facts(columns.number(1'000'000).bytes(), table, first));
 }
+
+}  // namespace memprof_tests::integration_hostile_traces

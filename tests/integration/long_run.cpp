@@ -10,6 +10,8 @@
 #include <string>
 #include <thread>
 
+namespace memprof_tests::integration_long_run {
+
 namespace {
 
 constexpr std::int64_t mib = std::int64_t{1} << 20;
@@ -192,3 +194,5 @@ TEST_CASE("long run: names with a number in them end in one row, and memory stay
   CHECK(allocated == 100 * 100'000);
   CHECK(memprof::contradictions(profile, profile.space("cpu")).empty());
 }
+
+}  // namespace memprof_tests::integration_long_run

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <string>
 
+namespace memprof_tests::integration_memory_fit {
+
 namespace {
 
 constexpr std::size_t mib = 1 << 20;
@@ -54,3 +56,5 @@ TEST_CASE("memory fit: a capture without dispatch tells at which operation its p
   CHECK(memprof::smallest_capacity(sequence, options) == static_cast<std::int64_t>(160 * mib));
   CHECK(fit.unlimited_stats.requested_bytes.peak == capture.profile().space("cuda:0").cumulative_peak);
 }
+
+}  // namespace memprof_tests::integration_memory_fit

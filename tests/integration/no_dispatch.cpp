@@ -17,6 +17,8 @@
 #include <csignal>
 #endif
 
+namespace memprof_tests::integration_no_dispatch {
+
 namespace {
 
 using memprof::run_mode;
@@ -201,3 +203,5 @@ TEST_CASE("no_dispatch: touching memory that was only counted faults, with a mes
 }
 
 #endif
+
+}  // namespace memprof_tests::integration_no_dispatch

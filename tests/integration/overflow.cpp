@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <thread>
 
+namespace memprof_tests::integration_overflow {
+
 namespace {
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -143,3 +145,5 @@ TEST_CASE("overflow: a thread that drops does not wait for a drain") {
   CHECK(was_done);
   CHECK(capture.profile().space("overflow").allocation_count + capture.profile().anomalies.dropped_events == 100);
 }
+
+}  // namespace memprof_tests::integration_overflow

@@ -10,6 +10,8 @@
 #include <random>
 #include <vector>
 
+namespace memprof_tests::integration_scheduled_steps {
+
 using memprof::path_step;
 
 namespace {
@@ -178,3 +180,5 @@ TEST_CASE("event path: threads that exit, record after their exit and are follow
   const totals sum = run_schedules({3, 5, 10, 4, 4}, 150, 500);
   CHECK(sum.calls > 1'000);
 }
+
+}  // namespace memprof_tests::integration_scheduled_steps

@@ -14,6 +14,8 @@
 #include <string>
 #include <thread>
 
+namespace memprof_tests::integration_signal_handlers {
+
 namespace {
 
 constexpr int wanted_signals = 300;
@@ -203,3 +205,5 @@ TEST_CASE("signals: a handler may open an operation while an event is being writ
   REQUIRE(profile.find_operation("interrupted operation") != nullptr);
   CHECK(profile.find_operation("interrupted operation")->invocations == 1);
 }
+
+}  // namespace memprof_tests::integration_signal_handlers

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::integration_threads_and_operations {
+
 namespace {
 
 const void* pointer(std::size_t number) { return reinterpret_cast<const void*>(number); }
@@ -145,3 +147,5 @@ TEST_CASE("threads: points of a timeline and peaks are in the order of time, and
     REQUIRE(seen.segments[index].peak_time_ns <= profile.segments[index].end_ns);
   }
 }
+
+}  // namespace memprof_tests::integration_threads_and_operations

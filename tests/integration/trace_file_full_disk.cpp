@@ -23,6 +23,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::integration_trace_file_full_disk {
+
 namespace {
 
 constexpr int not_permitted = 77;
@@ -110,3 +112,5 @@ TEST_CASE("trace file: a disk without room for its live area gets none") {
   if (status == not_permitted) SKIP("the system does not let us mount a tmpfs");
   CHECK(status == 0);
 }
+
+}  // namespace memprof_tests::integration_trace_file_full_disk

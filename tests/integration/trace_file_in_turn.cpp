@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::integration_trace_file_in_turn {
+
 namespace {
 
 constexpr int turns = 20;
@@ -75,3 +77,5 @@ TEST_CASE("trace file: captures begin and end on several threads in turn while o
   for (std::thread& each : recording) each.join();
   SUCCEED();
 }
+
+}  // namespace memprof_tests::integration_trace_file_in_turn

@@ -27,6 +27,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::integration_trace_file_killed {
+
 namespace {
 
 using memprof_tests::scratch_folder;
@@ -201,3 +203,5 @@ TEST_CASE("trace file: a process that exceeds its memory limit leaves all that i
 #endif
   page.forget();
 }
+
+}  // namespace memprof_tests::integration_trace_file_killed

@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::integration_trace_file_live {
+
 namespace {
 
 using Catch::Matchers::ContainsSubstring;
@@ -320,3 +322,5 @@ TEST_CASE("trace file: a pipe is refused while its capture goes on") {
   ::pclose(pipe);
   CHECK_THAT(said, ContainsSubstring("cannot be read through a pipe"));
 }
+
+}  // namespace memprof_tests::integration_trace_file_live

@@ -17,6 +17,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::integration_trace_limit {
+
 namespace {
 
 /// Steps of a training on two threads: blocks that stay, blocks that go, operations, annotations.
@@ -105,3 +107,5 @@ TEST_CASE("trace limit: one that is too small is refused") {
       (void)memprof::begin_capture({.trace = &events, .trace_limit = 65'535}),
       "begin_capture: capture_options::trace_limit is 65535; use 65536 bytes or more, or 0 for no limit (the default)");
 }
+
+}  // namespace memprof_tests::integration_trace_limit

@@ -618,7 +618,7 @@ TEST_CASE("html: regions of addresses hold every block, in 256 of them at most",
   }
   for (const auto& [address, bytes] : blocks) {
     const auto found = std::find_if(regions.regions().begin(), regions.regions().end(),
-                                    [&](const auto& region) { return region.begin <= address && address < region.end; });
+                                    [at = address](const auto& region) { return region.begin <= at && at < region.end; });
     REQUIRE(found != regions.regions().end());
     CHECK(regions.offset_of(address) == found->offset + (address - found->begin));
   }
