@@ -3744,6 +3744,1193 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/ledger/live_blocks.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the ledger keeps of a live allocation, in half a cache line.
+struct block {
+  static constexpr unsigned thread_bits = 20;
+  static constexpr std::uint32_t max_thread = (std::uint32_t{1} << thread_bits) - 1;
+  static constexpr unsigned category_bits = 8;
+  static constexpr label max_annotation = (label{1} << (32 - category_bits)) - 1;
+
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t born_thread;  ///< ordinal of its allocation in its space, and the allocating thread
+  std::uint64_t owner;        ///< operation, category and annotation: see `owner_word`
+
+  [[nodiscard]] std::uint64_t born() const noexcept { return born_thread >> thread_bits; }
+  [[nodiscard]] std::uint32_t thread() const noexcept { return static_cast<std::uint32_t>(born_thread) & max_thread; }
+  /// Node of the operation tree.
+  [[nodiscard]] std::uint32_t operation() const noexcept { return static_cast<std::uint32_t>(owner); }
+  [[nodiscard]] std::uint32_t category() const noexcept {
+    return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
+  }
+  /// Label of `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known; 0 if there is none.
+  [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
+
+  [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,
+                                                          label annotation) noexcept {
+    return std::uint64_t{annotation} << (32 + category_bits) | std::uint64_t{category} << 32 | operation;
+  }
+};
+
+static_assert(sizeof(block) == 32);
+
+/// The live blocks of one memory space by address: the table that every event asks once.
+///
+/// Groups of 7 blocks with a byte of hash for each, all in one word: a few operations on the word find the candidates, so that
+/// the branches of a lookup are nearly always predicted, and erasing needs neither tombstones nor moves. A group counts the
+/// blocks that passed it because it was full; a search goes on only past such a group (the scheme of Folly's F14). The word, not
+/// a vector: an event that follows another in the same group reads the word that was just written, and processors forward that
+/// only to loads of the same width. At most 3 of 7 slots are used on average, so that hardly any group is full: 85 bytes a block
+/// before the table grows, 171 after.
+class live_blocks {
+ public:
+  live_blocks() = default;
+  live_blocks(const live_blocks&) = delete;
+  live_blocks& operator=(const live_blocks&) = delete;
+  ~live_blocks() { detail::unmap_pages(groups_, bytes()); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
+
+  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the
+  /// table.
+  [[nodiscard]] std::uint64_t passed_groups() const noexcept {
+    std::uint64_t total = 0;
+    for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
+    return total;
+  }
+
+  /// Where a block is: what `erase` needs to take it away without looking again.
+  struct place {
+    block* entry = nullptr;         ///< null if the address is not live
+    std::uint64_t* tags = nullptr;  ///< of its group
+    unsigned tag_shift = 0;         ///< where its tag is in them
+    bool is_at_home = false;        ///< in the group that its hash names
+
+    explicit operator bool() const noexcept { return entry != nullptr; }
+    [[nodiscard]] block* operator->() const noexcept { return entry; }
+  };
+
+  /// The block at `address`, if there is one.
+  [[nodiscard, gnu::always_inline]] place find(std::uint64_t address) noexcept {
+    if (groups_ == nullptr) [[unlikely]]
+      return {};
+    const std::uint64_t hash = hash_of(address);
+    group& home = groups_[hash >> shift_];
+    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
+      block& candidate = home.block_at(matches);
+      if (candidate.address == address) [[likely]]
+        return {&candidate, &home.tags, tag_shift_of(matches), true};
+    }
+    if (home.passed_by == 0) [[likely]]
+      return {};
+    return find_away(hash, address);
+  }
+
+  /// The same for those who only look; null if there is none.
+  [[nodiscard]] const block* at(std::uint64_t address) const noexcept {
+    return const_cast<live_blocks*>(this)->find(address).entry;  // which changes nothing
+  }
+
+  /// What `insert` found or made.
+  struct insertion {
+    block* entry;  ///< null if the system has no memory
+    bool is_new;   ///< false: the address was in the table, and `entry` is unchanged
+  };
+
+  /// The block at `address`; if there is none, a new one of which only the address is set.
+  [[nodiscard, gnu::always_inline]] insertion insert(std::uint64_t address) noexcept {
+    if (size_ >= limit_) [[unlikely]] {
+      if (!grow()) return {nullptr, false};
+    }
+    const std::uint64_t hash = hash_of(address);
+    group& home = groups_[hash >> shift_];
+    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
+      block& candidate = home.block_at(matches);
+      if (candidate.address == address) [[unlikely]]
+        return {&candidate, false};
+    }
+    const std::uint64_t free = home.free();
+    if (free == 0 || home.passed_by != 0) [[unlikely]]
+      return insert_away(hash, address);
+    ++size_;
+    return {&home.take(free, hash, address), true};
+  }
+
+  /// Removes a block that `find` returned. The slot keeps its value until the next `insert`.
+  [[gnu::always_inline]] void erase(const place& found) noexcept {
+    --size_;
+    *found.tags &= ~(std::uint64_t{0xFF} << found.tag_shift);
+    if (!found.is_at_home) [[unlikely]]
+      forget_passing(found);
+  }
+
+  /// Starts loading the group of an address that will be asked for soon.
+  void prefetch(std::uint64_t address) const noexcept {
+    if (groups_ != nullptr) __builtin_prefetch(&groups_[hash_of(address) >> shift_]);
+  }
+
+  /// Calls `visit(const block&)` for every live block. Costs a pass over the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    for (std::size_t index = 0; index < group_count(); ++index) {
+      for (std::size_t slot = 0; slot < slots; ++slot) {
+        if (groups_[index].is_used(slot)) visit(groups_[index].blocks[slot]);
+      }
+    }
+  }
+
+ private:
+  static constexpr std::size_t slots = 7;
+  static constexpr std::size_t mean_load = 3;
+  static constexpr std::uint64_t each_byte = 0x0101010101010101U;
+  static constexpr std::uint64_t used_bits = 0x0080808080808080U;  // the highest bit of each of the 7 tags
+
+  /// Where the tag lies that the lowest bit of `matches` stands for.
+  [[nodiscard]] static unsigned tag_shift_of(std::uint64_t matches) noexcept {
+    return static_cast<unsigned>(std::countr_zero(matches)) & ~7U;
+  }
+
+  /// A used tag: 7 bits of the hash that do not choose the group in tables of up to 2^25 groups.
+  [[nodiscard]] static std::uint64_t tag_of(std::uint64_t hash) noexcept { return 0x80U | ((hash >> 32) & 0x7FU); }
+
+  struct alignas(64) group {
+    std::uint64_t tags;       // 7 bytes; 0: free
+    std::uint32_t passed_by;  // how many blocks found this group full
+    alignas(32) block blocks[slots];
+
+    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one; the address decides.
+    [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
+      const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
+      return (difference - each_byte) & ~difference & used_bits;
+    }
+    [[nodiscard]] std::uint64_t free() const noexcept { return ~tags & used_bits; }
+    [[nodiscard]] bool is_used(std::size_t slot) const noexcept { return (tags >> (8 * slot) & 0x80U) != 0; }
+    [[nodiscard]] block& block_at(std::uint64_t match) noexcept { return blocks[tag_shift_of(match) / 8]; }
+
+    block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
+      tags |= tag_of(hash) << tag_shift_of(free_slots);
+      block& taken = block_at(free_slots);
+      taken.address = address;
+      return taken;
+    }
+  };
+  static_assert(sizeof(group) == 256);
+
+  [[nodiscard]] std::size_t group_count() const noexcept { return groups_ == nullptr ? 0 : mask_ + 1; }
+
+  /// Fibonacci hashing: the high bits of the product depend on all bits of the address.
+  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
+
+  /// A search beyond a home group that was passed by.
+  [[nodiscard, gnu::noinline]] place find_away(std::uint64_t hash, std::uint64_t address) noexcept {
+    const std::size_t home = hash >> shift_;
+    for (std::size_t index = (home + 1) & mask_; index != home; index = (index + 1) & mask_) {
+      group& here = groups_[index];
+      for (std::uint64_t matches = here.matches(hash); matches != 0; matches &= matches - 1) {
+        block& candidate = here.block_at(matches);
+        if (candidate.address == address) return {&candidate, &here.tags, tag_shift_of(matches), false};
+      }
+      if (here.passed_by == 0) break;
+    }
+    return {};
+  }
+
+  /// Takes an erased block off the counts of the groups it had passed.
+  [[gnu::noinline]] void forget_passing(const place& erased) noexcept {
+    const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(erased.entry) - reinterpret_cast<char*>(groups_));
+    const std::size_t end = offset / sizeof(group);
+    for (std::size_t index = hash_of(erased->address) >> shift_; index != end; index = (index + 1) & mask_)
+      --groups_[index].passed_by;
+  }
+
+  /// The same when the home group is full or was passed by: the address may live further on.
+  [[gnu::noinline]] insertion insert_away(std::uint64_t hash, std::uint64_t address) noexcept {
+    if (const place known = find_away(hash, address)) return {known.entry, false};
+    ++size_;
+    return {&make_room(address), true};
+  }
+
+  /// A slot for an address that is not in the table.
+  [[nodiscard]] block& make_room(std::uint64_t address) noexcept {
+    const std::uint64_t hash = hash_of(address);
+    for (std::size_t index = hash >> shift_;; index = (index + 1) & mask_) {
+      group& here = groups_[index];
+      if (const std::uint64_t free = here.free(); free != 0) [[likely]]
+        return here.take(free, hash, address);
+      ++here.passed_by;
+    }
+  }
+
+  [[gnu::cold, gnu::noinline]] bool grow() noexcept {
+    group* const old_groups = groups_;
+    const std::size_t old_count = group_count();
+    const std::size_t count = old_count == 0 ? 32 : 2 * old_count;
+    void* const pages = detail::map_pages(count * sizeof(group));
+    if (pages == nullptr) return false;
+    groups_ = static_cast<group*>(pages);
+    mask_ = count - 1;
+    shift_ = static_cast<unsigned>(64 - std::countr_zero(count));
+    limit_ = count * mean_load;
+    for (std::size_t index = 0; index < old_count; ++index) {
+      for (std::size_t slot = 0; slot < slots; ++slot) {
+        if (!old_groups[index].is_used(slot)) continue;
+        const block& moving = old_groups[index].blocks[slot];
+        make_room(moving.address) = moving;
+      }
+    }
+    detail::unmap_pages(old_groups, old_count * sizeof(group));
+    return true;
+  }
+
+  group* groups_ = nullptr;
+  std::size_t mask_ = 0;
+  unsigned shift_ = 0;
+  std::size_t size_ = 0;
+  std::size_t limit_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/wide_integer.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+__extension__ using int128 = __int128;
+__extension__ using uint128 = unsigned __int128;
+
+struct frame_parts;
+
+/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
+/// Arithmetic is modulo 2^256. Zero bytes are zero.
+class wide_integer {
+ public:
+  constexpr wide_integer() noexcept = default;
+  constexpr explicit wide_integer(int128 value) noexcept
+      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
+
+  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
+    uint128 carry = 0;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) {
+      carry += limbs_[index];
+      carry += other.limbs_[index];
+      limbs_[index] = static_cast<std::uint64_t>(carry);
+      carry >>= 64;
+    }
+    return *this;
+  }
+  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
+
+  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
+    wide_integer result;
+    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
+    return result += wide_integer{1};
+  }
+  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
+    return left -= right;
+  }
+  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
+    wide_integer result;
+    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
+      uint128 carry = 0;
+      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
+        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
+        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
+        carry >>= 64;
+      }
+    }
+    return result;
+  }
+  constexpr bool operator==(const wide_integer&) const noexcept = default;
+
+  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
+  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
+  [[nodiscard]] constexpr double to_double() const noexcept {
+    if (is_negative()) return -(-*this).to_double();
+    constexpr double limb_range = 18446744073709551616.0;
+    double result = 0;
+    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
+    return result;
+  }
+
+ private:
+  friend struct frame_parts;
+
+  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
+
+  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/detail/partition_point.hpp>
+#include <cstddef>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
+/// `std::partition_point` is, without the iterators that every unit would have to compile.
+template <class IsBefore>
+[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
+  std::size_t first = 0;
+  while (count != 0) {
+    const std::size_t half = count / 2;
+    if (is_before(first + half)) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/running_line.hpp>
+#include <algorithm>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
+/// are small. Trivial, and empty if all bytes are zero.
+struct running_steps {
+  std::uint64_t first;
+  std::uint64_t count;
+  detail::int128 sum;
+  detail::int128 squares;
+
+  void add(std::uint64_t step) noexcept {
+    if (count++ == 0) first = step;
+    const auto distance = static_cast<detail::int128>(step - first);
+    sum += distance;
+    squares += distance * distance;
+  }
+};
+
+/// A straight line through points: its slope, and the part of the variation that it explains.
+struct fitted_line {
+  double slope;
+  double r_squared;
+};
+
+/// A number in the segments of one name, as the vertical half. Sums are exact for up to 2^40 segments and any number of 63 bits;
+/// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
+struct running_line {
+  std::int64_t first;
+  detail::int128 sum;
+  detail::wide_integer squares;
+  detail::wide_integer products;  ///< with the steps
+
+  /// The number, at least 0, of the segment whose step was added to `steps` last.
+  void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
+    const detail::int128 rise = static_cast<detail::int128>(value) - first;
+    if (rise == 0) return;
+    sum += rise;
+    squares += detail::wide_integer{rise * rise};
+    products += detail::wide_integer{rise * static_cast<detail::int128>(step - steps.first)};
+  }
+
+  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
+  /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
+  [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
+    using detail::wide_integer;
+    const wide_integer count{static_cast<detail::int128>(steps.count)};
+    const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
+    const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
+    const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
+    if (horizontal == wide_integer{}) return {0, vertical == wide_integer{} ? 1.0 : 0.0};
+    const double slope = both.to_double() / horizontal.to_double();
+    if (vertical == wide_integer{}) return {0, 1};
+    return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/running_summary.hpp>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
+struct running_summary {
+  std::int64_t first;
+  std::int64_t last;
+  std::int64_t least;
+  std::int64_t greatest;
+  detail::int128 total;
+  std::uint64_t least_segment;  ///< number of the first segment with `least`
+  std::uint64_t greatest_segment;
+
+  /// Nothing but `value`, in segment `number`.
+  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
+  void add(std::int64_t value, std::uint64_t number) noexcept {
+    last = value;
+    total += value;
+    if (value < least) {
+      least = value;
+      least_segment = number;
+    }
+    if (value > greatest) {
+      greatest = value;
+      greatest_segment = number;
+    }
+  }
+
+  /// The sum, or the nearest number of 64 bits.
+  [[nodiscard]] std::int64_t sum() const noexcept {
+    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
+    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
+    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/ledger/segment_history.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// One finished segment that is kept in full; its end is the next one's begin.
+struct segment_mark {
+  label name;
+  std::uint32_t row;  ///< of its name
+  std::uint64_t begin_stamp;
+  std::uint64_t end_stamp;
+  std::uint64_t number;
+  std::uint64_t step;
+  std::uint32_t holds;  ///< how many extremes of its name it holds, and failures that happened in it
+  std::uint32_t pins;   ///< how many spaces had their overall peak or their first shortfall in it
+  bool is_first;        ///< of its name
+  bool is_dropped;      ///< no longer kept, and only here until `segment_history::compact`
+};
+
+/// All segments of one name.
+struct named_segment_row {
+  label name;
+  bool stands_for_others;  ///< of all names that came when there were rows enough
+  std::uint64_t count;
+  std::uint64_t first_number;
+  std::uint64_t last_number;
+  std::uint64_t last_step;
+  running_summary duration;  ///< in stamps
+  running_steps steps;
+};
+
+/// The finished segments of a capture in bounded memory: those that are kept in full, and one row for each name.
+///
+/// Every space has an entry for each mark, at the same position. To drop a segment only marks it, so that no entry moves; once
+/// as many were dropped as are kept, `compact` takes them out everywhere. A segment costs a pass over the marks.
+///
+/// A step is a round of the repeating names: the next one begins where a name comes that this one has had.
+class segment_history {
+ public:
+  static constexpr std::uint32_t most_kept = 65'536;
+
+  segment_history(std::uint32_t kept, std::uint32_t names) noexcept
+      : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
+
+  /// Adds a finished segment as the last mark. False, and nothing changed, if the system has no memory.
+  [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
+    if (!marks_.reserve(marks_.size() + 1)) return false;
+    const std::uint32_t index = row_of(name);
+    if (index == no_row) return false;
+    named_segment_row& row = rows_[index];
+    if (row.count != 0 && row.last_step == step_ && !row.stands_for_others) ++step_;
+    const std::uint64_t ticks = end_stamp - begin_stamp;
+    const auto duration = static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, std::numeric_limits<std::int64_t>::max()));
+    const bool is_first = row.count++ == 0;
+    if (is_first) {
+      row.first_number = count_;
+      row.duration.begin(duration, count_);
+    } else {
+      row.duration.add(duration, count_);
+    }
+    row.last_number = count_;
+    row.last_step = step_;
+    row.steps.add(step_);
+    return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
+  }
+
+  /// Numbers of segments. A segment holds while nothing takes it back, and longer if there is room.
+  void hold(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->holds;
+  }
+  void release(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->holds != 0) --mark->holds;
+  }
+  void pin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number)) ++mark->pins;
+  }
+  void unpin(std::uint64_t number) noexcept {
+    if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
+  }
+
+  /// Drops segments until as few are kept as should be. Of those that may go: first those that hold nothing, then those that
+  /// hold an extreme, then the first of their name; among equals the oldest.
+  void drop_surplus() noexcept {
+    while (marks_.size() - dropped_ > kept_limit_) {
+      segment_mark* goes = nullptr;
+      // The newest quarter stays, whatever is in it.
+      const std::uint64_t newest = count_ - kept_limit_ / 4;
+      for (segment_mark& mark : marks_) {
+        if (mark.number >= newest) break;
+        if (mark.is_dropped || mark.pins != 0) continue;
+        if (goes == nullptr || worth(mark) < worth(*goes)) goes = &mark;
+        if (worth(*goes) == 0) break;
+      }
+      if (goes == nullptr) return;
+      goes->is_dropped = true;
+      ++dropped_;
+    }
+  }
+
+  /// Whether it is time to `compact`.
+  [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
+
+  /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
+  template <class Entry>
+  void compact(detail::page_array<Entry>& entries) const noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
+    }
+    entries.truncate(kept);
+  }
+  /// The same for the marks themselves, at the end.
+  void compact_marks() noexcept {
+    std::size_t kept = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
+    }
+    marks_.truncate(kept);
+    dropped_ = 0;
+  }
+
+  /// By position, which changes with `compact_marks`.
+  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
+  /// In the order in which the names first came.
+  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
+  /// How many segments there were.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
+  /// The number of the step that the last segment was in.
+  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
+
+  /// Null if the segment is not kept.
+  [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
+    const std::size_t position =
+        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
+    const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
+    return is_there ? &marks_[position] : nullptr;
+  }
+
+  /// The row of a name, made if it is new and there is room, else that of all others; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t row_of(label name) noexcept {
+    if (name != other_names) {
+      if (const live_blocks::place known = row_index_.find(key_of(name))) return static_cast<std::uint32_t>(known->owner);
+    }
+    const bool is_other = name == other_names || named_ >= name_limit_;
+    if (is_other && others_ != no_row) return others_;
+    if (!rows_.reserve(rows_.size() + 1)) return no_row;
+    const auto index = static_cast<std::uint32_t>(rows_.size());
+    if (is_other) {
+      others_ = index;
+    } else {
+      block* const entry = row_index_.insert(key_of(name)).entry;
+      if (entry == nullptr) return no_row;
+      entry->owner = index;
+      ++named_;
+    }
+    named_segment_row row{};
+    row.name = is_other ? other_names : name;
+    row.stands_for_others = is_other;
+    return rows_.push_back(row) ? index : no_row;
+  }
+
+  /// Names are looked up in a table of blocks: they are few, and it is there.
+  [[nodiscard]] static std::uint64_t key_of(label name) noexcept { return std::uint64_t{name} + 1; }
+
+  std::uint32_t kept_limit_;
+  std::uint32_t name_limit_;
+  std::uint32_t named_ = 0;
+  std::uint32_t others_ = no_row;
+  std::uint64_t count_ = 0;
+  std::uint64_t step_ = 0;
+  std::size_t dropped_ = 0;
+  detail::page_array<segment_mark> marks_;
+  detail::page_array<named_segment_row> rows_;
+  live_blocks row_index_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/clock_readings.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct frame_parts;
+}
+
+/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
+///
+/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
+/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
+/// on they stay twice as far apart.
+class clock_readings {
+ public:
+  static constexpr std::size_t max_kept = 4096;
+
+  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
+  /// after the last one, or not after the begin, is left out.
+  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
+    const std::size_t count = kept_.size();
+    if (ns < 0) return;
+    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
+    // The last one stands for the present, until the one before is far enough away for it to stay.
+    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
+      kept_[count - 1] = {stamp, ns};
+      return;
+    }
+    if (count == max_kept) thin_out();
+    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
+  }
+
+  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
+  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
+    constexpr wide most = INT64_MAX;
+    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
+    const reading first = kept_[0];
+    if (stamp <= first.stamp) return first.ns;
+    if (kept_.size() == 1)
+      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
+    const std::size_t after =
+        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
+    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
+    const reading& left = kept_[right - 1];
+    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
+    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
+    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
+    return static_cast<std::int64_t>(std::min<wide>(ns, most));
+  }
+
+  /// Whether there is any.
+  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
+  /// Nanoseconds after the capture began of the last one.
+  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  friend struct detail::frame_parts;
+
+  __extension__ using wide = __int128;
+
+  struct reading {
+    std::uint64_t stamp;
+    std::int64_t ns;
+  };
+  void thin_out() noexcept {
+    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
+    (void)kept_.resize(kept_.size() / 2);
+    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
+  }
+
+  detail::page_array<reading> kept_;
+  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/facet_names.hpp>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the ids of a ledger mean to a facet.
+struct facet_names {
+  const std::vector<std::string>& operations;  ///< paths, by node
+  const std::vector<std::string>& segments;    ///< by row of the history, and then that of the open one, if there is one
+  bool has_open;
+  const clock_readings& time;
+  std::uint64_t begin_stamp;
+
+  /// So many stamps, in nanoseconds.
+  [[nodiscard]] std::int64_t duration_ns(std::int64_t ticks) const noexcept {
+    return time.to_ns(begin_stamp + static_cast<std::uint64_t>(ticks)) - time.to_ns(begin_stamp);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/field_names.hpp>
+#include <array>
+#include <string_view>
+
+/// @file
+/// Where the names of a struct's fields are written down, for `profile/reflect.hpp` and for facets, which bring their own.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+struct not_reflected {};
+}  // namespace detail
+
+/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
+template <class T>
+inline constexpr detail::not_reflected field_names{};
+
+/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
+/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> later_fields{};
+
+/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
+/// document in which one is negative is refused. Specialise it when such a field is added.
+template <class T>
+inline constexpr std::array<std::string_view, 0> signed_fields{};
+
+/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
+template <class T>
+inline constexpr std::array<std::string_view, 0> nullable_fields{};
+
+/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
+template <class... Types>
+struct type_list {
+  template <class Function>
+  constexpr void each(Function function) const {
+    (function.template operator()<Types>(), ...);
+  }
+};
+
+/// Both lists, one behind the other.
+template <class... Left, class... Right>
+type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/facet/lifetimes.hpp>
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// How long blocks live, by size and operation, and what comes and goes within one segment: what an arena or a reused buffer
+/// would save.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// How long blocks lived, all of them together. All 0 if there were none.
+struct lifetime_summary {
+  std::int64_t least = 0;
+  std::int64_t greatest = 0;
+  std::int64_t mean = 0;    ///< rounded down
+  std::int64_t median = 0;  ///< the middle one, of two the shorter, rounded down to a power of two in the unit of the events
+
+  bool operator==(const lifetime_summary&) const = default;
+};
+
+/// The blocks of one size class that one operation allocated itself, on whatever thread they were freed.
+struct lifetime_usage {
+  std::string operation;        ///< its path; empty for what was allocated outside every operation
+  std::int64_t least_size = 0;  ///< a power of two: the blocks have less than twice as many bytes; 0: blocks of no bytes
+  std::int64_t allocation_count = 0;
+  std::int64_t allocations = 0;  ///< bytes
+  std::int64_t deallocation_count = 0;
+  std::int64_t deallocations = 0;  ///< bytes
+  std::int64_t peak_blocks = 0;    ///< most live at once: so many buffers, used again and again, would do
+  std::int64_t passing_count = 0;  ///< blocks that came and went within one segment
+  std::int64_t passing_bytes = 0;
+  lifetime_summary in_allocations;  ///< of the freed: how many allocations the space had between the two
+  lifetime_summary in_ns;           ///< of the freed, nanoseconds
+  bool stands_for_others = false;   ///< the row of all sizes and operations beyond the first 4096
+
+  bool operator==(const lifetime_usage&) const = default;
+};
+
+/// The blocks that came and went within one segment, over all segments of a name.
+struct passing_usage {
+  std::string segment;     ///< the name
+  std::int64_t count = 0;  ///< blocks
+  std::int64_t bytes = 0;  ///< of all of them, one after the other
+  std::int64_t peak = 0;   ///< greatest bytes of them that were live at once in one segment: an arena for it would hold so much
+
+  bool operator==(const passing_usage&) const = default;
+};
+
+/// How long blocks lived. All empty unless lifetimes were asked for when the profile was made from a trace.
+struct lifetime_profile {
+  std::vector<lifetime_usage> rows;             ///< most allocated bytes first
+  std::vector<passing_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`, in the same order
+  std::int64_t untracked_count = 0;             ///< frees of blocks whose allocation the trace lacks: they are in no row
+
+  bool operator==(const lifetime_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<lifetime_summary> = std::to_array<std::string_view>({"least", "greatest", "mean", "median"});
+
+template <>
+inline constexpr auto field_names<lifetime_usage> = std::to_array<std::string_view>(
+    {"operation", "least_size", "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
+     "passing_count", "passing_bytes", "in_allocations", "in_ns", "stands_for_others"});
+
+template <>
+inline constexpr auto nullable_fields<lifetime_usage> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto field_names<passing_usage> = std::to_array<std::string_view>({"segment", "count", "bytes", "peak"});
+
+template <>
+inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
+                                                                                       "untracked_count"});
+
+using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
+
+/// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
+///
+/// Which those are is known only when they go. So the time since the segment's begin is cut at the allocation of each block that
+/// still lives, and each stretch keeps the most bytes that blocks which have gone since had live in it. A block that goes adds
+/// its bytes to every stretch from its own on, and that joins the one before. Stretches are kept as differences, which makes both
+/// one step.
+class passing_peak {
+ public:
+  /// A block was allocated. Its stretch, to give back when it is freed; 0 if the system has no memory, and it does not count.
+  [[nodiscard]] std::uint32_t begin_block() noexcept {
+    if (stretches_.empty() && !stretches_.push_back({})) return 0;
+    std::uint32_t made = free_;
+    if (made != 0) {
+      free_ = stretches_[made].next;
+    } else {
+      made = static_cast<std::uint32_t>(stretches_.size());
+      if (!stretches_.push_back({})) return 0;
+    }
+    stretches_[made] = {last_, 0, -level_};
+    stretches_[last_].next = made;
+    last_ = made;
+    level_ = 0;
+    return made;
+  }
+
+  /// The block of that stretch was freed in the segment in which it was allocated.
+  void end_block(std::uint32_t index, std::int64_t bytes) noexcept {
+    const stretch ended = stretches_[index];
+    const std::int64_t rise = ended.rise + bytes;
+    stretch& before = stretches_[ended.previous];
+    level_ += bytes;
+    if (rise > 0) {
+      before.rise += rise;
+    } else if (index == last_) {
+      level_ -= rise;
+    } else {
+      stretches_[ended.next].rise += rise;
+    }
+    before.next = ended.next;
+    if (index == last_) {
+      last_ = ended.previous;
+    } else {
+      stretches_[ended.next].previous = ended.previous;
+    }
+    stretches_[index].next = free_;
+    free_ = index;
+  }
+
+  /// Up to now. Costs a step for each block of the segment that still lives.
+  [[nodiscard]] std::int64_t peak() const noexcept {
+    std::int64_t most = 0;
+    std::int64_t level = 0;
+    for (std::uint32_t index = 0; index < stretches_.size(); index = stretches_[index].next) {
+      level += stretches_[index].rise;
+      most = std::max(most, level);
+      if (index == last_) break;
+    }
+    return most;
+  }
+
+  /// A new segment: no stretch of the last one may be given back.
+  void clear() noexcept {
+    stretches_.clear();
+    last_ = free_ = 0;
+    level_ = 0;
+  }
+
+ private:
+  struct stretch {
+    std::uint32_t previous;
+    std::uint32_t next;
+    std::int64_t rise;  ///< its level less that of the stretch before; the first one's is its level
+  };
+
+  detail::page_array<stretch> stretches_;  ///< the first one begins with the segment
+  std::uint32_t last_ = 0;
+  std::uint32_t free_ = 0;  ///< the first of those that are not used; 0: none
+  std::int64_t level_ = 0;  ///< of the last stretch
+};
+
+/// The lifetimes in one memory space. Memory is bounded by live blocks, operations and names of segments. What it has no memory
+/// for counts as untracked.
+class space_lifetimes {
+ public:
+  static constexpr std::size_t max_rows = 4096;
+
+  void allocated(const block& made, std::uint64_t stamp) noexcept {
+    last_born_ = made.born();
+    const live_blocks::insertion kept = tracked_.insert(made.address);
+    if (kept.entry == nullptr) return;
+    // Where events are missing, a block may have gone unseen.
+    if (!kept.is_new) --rows_[row_in(*kept.entry)].live;
+    const std::uint32_t index = row_of(made.operation(), static_cast<std::uint32_t>(std::bit_width(made.bytes)));
+    if (index == no_row) {
+      tracked_.erase(tracked_.find(made.address));
+      return;
+    }
+    kept.entry->born_thread = made.born_thread;
+    kept.entry->bytes = stamp;
+    kept.entry->owner = std::uint64_t{index} << 32U | passing_.begin_block();
+    row& counted = rows_[index];
+    ++counted.allocation_count;
+    counted.allocations += static_cast<std::int64_t>(made.bytes);
+    counted.peak_live = std::max(counted.peak_live, ++counted.live);
+  }
+
+  void freed(const block& gone, std::uint64_t stamp) noexcept {
+    const live_blocks::place kept = tracked_.find(gone.address);
+    if (!kept || kept->born_thread != gone.born_thread) {
+      ++untracked_;
+      return;
+    }
+    const auto bytes = static_cast<std::int64_t>(gone.bytes);
+    row& counted = rows_[row_in(*kept.entry)];
+    --counted.live;
+    ++counted.deallocation_count;
+    counted.deallocations += bytes;
+    counted.in_allocations.add(last_born_ - gone.born());
+    counted.in_ticks.add(stamp - kept->bytes);
+    if (const auto stretch = static_cast<std::uint32_t>(kept->owner); stretch != 0 && gone.born() > segment_start_) {
+      ++counted.passing_count;
+      counted.passing_bytes += bytes;
+      ++open_.count;
+      open_.bytes += bytes;
+      passing_.end_block(stretch, bytes);
+    }
+    tracked_.erase(kept);
+  }
+
+  void segment_ended(std::uint32_t name) noexcept {
+    if (name < names_.size() || names_.resize(name + 1U)) {
+      passing_of_name& all = names_[name];
+      all.count += open_.count;
+      all.bytes += open_.bytes;
+      all.peak = std::max(all.peak, passing_.peak());
+    }
+    open_ = {};
+    passing_.clear();
+    segment_start_ = last_born_;
+  }
+
+  [[nodiscard]] lifetime_profile build(const facet_names& names) const {
+    lifetime_profile result;
+    std::vector<const row*> order;
+    for (const row& each : rows_) order.push_back(&each);
+    std::sort(order.begin(), order.end(), [](const row* left, const row* right) {
+      if (left->allocations != right->allocations) return left->allocations > right->allocations;
+      return left->operation != right->operation ? left->operation < right->operation : left->size_class < right->size_class;
+    });
+    for (const row* each : order) {
+      const bool is_others = each->size_class == others_class;
+      result.rows.push_back({is_others ? std::string{} : names.operations[each->operation],
+                             is_others ? 0 : least_of(each->size_class), each->allocation_count, each->allocations,
+                             each->deallocation_count, each->deallocations, each->peak_live, each->passing_count,
+                             each->passing_bytes, each->in_allocations.build([](std::int64_t count) { return count; }),
+                             each->in_ticks.build([&](std::int64_t ticks) { return names.duration_ns(ticks); }), is_others});
+    }
+    for (std::size_t index = 0; index < names.segments.size(); ++index) {
+      passing_usage usage{names.segments[index], 0, 0, 0};
+      if (names.has_open && index + 1 == names.segments.size()) {
+        usage = {names.segments[index], open_.count, open_.bytes, passing_.peak()};
+      } else if (index < names_.size()) {
+        usage = {names.segments[index], names_[index].count, names_[index].bytes, names_[index].peak};
+      }
+      result.segments_by_name.push_back(usage);
+    }
+    result.untracked_count = untracked_;
+    return result;
+  }
+
+ private:
+  static constexpr std::uint32_t classes = 65;  // by the number of bits in the size
+  static constexpr std::uint32_t others_class = classes;
+  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
+
+  [[nodiscard]] static std::int64_t least_of(std::uint32_t size_class) noexcept {
+    return size_class == 0 ? 0 : std::int64_t{1} << (size_class - 1);
+  }
+
+  struct lifetimes {
+    std::uint64_t least;
+    std::uint64_t greatest;
+    detail::uint128 sum;
+    std::uint64_t count;
+    std::uint64_t counts[classes];  ///< by the number of bits
+
+    void add(std::uint64_t value) noexcept {
+      least = count == 0 ? value : std::min(least, value);
+      greatest = std::max(greatest, value);
+      sum += value;
+      ++count;
+      ++counts[std::bit_width(value)];
+    }
+
+    template <class Convert>
+    [[nodiscard]] lifetime_summary build(Convert convert) const {
+      if (count == 0) return {};
+      const auto number = [](std::uint64_t value) {
+        return static_cast<std::int64_t>(std::min<std::uint64_t>(value, std::numeric_limits<std::int64_t>::max()));
+      };
+      std::uint64_t below = 0;
+      std::uint32_t middle = 0;
+      while ((below += counts[middle]) < (count + 1) / 2) ++middle;
+      return {convert(number(least)), convert(number(greatest)), convert(number(static_cast<std::uint64_t>(sum / count))),
+              convert(number(middle == 0 ? 0 : std::uint64_t{1} << (middle - 1)))};
+    }
+  };
+
+  struct row {
+    std::uint32_t operation;
+    std::uint32_t size_class;
+    std::int64_t allocation_count;
+    std::int64_t allocations;
+    std::int64_t deallocation_count;
+    std::int64_t deallocations;
+    std::int64_t live;
+    std::int64_t peak_live;
+    std::int64_t passing_count;
+    std::int64_t passing_bytes;
+    lifetimes in_allocations;
+    lifetimes in_ticks;
+  };
+  struct passing_of_name {
+    std::int64_t count;
+    std::int64_t bytes;
+    std::int64_t peak;
+  };
+
+  [[nodiscard]] static std::size_t row_in(const block& kept) noexcept { return static_cast<std::size_t>(kept.owner >> 32U); }
+
+  /// The row of a size class and operation, made if it is new; `no_row` if the system has no memory.
+  [[nodiscard]] std::uint32_t row_of(std::uint32_t operation, std::uint32_t size_class) noexcept {
+    const std::size_t key = std::size_t{operation} * classes + size_class;
+    if (key >= index_.size() && !index_.resize((std::size_t{operation} + 1) * classes)) return no_row;
+    if (index_[key] != 0) return index_[key] - 1;
+    if (rows_.size() >= max_rows) {
+      operation = 0;
+      size_class = others_class;
+      if (rows_.back().size_class == others_class) return static_cast<std::uint32_t>(rows_.size() - 1);
+    }
+    row made{};
+    made.operation = operation;
+    made.size_class = size_class;
+    if (!rows_.push_back(made)) return no_row;
+    if (size_class != others_class) index_[key] = static_cast<std::uint32_t>(rows_.size());
+    return static_cast<std::uint32_t>(rows_.size() - 1);
+  }
+
+  live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` the row and the stretch
+  detail::page_array<row> rows_;
+  detail::page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
+  detail::page_array<passing_of_name> names_;
+  passing_of_name open_{};
+  passing_peak passing_;
+  std::uint64_t last_born_ = 0;
+  std::uint64_t segment_start_ = 0;
+  std::int64_t untracked_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/space_facets.hpp>
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// The list of facets that follow single blocks. To add one is its header in `profile/facet/` and its entries here.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What is known of a memory space that costs too much to find out while a program runs: `profile_of` fills it from a trace, if
+/// it is asked to.
+struct space_facets {
+  lifetime_profile lifetimes;
+
+  bool operator==(const space_facets&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<space_facets> = std::to_array<std::string_view>({"lifetimes"});
+
+/// Their structs, each before those that hold it.
+using facet_structs = decltype(lifetime_structs{} + type_list<space_facets>{});
+
+/// Their folds over the blocks of one space.
+class space_facet_folds {
+ public:
+  void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
+  void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
+  /// `name` is its row in the history.
+  void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
+  [[nodiscard]] space_facets build(const facet_names& names) const { return {lifetimes_.build(names)}; }
+
+ private:
+  space_lifetimes lifetimes_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/trace/run_mode.hpp>
 #include <array>
 #include <cstddef>
@@ -4174,6 +5361,7 @@ struct space_profile {
   std::vector<out_of_memory_failure> out_of_memory;  ///< the first 32 for which the device had no memory
   event_tally further_out_of_memory;                 ///< those after them
   bool stands_for_others = false;                    ///< the space of all that were asked for when there were too many
+  space_facets facets;                               ///< what a trace tells beyond that, if it was asked
 
   bool operator==(const space_profile&) const = default;
 };
@@ -4574,659 +5762,6 @@ struct capture_options {
 
 #if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
 #define MEMPROF_SINGLE_HEADER_2
-
-// ---- <memprof/detail/wide_integer.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-__extension__ using int128 = __int128;
-__extension__ using uint128 = unsigned __int128;
-
-struct frame_parts;
-
-/// A signed integer of 256 bits, for sums of squares that must stay exact: what is left of their differences is all that counts.
-/// Arithmetic is modulo 2^256. Zero bytes are zero.
-class wide_integer {
- public:
-  constexpr wide_integer() noexcept = default;
-  constexpr explicit wide_integer(int128 value) noexcept
-      : limbs_{static_cast<std::uint64_t>(value), static_cast<std::uint64_t>(value >> 64), sign_limb(value), sign_limb(value)} {}
-
-  constexpr wide_integer& operator+=(const wide_integer& other) noexcept {
-    uint128 carry = 0;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) {
-      carry += limbs_[index];
-      carry += other.limbs_[index];
-      limbs_[index] = static_cast<std::uint64_t>(carry);
-      carry >>= 64;
-    }
-    return *this;
-  }
-  constexpr wide_integer& operator-=(const wide_integer& other) noexcept { return *this += -other; }
-
-  [[nodiscard]] constexpr wide_integer operator-() const noexcept {
-    wide_integer result;
-    for (std::size_t index = 0; index < limbs_.size(); ++index) result.limbs_[index] = ~limbs_[index];
-    return result += wide_integer{1};
-  }
-  [[nodiscard]] friend constexpr wide_integer operator-(wide_integer left, const wide_integer& right) noexcept {
-    return left -= right;
-  }
-  [[nodiscard]] friend constexpr wide_integer operator*(const wide_integer& left, const wide_integer& right) noexcept {
-    wide_integer result;
-    for (std::size_t low = 0; low < left.limbs_.size(); ++low) {
-      uint128 carry = 0;
-      for (std::size_t high = 0; low + high < left.limbs_.size(); ++high) {
-        carry += static_cast<uint128>(left.limbs_[low]) * right.limbs_[high] + result.limbs_[low + high];
-        result.limbs_[low + high] = static_cast<std::uint64_t>(carry);
-        carry >>= 64;
-      }
-    }
-    return result;
-  }
-  constexpr bool operator==(const wide_integer&) const noexcept = default;
-
-  [[nodiscard]] constexpr bool is_negative() const noexcept { return limbs_.back() >> 63 != 0; }
-  /// The same number to some 50 bits, on every machine alike: what is scaled is scaled by powers of two.
-  [[nodiscard]] constexpr double to_double() const noexcept {
-    if (is_negative()) return -(-*this).to_double();
-    constexpr double limb_range = 18446744073709551616.0;
-    double result = 0;
-    for (std::size_t index = limbs_.size(); index-- > 0;) result = result * limb_range + static_cast<double>(limbs_[index]);
-    return result;
-  }
-
- private:
-  friend struct frame_parts;
-
-  [[nodiscard]] static constexpr std::uint64_t sign_limb(int128 value) noexcept { return value < 0 ? ~std::uint64_t{0} : 0; }
-
-  std::array<std::uint64_t, 4> limbs_{};  ///< the lowest first
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/detail/partition_point.hpp>
-#include <cstddef>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The first index in [0, count) for which `is_before` is false, `count` if there is none; true ones come first. What
-/// `std::partition_point` is, without the iterators that every unit would have to compile.
-template <class IsBefore>
-[[nodiscard]] std::size_t partition_point(std::size_t count, IsBefore is_before) {
-  std::size_t first = 0;
-  while (count != 0) {
-    const std::size_t half = count / 2;
-    if (is_before(first + half)) {
-      first += half + 1;
-      count -= half + 1;
-    } else {
-      count = half;
-    }
-  }
-  return first;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/live_blocks.hpp>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What the ledger keeps of a live allocation, in half a cache line.
-struct block {
-  static constexpr unsigned thread_bits = 20;
-  static constexpr std::uint32_t max_thread = (std::uint32_t{1} << thread_bits) - 1;
-  static constexpr unsigned category_bits = 8;
-  static constexpr label max_annotation = (label{1} << (32 - category_bits)) - 1;
-
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint64_t born_thread;  ///< ordinal of its allocation in its space, and the allocating thread
-  std::uint64_t owner;        ///< operation, category and annotation: see `owner_word`
-
-  [[nodiscard]] std::uint64_t born() const noexcept { return born_thread >> thread_bits; }
-  [[nodiscard]] std::uint32_t thread() const noexcept { return static_cast<std::uint32_t>(born_thread) & max_thread; }
-  /// Node of the operation tree.
-  [[nodiscard]] std::uint32_t operation() const noexcept { return static_cast<std::uint32_t>(owner); }
-  [[nodiscard]] std::uint32_t category() const noexcept {
-    return static_cast<std::uint32_t>(owner >> 32) & ((1U << category_bits) - 1);
-  }
-  /// Label of `name\x1fshape\x1fdtype`, with `\x1frequires_grad` if that is known; 0 if there is none.
-  [[nodiscard]] label annotation() const noexcept { return static_cast<label>(owner >> (32 + category_bits)); }
-
-  [[nodiscard]] static constexpr std::uint64_t owner_word(std::uint32_t operation, std::uint32_t category,
-                                                          label annotation) noexcept {
-    return std::uint64_t{annotation} << (32 + category_bits) | std::uint64_t{category} << 32 | operation;
-  }
-};
-
-static_assert(sizeof(block) == 32);
-
-/// The live blocks of one memory space by address: the table that every event asks once.
-///
-/// Groups of 7 blocks with a byte of hash for each, all in one word: a few operations on the word find the candidates, so that
-/// the branches of a lookup are nearly always predicted, and erasing needs neither tombstones nor moves. A group counts the
-/// blocks that passed it because it was full; a search goes on only past such a group (the scheme of Folly's F14). The word, not
-/// a vector: an event that follows another in the same group reads the word that was just written, and processors forward that
-/// only to loads of the same width. At most 3 of 7 slots are used on average, so that hardly any group is full: 85 bytes a block
-/// before the table grows, 171 after.
-class live_blocks {
- public:
-  live_blocks() = default;
-  live_blocks(const live_blocks&) = delete;
-  live_blocks& operator=(const live_blocks&) = delete;
-  ~live_blocks() { detail::unmap_pages(groups_, bytes()); }
-
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return group_count() * sizeof(group); }
-
-  /// How many full groups the live blocks had to pass, all together: what lookups may have to follow. Costs a pass over the
-  /// table.
-  [[nodiscard]] std::uint64_t passed_groups() const noexcept {
-    std::uint64_t total = 0;
-    for (std::size_t index = 0; index < group_count(); ++index) total += groups_[index].passed_by;
-    return total;
-  }
-
-  /// Where a block is: what `erase` needs to take it away without looking again.
-  struct place {
-    block* entry = nullptr;         ///< null if the address is not live
-    std::uint64_t* tags = nullptr;  ///< of its group
-    unsigned tag_shift = 0;         ///< where its tag is in them
-    bool is_at_home = false;        ///< in the group that its hash names
-
-    explicit operator bool() const noexcept { return entry != nullptr; }
-    [[nodiscard]] block* operator->() const noexcept { return entry; }
-  };
-
-  /// The block at `address`, if there is one.
-  [[nodiscard, gnu::always_inline]] place find(std::uint64_t address) noexcept {
-    if (groups_ == nullptr) [[unlikely]]
-      return {};
-    const std::uint64_t hash = hash_of(address);
-    group& home = groups_[hash >> shift_];
-    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
-      block& candidate = home.block_at(matches);
-      if (candidate.address == address) [[likely]]
-        return {&candidate, &home.tags, tag_shift_of(matches), true};
-    }
-    if (home.passed_by == 0) [[likely]]
-      return {};
-    return find_away(hash, address);
-  }
-
-  /// The same for those who only look; null if there is none.
-  [[nodiscard]] const block* at(std::uint64_t address) const noexcept {
-    return const_cast<live_blocks*>(this)->find(address).entry;  // which changes nothing
-  }
-
-  /// What `insert` found or made.
-  struct insertion {
-    block* entry;  ///< null if the system has no memory
-    bool is_new;   ///< false: the address was in the table, and `entry` is unchanged
-  };
-
-  /// The block at `address`; if there is none, a new one of which only the address is set.
-  [[nodiscard, gnu::always_inline]] insertion insert(std::uint64_t address) noexcept {
-    if (size_ >= limit_) [[unlikely]] {
-      if (!grow()) return {nullptr, false};
-    }
-    const std::uint64_t hash = hash_of(address);
-    group& home = groups_[hash >> shift_];
-    for (std::uint64_t matches = home.matches(hash); matches != 0; matches &= matches - 1) {
-      block& candidate = home.block_at(matches);
-      if (candidate.address == address) [[unlikely]]
-        return {&candidate, false};
-    }
-    const std::uint64_t free = home.free();
-    if (free == 0 || home.passed_by != 0) [[unlikely]]
-      return insert_away(hash, address);
-    ++size_;
-    return {&home.take(free, hash, address), true};
-  }
-
-  /// Removes a block that `find` returned. The slot keeps its value until the next `insert`.
-  [[gnu::always_inline]] void erase(const place& found) noexcept {
-    --size_;
-    *found.tags &= ~(std::uint64_t{0xFF} << found.tag_shift);
-    if (!found.is_at_home) [[unlikely]]
-      forget_passing(found);
-  }
-
-  /// Starts loading the group of an address that will be asked for soon.
-  void prefetch(std::uint64_t address) const noexcept {
-    if (groups_ != nullptr) __builtin_prefetch(&groups_[hash_of(address) >> shift_]);
-  }
-
-  /// Calls `visit(const block&)` for every live block. Costs a pass over the table.
-  template <class Visitor>
-  void for_each(Visitor&& visit) const {
-    for (std::size_t index = 0; index < group_count(); ++index) {
-      for (std::size_t slot = 0; slot < slots; ++slot) {
-        if (groups_[index].is_used(slot)) visit(groups_[index].blocks[slot]);
-      }
-    }
-  }
-
- private:
-  static constexpr std::size_t slots = 7;
-  static constexpr std::size_t mean_load = 3;
-  static constexpr std::uint64_t each_byte = 0x0101010101010101U;
-  static constexpr std::uint64_t used_bits = 0x0080808080808080U;  // the highest bit of each of the 7 tags
-
-  /// Where the tag lies that the lowest bit of `matches` stands for.
-  [[nodiscard]] static unsigned tag_shift_of(std::uint64_t matches) noexcept {
-    return static_cast<unsigned>(std::countr_zero(matches)) & ~7U;
-  }
-
-  /// A used tag: 7 bits of the hash that do not choose the group in tables of up to 2^25 groups.
-  [[nodiscard]] static std::uint64_t tag_of(std::uint64_t hash) noexcept { return 0x80U | ((hash >> 32) & 0x7FU); }
-
-  struct alignas(64) group {
-    std::uint64_t tags;       // 7 bytes; 0: free
-    std::uint32_t passed_by;  // how many blocks found this group full
-    alignas(32) block blocks[slots];
-
-    /// The highest bit of each tag that may be the hash's; a wrong one is possible above a right one; the address decides.
-    [[nodiscard]] std::uint64_t matches(std::uint64_t hash) const noexcept {
-      const std::uint64_t difference = tags ^ tag_of(hash) * each_byte;
-      return (difference - each_byte) & ~difference & used_bits;
-    }
-    [[nodiscard]] std::uint64_t free() const noexcept { return ~tags & used_bits; }
-    [[nodiscard]] bool is_used(std::size_t slot) const noexcept { return (tags >> (8 * slot) & 0x80U) != 0; }
-    [[nodiscard]] block& block_at(std::uint64_t match) noexcept { return blocks[tag_shift_of(match) / 8]; }
-
-    block& take(std::uint64_t free_slots, std::uint64_t hash, std::uint64_t address) noexcept {
-      tags |= tag_of(hash) << tag_shift_of(free_slots);
-      block& taken = block_at(free_slots);
-      taken.address = address;
-      return taken;
-    }
-  };
-  static_assert(sizeof(group) == 256);
-
-  [[nodiscard]] std::size_t group_count() const noexcept { return groups_ == nullptr ? 0 : mask_ + 1; }
-
-  /// Fibonacci hashing: the high bits of the product depend on all bits of the address.
-  [[nodiscard]] static std::uint64_t hash_of(std::uint64_t address) noexcept { return address * 0x9E3779B97F4A7C15U; }
-
-  /// A search beyond a home group that was passed by.
-  [[nodiscard, gnu::noinline]] place find_away(std::uint64_t hash, std::uint64_t address) noexcept {
-    const std::size_t home = hash >> shift_;
-    for (std::size_t index = (home + 1) & mask_; index != home; index = (index + 1) & mask_) {
-      group& here = groups_[index];
-      for (std::uint64_t matches = here.matches(hash); matches != 0; matches &= matches - 1) {
-        block& candidate = here.block_at(matches);
-        if (candidate.address == address) return {&candidate, &here.tags, tag_shift_of(matches), false};
-      }
-      if (here.passed_by == 0) break;
-    }
-    return {};
-  }
-
-  /// Takes an erased block off the counts of the groups it had passed.
-  [[gnu::noinline]] void forget_passing(const place& erased) noexcept {
-    const auto offset = static_cast<std::size_t>(reinterpret_cast<char*>(erased.entry) - reinterpret_cast<char*>(groups_));
-    const std::size_t end = offset / sizeof(group);
-    for (std::size_t index = hash_of(erased->address) >> shift_; index != end; index = (index + 1) & mask_)
-      --groups_[index].passed_by;
-  }
-
-  /// The same when the home group is full or was passed by: the address may live further on.
-  [[gnu::noinline]] insertion insert_away(std::uint64_t hash, std::uint64_t address) noexcept {
-    if (const place known = find_away(hash, address)) return {known.entry, false};
-    ++size_;
-    return {&make_room(address), true};
-  }
-
-  /// A slot for an address that is not in the table.
-  [[nodiscard]] block& make_room(std::uint64_t address) noexcept {
-    const std::uint64_t hash = hash_of(address);
-    for (std::size_t index = hash >> shift_;; index = (index + 1) & mask_) {
-      group& here = groups_[index];
-      if (const std::uint64_t free = here.free(); free != 0) [[likely]]
-        return here.take(free, hash, address);
-      ++here.passed_by;
-    }
-  }
-
-  [[gnu::cold, gnu::noinline]] bool grow() noexcept {
-    group* const old_groups = groups_;
-    const std::size_t old_count = group_count();
-    const std::size_t count = old_count == 0 ? 32 : 2 * old_count;
-    void* const pages = detail::map_pages(count * sizeof(group));
-    if (pages == nullptr) return false;
-    groups_ = static_cast<group*>(pages);
-    mask_ = count - 1;
-    shift_ = static_cast<unsigned>(64 - std::countr_zero(count));
-    limit_ = count * mean_load;
-    for (std::size_t index = 0; index < old_count; ++index) {
-      for (std::size_t slot = 0; slot < slots; ++slot) {
-        if (!old_groups[index].is_used(slot)) continue;
-        const block& moving = old_groups[index].blocks[slot];
-        make_room(moving.address) = moving;
-      }
-    }
-    detail::unmap_pages(old_groups, old_count * sizeof(group));
-    return true;
-  }
-
-  group* groups_ = nullptr;
-  std::size_t mask_ = 0;
-  unsigned shift_ = 0;
-  std::size_t size_ = 0;
-  std::size_t limit_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/running_line.hpp>
-#include <algorithm>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The steps of the segments of one name, as the horizontal half of the points of a line. Counted from the first, so that sums
-/// are small. Trivial, and empty if all bytes are zero.
-struct running_steps {
-  std::uint64_t first;
-  std::uint64_t count;
-  detail::int128 sum;
-  detail::int128 squares;
-
-  void add(std::uint64_t step) noexcept {
-    if (count++ == 0) first = step;
-    const auto distance = static_cast<detail::int128>(step - first);
-    sum += distance;
-    squares += distance * distance;
-  }
-};
-
-/// A straight line through points: its slope, and the part of the variation that it explains.
-struct fitted_line {
-  double slope;
-  double r_squared;
-};
-
-/// A number in the segments of one name, as the vertical half. Sums are exact for up to 2^40 segments and any number of 63 bits;
-/// so the line does not depend on the order of magnitude of the numbers, nor on how far the first is from the others.
-struct running_line {
-  std::int64_t first;
-  detail::int128 sum;
-  detail::wide_integer squares;
-  detail::wide_integer products;  ///< with the steps
-
-  /// The number, at least 0, of the segment whose step was added to `steps` last.
-  void add(std::int64_t value, std::uint64_t step, const running_steps& steps) noexcept {
-    const detail::int128 rise = static_cast<detail::int128>(value) - first;
-    if (rise == 0) return;
-    sum += rise;
-    squares += detail::wide_integer{rise * rise};
-    products += detail::wide_integer{rise * static_cast<detail::int128>(step - steps.first)};
-  }
-
-  /// Least squares: slope = Sxy / Sxx and R^2 = Sxy^2 / (Sxx Syy), each n times the sum of products of the deviations from the
-  /// means. Numbers that do not vary lie on any level line, so then R^2 is 1.
-  [[nodiscard]] fitted_line fit(const running_steps& steps) const noexcept {
-    using detail::wide_integer;
-    const wide_integer count{static_cast<detail::int128>(steps.count)};
-    const wide_integer horizontal = count * wide_integer{steps.squares} - wide_integer{steps.sum} * wide_integer{steps.sum};
-    const wide_integer vertical = count * squares - wide_integer{sum} * wide_integer{sum};
-    const wide_integer both = count * products - wide_integer{steps.sum} * wide_integer{sum};
-    if (horizontal == wide_integer{}) return {0, vertical == wide_integer{} ? 1.0 : 0.0};
-    const double slope = both.to_double() / horizontal.to_double();
-    if (vertical == wide_integer{}) return {0, 1};
-    return {slope, std::clamp(slope * (both.to_double() / vertical.to_double()), 0.0, 1.0)};
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/running_summary.hpp>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// One number over the segments of one name. Trivial; `begin` makes it meaningful.
-struct running_summary {
-  std::int64_t first;
-  std::int64_t last;
-  std::int64_t least;
-  std::int64_t greatest;
-  detail::int128 total;
-  std::uint64_t least_segment;  ///< number of the first segment with `least`
-  std::uint64_t greatest_segment;
-
-  /// Nothing but `value`, in segment `number`.
-  void begin(std::int64_t value, std::uint64_t number) noexcept { *this = {value, value, value, value, value, number, number}; }
-  void add(std::int64_t value, std::uint64_t number) noexcept {
-    last = value;
-    total += value;
-    if (value < least) {
-      least = value;
-      least_segment = number;
-    }
-    if (value > greatest) {
-      greatest = value;
-      greatest_segment = number;
-    }
-  }
-
-  /// The sum, or the nearest number of 64 bits.
-  [[nodiscard]] std::int64_t sum() const noexcept {
-    constexpr detail::int128 most = std::numeric_limits<std::int64_t>::max();
-    constexpr detail::int128 fewest = std::numeric_limits<std::int64_t>::min();
-    return static_cast<std::int64_t>(total > most ? most : total < fewest ? fewest : total);
-  }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/ledger/segment_history.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// One finished segment that is kept in full; its end is the next one's begin.
-struct segment_mark {
-  label name;
-  std::uint32_t row;  ///< of its name
-  std::uint64_t begin_stamp;
-  std::uint64_t end_stamp;
-  std::uint64_t number;
-  std::uint64_t step;
-  std::uint32_t holds;  ///< how many extremes of its name it holds, and failures that happened in it
-  std::uint32_t pins;   ///< how many spaces had their overall peak or their first shortfall in it
-  bool is_first;        ///< of its name
-  bool is_dropped;      ///< no longer kept, and only here until `segment_history::compact`
-};
-
-/// All segments of one name.
-struct named_segment_row {
-  label name;
-  bool stands_for_others;  ///< of all names that came when there were rows enough
-  std::uint64_t count;
-  std::uint64_t first_number;
-  std::uint64_t last_number;
-  std::uint64_t last_step;
-  running_summary duration;  ///< in stamps
-  running_steps steps;
-};
-
-/// The finished segments of a capture in bounded memory: those that are kept in full, and one row for each name.
-///
-/// Every space has an entry for each mark, at the same position. To drop a segment only marks it, so that no entry moves; once
-/// as many were dropped as are kept, `compact` takes them out everywhere. A segment costs a pass over the marks.
-///
-/// A step is a round of the repeating names: the next one begins where a name comes that this one has had.
-class segment_history {
- public:
-  static constexpr std::uint32_t most_kept = 65'536;
-
-  segment_history(std::uint32_t kept, std::uint32_t names) noexcept
-      : kept_limit_(std::clamp(kept, std::uint32_t{4}, most_kept)), name_limit_(std::clamp(names, std::uint32_t{1}, most_kept)) {}
-
-  /// Adds a finished segment as the last mark. False, and nothing changed, if the system has no memory.
-  [[nodiscard]] bool add(label name, std::uint64_t begin_stamp, std::uint64_t end_stamp) noexcept {
-    if (!marks_.reserve(marks_.size() + 1)) return false;
-    const std::uint32_t index = row_of(name);
-    if (index == no_row) return false;
-    named_segment_row& row = rows_[index];
-    if (row.count != 0 && row.last_step == step_ && !row.stands_for_others) ++step_;
-    const std::uint64_t ticks = end_stamp - begin_stamp;
-    const auto duration = static_cast<std::int64_t>(std::min<std::uint64_t>(ticks, std::numeric_limits<std::int64_t>::max()));
-    const bool is_first = row.count++ == 0;
-    if (is_first) {
-      row.first_number = count_;
-      row.duration.begin(duration, count_);
-    } else {
-      row.duration.add(duration, count_);
-    }
-    row.last_number = count_;
-    row.last_step = step_;
-    row.steps.add(step_);
-    return marks_.push_back({name, index, begin_stamp, end_stamp, count_++, step_, 0, 0, is_first, false});
-  }
-
-  /// Numbers of segments. A segment holds while nothing takes it back, and longer if there is room.
-  void hold(std::uint64_t number) noexcept {
-    if (segment_mark* const mark = find(number)) ++mark->holds;
-  }
-  void release(std::uint64_t number) noexcept {
-    if (segment_mark* const mark = find(number); mark != nullptr && mark->holds != 0) --mark->holds;
-  }
-  void pin(std::uint64_t number) noexcept {
-    if (segment_mark* const mark = find(number)) ++mark->pins;
-  }
-  void unpin(std::uint64_t number) noexcept {
-    if (segment_mark* const mark = find(number); mark != nullptr && mark->pins != 0) --mark->pins;
-  }
-
-  /// Drops segments until as few are kept as should be. Of those that may go: first those that hold nothing, then those that
-  /// hold an extreme, then the first of their name; among equals the oldest.
-  void drop_surplus() noexcept {
-    while (marks_.size() - dropped_ > kept_limit_) {
-      segment_mark* goes = nullptr;
-      // The newest quarter stays, whatever is in it.
-      const std::uint64_t newest = count_ - kept_limit_ / 4;
-      for (segment_mark& mark : marks_) {
-        if (mark.number >= newest) break;
-        if (mark.is_dropped || mark.pins != 0) continue;
-        if (goes == nullptr || worth(mark) < worth(*goes)) goes = &mark;
-        if (worth(*goes) == 0) break;
-      }
-      if (goes == nullptr) return;
-      goes->is_dropped = true;
-      ++dropped_;
-    }
-  }
-
-  /// Whether it is time to `compact`.
-  [[nodiscard]] bool is_sparse() const noexcept { return dropped_ >= kept_limit_; }
-
-  /// Takes out of `entries`, which has one for each mark or fewer, those of dropped segments.
-  template <class Entry>
-  void compact(detail::page_array<Entry>& entries) const noexcept {
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < entries.size() && position < marks_.size(); ++position) {
-      if (!marks_[position].is_dropped) entries[kept++] = entries[position];
-    }
-    entries.truncate(kept);
-  }
-  /// The same for the marks themselves, at the end.
-  void compact_marks() noexcept {
-    std::size_t kept = 0;
-    for (std::size_t position = 0; position < marks_.size(); ++position) {
-      if (!marks_[position].is_dropped) marks_[kept++] = marks_[position];
-    }
-    marks_.truncate(kept);
-    dropped_ = 0;
-  }
-
-  /// By position, which changes with `compact_marks`.
-  [[nodiscard]] const detail::page_array<segment_mark>& marks() const noexcept { return marks_; }
-  /// In the order in which the names first came.
-  [[nodiscard]] const detail::page_array<named_segment_row>& rows() const noexcept { return rows_; }
-  /// How many segments there were.
-  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  [[nodiscard]] std::size_t kept() const noexcept { return marks_.size() - dropped_; }
-  /// The number of the step that the last segment was in.
-  [[nodiscard]] std::uint64_t step() const noexcept { return step_; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + row_index_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  static constexpr std::uint32_t no_row = ~std::uint32_t{0};
-
-  [[nodiscard]] static int worth(const segment_mark& mark) noexcept { return mark.is_first ? 2 : mark.holds != 0 ? 1 : 0; }
-
-  /// Null if the segment is not kept.
-  [[nodiscard]] segment_mark* find(std::uint64_t number) noexcept {
-    const std::size_t position =
-        detail::partition_point(marks_.size(), [&](std::size_t index) { return marks_[index].number < number; });
-    const bool is_there = position < marks_.size() && marks_[position].number == number && !marks_[position].is_dropped;
-    return is_there ? &marks_[position] : nullptr;
-  }
-
-  /// The row of a name, made if it is new and there is room, else that of all others; `no_row` if the system has no memory.
-  [[nodiscard]] std::uint32_t row_of(label name) noexcept {
-    if (name != other_names) {
-      if (const live_blocks::place known = row_index_.find(key_of(name))) return static_cast<std::uint32_t>(known->owner);
-    }
-    const bool is_other = name == other_names || named_ >= name_limit_;
-    if (is_other && others_ != no_row) return others_;
-    if (!rows_.reserve(rows_.size() + 1)) return no_row;
-    const auto index = static_cast<std::uint32_t>(rows_.size());
-    if (is_other) {
-      others_ = index;
-    } else {
-      block* const entry = row_index_.insert(key_of(name)).entry;
-      if (entry == nullptr) return no_row;
-      entry->owner = index;
-      ++named_;
-    }
-    named_segment_row row{};
-    row.name = is_other ? other_names : name;
-    row.stands_for_others = is_other;
-    return rows_.push_back(row) ? index : no_row;
-  }
-
-  /// Names are looked up in a table of blocks: they are few, and it is there.
-  [[nodiscard]] static std::uint64_t key_of(label name) noexcept { return std::uint64_t{name} + 1; }
-
-  std::uint32_t kept_limit_;
-  std::uint32_t name_limit_;
-  std::uint32_t named_ = 0;
-  std::uint32_t others_ = no_row;
-  std::uint64_t count_ = 0;
-  std::uint64_t step_ = 0;
-  std::size_t dropped_ = 0;
-  detail::page_array<segment_mark> marks_;
-  detail::page_array<named_segment_row> rows_;
-  live_blocks row_index_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/summaries_by_name.hpp>
 #include <array>
@@ -7552,87 +8087,6 @@ class space_ledger {
   stream_ledger streams_;
   active_ledger active_;
   out_of_memory_ledger out_of_memory_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/clock_readings.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct frame_parts;
-}
-
-/// What links the stamps of events to time: readings of both clocks, between which the line is straight.
-///
-/// The clock of the stamps drifts against the system's by parts per million, which over days is seconds; readings a second apart
-/// keep the error below a microsecond. At most `max_kept` are kept: when they are too many, every second one goes, and from then
-/// on they stay twice as far apart.
-class clock_readings {
- public:
-  static constexpr std::size_t max_kept = 4096;
-
-  /// Adds a reading: `ns` nanoseconds after the capture began, the clock of the stamps showed `stamp`. One that does not come
-  /// after the last one, or not after the begin, is left out.
-  void add(std::uint64_t stamp, std::int64_t ns) noexcept {
-    const std::size_t count = kept_.size();
-    if (ns < 0) return;
-    if (count != 0 && (stamp <= kept_[count - 1].stamp || ns < kept_[count - 1].ns)) return;
-    // The last one stands for the present, until the one before is far enough away for it to stay.
-    if (count >= 2 && ns - kept_[count - 2].ns < least_distance_ns_) {
-      kept_[count - 1] = {stamp, ns};
-      return;
-    }
-    if (count == max_kept) thin_out();
-    (void)kept_.push_back({stamp, ns});  // without memory for it the line before goes on
-  }
-
-  /// Nanoseconds after the capture began; 0 before the first reading. Without two readings a stamp is a nanosecond.
-  [[nodiscard]] std::int64_t to_ns(std::uint64_t stamp) const noexcept {
-    constexpr wide most = INT64_MAX;
-    if (kept_.empty()) return static_cast<std::int64_t>(std::min<wide>(stamp, most));
-    const reading first = kept_[0];
-    if (stamp <= first.stamp) return first.ns;
-    if (kept_.size() == 1)
-      return static_cast<std::int64_t>(std::min<wide>(first.ns + static_cast<wide>(stamp - first.stamp), most));
-    const std::size_t after =
-        detail::partition_point(kept_.size(), [&](std::size_t index) { return kept_[index].stamp < stamp; });
-    const std::size_t right = after < kept_.size() ? after : kept_.size() - 1;
-    const reading& left = kept_[right - 1];
-    const auto width = static_cast<wide>(kept_[right].stamp - left.stamp);
-    const auto rise = static_cast<wide>(kept_[right].ns - left.ns);
-    const wide ns = left.ns + static_cast<wide>(stamp - left.stamp) * rise / width;
-    return static_cast<std::int64_t>(std::min<wide>(ns, most));
-  }
-
-  /// Whether there is any.
-  [[nodiscard]] bool empty() const noexcept { return kept_.empty(); }
-  /// Nanoseconds after the capture began of the last one.
-  [[nodiscard]] std::int64_t last_ns() const noexcept { return kept_.empty() ? 0 : kept_[kept_.size() - 1].ns; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
-
- private:
-  friend struct detail::frame_parts;
-
-  __extension__ using wide = __int128;
-
-  struct reading {
-    std::uint64_t stamp;
-    std::int64_t ns;
-  };
-  void thin_out() noexcept {
-    for (std::size_t index = 1; 2 * index < kept_.size(); ++index) kept_[index] = kept_[2 * index];
-    (void)kept_.resize(kept_.size() / 2);
-    least_distance_ns_ = kept_.back().ns / static_cast<std::int64_t>(kept_.size());
-  }
-
-  detail::page_array<reading> kept_;
-  std::int64_t least_distance_ns_ = 0;  ///< of those that stay
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -16620,6 +17074,54 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/report/text/facet_lines.hpp>
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+/// @file
+/// The answers of facets that a profile has only if they were asked for (`space_profile::facets`).
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
+[[nodiscard]] page_section lifetime_section(const auto& space) {
+  page_section section;
+  section.heading = "Lifetimes";
+  const auto& lifetimes = space.facets.lifetimes;
+  if (lifetimes.rows.empty()) return section;
+  std::int64_t blocks = 0;
+  std::int64_t passing = 0;
+  std::int64_t bytes = 0;
+  std::int64_t arena = 0;
+  const auto* busiest = &lifetimes.rows.front();
+  for (const auto& row : lifetimes.rows) {
+    blocks += row.allocation_count;
+    passing += row.passing_count;
+    bytes += row.passing_bytes;
+    if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
+  }
+  for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
+  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " came and went within one segment: " +
+                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
+  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
+  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
+                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
+  if (busiest->operation.empty()) {
+    line.add("outside every operation");
+  } else {
+    line.add("by ").add_name(busiest->operation);
+  }
+  line.add(", " + grouped(busiest->peak_blocks) + " at most live at once: so many buffers would do");
+  section.lines.push_back(line);
+  return section;
+}
+
+/// All of them.
+[[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/report/text/fit_section.hpp>
 #include <cstdint>
 #include <string>
@@ -16805,8 +17307,10 @@ struct text_range {
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -16996,23 +17500,40 @@ class line_breaker {
   }
 }
 
-/// Shortens the cells that are names and too long for their columns, each such that it differs from the others.
+/// The only name in a cell, or null: there is none, or more than one.
+[[nodiscard]] inline const page_part* only_name(const page_line& cell) {
+  const auto is_name = [](const page_part& part) { return part.is_name; };
+  const std::vector<page_part>& parts = cell.parts();
+  return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
+}
+
+/// Shortens the names in cells that are too long for their columns, each such that it differs from the others with as much room.
 inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
-    std::vector<page_line*> cells;
-    std::vector<std::string> names;
+    std::map<std::size_t, std::vector<page_line*>> cells_with_room;
     for (std::vector<page_line>& row : table.rows) {
       const bool reaches_beyond = column + 1 == row.size() && row.size() < widths.size();
       if (column >= row.size() || reaches_beyond) continue;
-      const std::vector<page_part>& parts = row[column].parts();
-      if (parts.size() != 1 || !parts.front().is_name) continue;
-      cells.push_back(&row[column]);
-      names.push_back(parts.front().text);
+      const page_part* const name = only_name(row[column]);
+      if (name == nullptr) continue;
+      const std::size_t beside = width_of(row[column]) - display_width(name->text);
+      cells_with_room[widths[column] - std::min(widths[column], beside)].push_back(&row[column]);
     }
-    const std::vector<std::string> shown = shortened_apart(names, widths[column]);
-    for (std::size_t index = 0; index < cells.size(); ++index) {
-      const emphasis how = cells[index]->parts().front().how;
-      *cells[index] = page_line{}.add_name(shown[index], how);
+    for (const auto& [room, cells] : cells_with_room) {
+      std::vector<std::string> names;
+      for (const page_line* cell : cells) names.push_back(only_name(*cell)->text);
+      const std::vector<std::string> shown = shortened_apart(names, room);
+      for (std::size_t index = 0; index < cells.size(); ++index) {
+        page_line shortened_cell;
+        for (const page_part& part : cells[index]->parts()) {
+          if (part.is_name) {
+            shortened_cell.add_name(shown[index], part.how);
+          } else {
+            shortened_cell.add(part.text, part.how);
+          }
+        }
+        *cells[index] = std::move(shortened_cell);
+      }
     }
   }
 }
@@ -17447,6 +17968,9 @@ inline constexpr std::size_t least_segment_rows = 8;
     for (page_section& section :
          answers_for(source, *spaces[index], steps, segments_by_name(source, *spaces[index]), options, limits)) {
       sections.push_back(std::move(section));
+    }
+    if (limits.lines_each > 1) {
+      for (page_section& section : facet_sections(*spaces[index])) sections.push_back(std::move(section));
     }
   }
   if (!options.all_spaces) sections.push_back(space_section(source, spaces, steps, limits.spaces));
@@ -19063,12 +19587,17 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// must not outlive it.
 class step_recorder {
  public:
-  /// `sequence`, if there is one, gets the same events, to replay them through a model of an allocator.
-  step_recorder(std::string_view space, std::int64_t capacity, allocation_sequence* sequence)
-      : fold_{labels_}, sequence_{sequence} {
+  /// `sequence` and `recorded`, where they are given, get the same events: to replay them through a model of an allocator, and to
+  /// keep them.
+  step_recorder(std::string_view space, std::int64_t capacity, const capture_info& info, allocation_sequence* sequence,
+                trace* recorded)
+      : fold_{labels_}, sequence_{sequence}, recorded_{recorded} {
+    fold_.info(info);
+    if (recorded_ != nullptr) recorded_->info(info);
     const space_definition defined{cpu_space, intern(space), capacity, false};
     fold_.space(defined);
     if (sequence_ != nullptr) sequence_->space(defined);
+    if (recorded_ != nullptr) recorded_->space(defined);
     put_clock_reading();
   }
   step_recorder(const step_recorder&) = delete;
@@ -19117,7 +19646,9 @@ class step_recorder {
     const std::size_t before = labels_.size();
     const label known = labels_.intern(name);
     if (known == 0) raise("the system has no memory for the estimate");
-    if (labels_.size() != before && sequence_ != nullptr) sequence_->name(known, name);
+    if (labels_.size() == before) return known;
+    if (sequence_ != nullptr) sequence_->name(known, name);
+    if (recorded_ != nullptr) recorded_->name(known, name);
     return known;
   }
 
@@ -19132,12 +19663,14 @@ class step_recorder {
   void flush() {
     fold_.events(buffer_.data(), buffer_.data() + filled_, 0);
     if (sequence_ != nullptr) sequence_->events(buffer_.data(), buffer_.data() + filled_, 0);
+    if (recorded_ != nullptr) recorded_->events(buffer_.data(), buffer_.data() + filled_, 0);
     filled_ = 0;
   }
 
   label_table labels_;
   trace_fold fold_;
   allocation_sequence* sequence_;
+  trace* recorded_;
   std::array<event, 256> buffer_;
   std::size_t filled_ = 0;
   std::uint64_t stamp_ = 0;
@@ -20131,10 +20664,14 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 }
 
 [[nodiscard]] inline profile estimate_stage(const decoder_model& model, const training_setup& setup, std::int64_t number,
-                                            allocation_sequence* sequence) {
+                                            allocation_sequence* sequence, trace* recorded) {
   const bool has_device = !setup.device.empty();
+  capture_info info;
+  info.library_version = version_string;
+  info.mode = run_mode::no_dispatch;
+  info.device = setup.device.name.view();
   step_recorder recorder{has_device ? setup.device.tensor_space().name.view() : "cpu",
-                         has_device ? setup.device.tensor_space().capacity : 0, sequence};
+                         has_device ? setup.device.tensor_space().capacity : 0, info, sequence, recorded};
   const step_plan plan{model, setup, recorder};
   profile result;
   {
@@ -20146,8 +20683,6 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
     recorder.end_segment("END_TRACE");
     result = recorder.finish();
   }
-  result.mode = run_mode::no_dispatch;
-  result.device = setup.device.name.view();
   return result;
 }
 
@@ -20158,20 +20693,21 @@ inline void run_micro_batches(const step_plan& plan, step_stage& stage, std::int
 ///
 /// Costs some hundred events a layer and micro-batch. `sequence`, if given, gets all allocations and frees, for `fit_memory`; of
 /// a pipeline those of `pipeline_stage`, which must be given then. Throws `memprof::error` for what cannot be, and for bytes
-/// beyond 2^63-1.
+/// beyond 2^63-1. `recorded`, which must be empty, likewise becomes the trace of the step.
 [[nodiscard]] inline training_estimate estimate_training_step(const decoder_model& model, const training_setup& setup,
-                                                              allocation_sequence* sequence = nullptr) {
+                                                              allocation_sequence* sequence = nullptr,
+                                                              trace* recorded = nullptr) {
   detail::check(model, setup);
   training_estimate result;
   result.parameters = parameter_count(model, setup.seq_len);
   if (setup.pipeline_stage >= 0 || setup.parallel.pipeline == 1) {
     result.pipeline_stage = std::max<std::int64_t>(setup.pipeline_stage, 0);
-    result.step = detail::estimate_stage(model, setup, result.pipeline_stage, sequence);
+    result.step = detail::estimate_stage(model, setup, result.pipeline_stage, sequence, recorded);
     return result;
   }
-  if (sequence != nullptr) detail::raise("the sequence of a pipeline's stage needs pipeline_stage");
+  if (sequence != nullptr || recorded != nullptr) detail::raise("the events of a pipeline's stage need pipeline_stage");
   for (std::int64_t stage = 0; stage < setup.parallel.pipeline; ++stage) {
-    profile step = detail::estimate_stage(model, setup, stage, nullptr);
+    profile step = detail::estimate_stage(model, setup, stage, nullptr, nullptr);
     if (stage > 0 && step.spaces.front().cumulative_peak <= result.space().cumulative_peak) continue;
     result.step = std::move(step);
     result.pipeline_stage = stage;
@@ -24136,6 +24672,11 @@ class chrome_trace_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+#endif  // MEMPROF_SINGLE_HEADER_19
+
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_20
+
 // ---- <memprof/format/stack_table.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -24284,6 +24825,11 @@ namespace detail {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_20
+
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/format/collapsed.hpp>
 #include <cstdint>
@@ -24754,6 +25300,701 @@ class heap_live_list {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/format/heaptrack_blocks.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Gives addresses to the blocks of a recording that has none, so that no two live blocks overlap. Of blocks of one kind, which
+/// have the same size and stack, the newest is freed first. Memory for what was live at once, by size.
+class heaptrack_blocks {
+ public:
+  struct kind {
+    std::uint64_t bytes = 0;
+    std::uint32_t stack = 0;
+    std::uint32_t size = 0;    ///< index into `free_`
+    std::uint32_t newest = 0;  ///< index of its newest live block plus one; 0: none is live
+  };
+
+  void add_kind(std::uint64_t bytes, std::uint64_t stack) {
+    const auto [size, is_new] = sizes_.try_emplace(bytes, static_cast<std::uint32_t>(free_.size()));
+    if (is_new) free_.push_back(0);
+    kinds_.push_back({bytes, static_cast<std::uint32_t>(stack), size->second, 0});
+  }
+  [[nodiscard]] std::size_t kinds() const noexcept { return kinds_.size(); }
+  [[nodiscard]] const kind& operator[](std::uint64_t index) const noexcept { return kinds_[index]; }
+
+  /// The address of a new block; 0 if there are no more addresses.
+  [[nodiscard]] std::uint64_t allocate(std::uint64_t index) {
+    kind& of = kinds_[index];
+    std::uint32_t& unused = free_[of.size];
+    std::uint32_t taken = unused;
+    if (taken == 0) {
+      if (next_address_ > most_address || blocks_.size() == ~std::uint32_t{0}) return 0;
+      blocks_.push_back({next_address_, 0});
+      next_address_ += of.bytes / alignment * alignment + alignment;
+      taken = static_cast<std::uint32_t>(blocks_.size());
+    } else {
+      unused = blocks_[taken - 1].next;
+    }
+    blocks_[taken - 1].next = of.newest;
+    of.newest = taken;
+    return blocks_[taken - 1].address;
+  }
+  /// The address of the block that is freed; 0 if none is live.
+  [[nodiscard]] std::uint64_t deallocate(std::uint64_t index) noexcept {
+    kind& of = kinds_[index];
+    if (of.newest == 0) return 0;
+    block& freed = blocks_[of.newest - 1];
+    std::uint32_t& unused = free_[of.size];
+    const std::uint32_t taken = of.newest;
+    of.newest = freed.next;
+    freed.next = unused;
+    unused = taken;
+    return freed.address;
+  }
+
+ private:
+  static constexpr std::uint64_t alignment = 16;
+  static constexpr std::uint64_t most_address = std::uint64_t{1} << 62;
+
+  struct block {
+    std::uint64_t address;
+    std::uint32_t next;  ///< index plus one of the next older one of its kind, or of the next unused one of its size
+  };
+
+  std::vector<kind> kinds_;
+  std::vector<block> blocks_;
+  std::vector<std::uint32_t> free_;  ///< by size: the first unused block's index plus one
+  std::unordered_map<std::uint64_t, std::uint32_t> sizes_;
+  std::uint64_t next_address_ = 0x10000;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_21
+
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_22
+
+// ---- <memprof/format/function_name.hpp>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+/// @file
+/// How readers of other tools' recordings name the operations that they make of stack frames.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
+/// stay as they are.
+[[nodiscard]] inline std::string short_function_name(std::string_view name) {
+  constexpr std::string_view anonymous = "(anonymous namespace)";
+  constexpr std::string_view keyword = "operator";
+  if (name.find('(') == name.npos && name.find("::") == name.npos) return std::string{name};
+  std::string result;
+  std::size_t depth = 0;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    const bool is_after_operator = depth == 0 && result.ends_with(keyword);
+    if (depth == 0 && name.substr(at).starts_with(anonymous)) {
+      result += anonymous;
+      at += anonymous.size() - 1;
+    } else if (is_after_operator && name.substr(at).starts_with("()")) {
+      result += "()";
+      ++at;
+    } else if (is_after_operator && name[at] == ' ') {  // a conversion, or `operator new`
+      while (at < name.size() && name[at] != '(' && name[at] != '<') result += name[at++];
+      --at;
+    } else if (is_after_operator && (name[at] == '<' || name[at] == '>')) {
+      while (at < name.size() && name[at] != '(') result += name[at++];
+      --at;
+    } else if (name[at] == '(' || name[at] == '<') {
+      ++depth;
+    } else if (name[at] == ')' || name[at] == '>') {
+      depth -= depth == 0 ? 0 : 1;
+    } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
+      // What came before was the result's type, unless this ends the arguments: `f() const`.
+      if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
+      result.clear();
+    } else if (depth == 0) {
+      result += name[at];
+    }
+  }
+  return result.empty() ? std::string{name} : result;
+}
+
+/// The operation of a stack frame: `function (file:line)`, with the file's own name and a short one of the function. An empty
+/// file, and "??", are left out.
+[[nodiscard]] inline std::string frame_name(std::string_view function, std::string_view file, std::string_view line) {
+  const std::size_t slash = file.find_last_of("/\\");
+  if (slash != file.npos) file.remove_prefix(slash + 1);
+  std::string text = short_function_name(function);
+  if (file.empty() || file == "??") return text;
+  text.append(" (").append(file);
+  if (!line.empty()) text.append(":").append(line);
+  return text += ')';
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_22
+
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
+
+// ---- <memprof/format/heaptrack_stacks.hpp>
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The tables of a heaptrack recording that say where allocations come from. Entries are numbered from 1 and refer to earlier
+/// ones; 0 is none.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Takes the numbers of a line in heaptrack's way: hexadecimal, without a prefix, with one space between.
+class heaptrack_numbers {
+ public:
+  explicit heaptrack_numbers(std::string_view text) noexcept : rest_(text) {}
+
+  /// Takes the next number; false if there is none, or another text in its place.
+  [[nodiscard]] bool next(std::uint64_t& value) noexcept {
+    const auto [end, fault] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value, 16);
+    const auto size = static_cast<std::size_t>(end - rest_.data());
+    if (fault != std::errc{} || (size != rest_.size() && rest_[size] != ' ')) return false;
+    rest_.remove_prefix(size == rest_.size() ? size : size + 1);
+    return true;
+  }
+  /// What has not been taken.
+  [[nodiscard]] std::string_view rest() const noexcept { return rest_; }
+
+ private:
+  std::string_view rest_;
+};
+
+/// Strings, instruction pointers with their inlined frames, and stacks.
+///
+/// A stack is expanded only when it is asked for, and a short file cannot make it a long one: memory is that of the lines.
+class heaptrack_stacks {
+ public:
+  /// What a stack may have: heaptrack records 64 calls, each with what was inlined there.
+  static constexpr std::size_t most_frames = 4096;
+  /// Of these so many, the outermost ones, become operations: what the ledger keeps apart.
+  static constexpr std::size_t most_operations = 256;
+
+  // Each takes a line without its kind, and returns what is wrong with it; null: nothing is.
+
+  [[nodiscard]] const char* add_string(std::string_view text) {
+    if (!has_room(strings_)) return "more strings than heaptrack can number";
+    strings_.emplace_back(text);
+    return nullptr;
+  }
+  /// `ip module [function [file line [function file line]...]]`, the innermost frame first.
+  [[nodiscard]] const char* add_instruction(std::string_view line) {
+    constexpr const char* expected = "expected an address, a module, and for each frame its function, file and line";
+    heaptrack_numbers numbers{line};
+    std::uint64_t address = 0;
+    std::uint64_t module = 0;
+    if (!numbers.next(address) || !numbers.next(module)) return expected;
+    instruction added{static_cast<std::uint32_t>(frames_.size()), 0};
+    do {
+      std::uint64_t function = 0;
+      std::uint64_t file = 0;
+      std::uint64_t number = 0;
+      if (!numbers.rest().empty() && !numbers.next(function)) return expected;
+      if (!numbers.rest().empty() && (!numbers.next(file) || !numbers.next(number))) return expected;
+      if (module > strings_.size() || function > strings_.size() || file > strings_.size()) return "a string that is not known";
+      if (!has_room(frames_) || ++added.count > most_frames) return "more frames than a stack can have";
+      frames_.push_back(frame(text(function), file == 0 ? text(module) : text(file), file == 0 ? 0 : number));
+    } while (!numbers.rest().empty());
+    if (!has_room(instructions_)) return "more instruction pointers than heaptrack can number";
+    instructions_.push_back(added);
+    return nullptr;
+  }
+  /// `ip parent`: a call within the stack `parent`.
+  [[nodiscard]] const char* add_stack(std::string_view line) {
+    heaptrack_numbers numbers{line};
+    std::uint64_t pointer = 0;
+    std::uint64_t around = 0;
+    if (!numbers.next(pointer) || !numbers.next(around) || !numbers.rest().empty())
+      return "expected an instruction pointer and a stack";
+    if (pointer > instructions_.size()) return "an instruction pointer that is not known";
+    if (around > calls_.size()) return "a stack that is not known";
+    const std::size_t frames =
+        (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
+    // A call of an unknown address has no frame, but the stack is walked all the same.
+    const std::size_t walked = frames + (pointer == 0 ? 1 : 0);
+    if (walked > most_frames || !has_room(calls_)) return "a deeper stack than heaptrack records";
+    calls_.push_back(
+        {static_cast<std::uint32_t>(pointer), static_cast<std::uint32_t>(around), static_cast<std::uint32_t>(walked)});
+    return nullptr;
+  }
+
+  [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
+
+  /// Names of the operations that a stack stands for, outermost first: from `main`, or what else heaptrack takes for the begin of
+  /// a program, to what called `operator new`. Valid until the next call.
+  [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack) {
+    expanded_.clear();
+    bool is_complete = false;
+    for (; stack != 0 && !is_complete; stack = calls_[stack - 1].around) {
+      if (calls_[stack - 1].pointer == 0) continue;
+      const instruction& called = instructions_[calls_[stack - 1].pointer - 1];
+      for (std::size_t index = called.first; index < called.first + called.count && !is_complete; ++index) {
+        const name& found = names_[frames_[index]];
+        if (found.is_operator_new && expanded_.empty()) continue;
+        expanded_.push_back(frames_[index]);
+        is_complete = found.is_outermost;
+      }
+    }
+    std::reverse(expanded_.begin(), expanded_.end());
+    if (expanded_.size() > most_operations) expanded_.resize(most_operations);
+    return expanded_;
+  }
+  [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }
+
+ private:
+  struct instruction {
+    std::uint32_t first;  ///< of its frames
+    std::uint32_t count;
+  };
+  struct call {
+    std::uint32_t pointer;
+    std::uint32_t around;
+    std::uint32_t frames;  ///< with those of the stack around it
+  };
+  struct name {
+    const std::string* text;
+    bool is_operator_new;
+    bool is_outermost;
+  };
+
+  template <class Table>
+  [[nodiscard]] static bool has_room(const Table& table) noexcept {
+    return table.size() < std::numeric_limits<std::uint32_t>::max();
+  }
+
+  [[nodiscard]] std::string_view text(std::uint64_t string) const noexcept {
+    return string == 0 ? std::string_view{} : std::string_view{strings_[string - 1]};
+  }
+
+  /// The number of a frame's name, `function (file:line)`; without a file, `function (module)`.
+  [[nodiscard]] std::uint32_t frame(std::string_view function, std::string_view file, std::uint64_t line) {
+    std::string text = frame_name(function.empty() ? "??" : function, file, line == 0 ? std::string{} : std::to_string(line));
+    const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
+    if (is_new) {
+      const std::string bare = short_function_name(function);
+      names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]",
+                        bare == "main" || bare == "__libc_start_main" || bare == "__static_initialization_and_destruction_0"});
+    }
+    return known->second;
+  }
+
+  std::vector<std::string> strings_;
+  std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
+  std::vector<instruction> instructions_;
+  std::vector<call> calls_;
+  std::unordered_map<std::string, std::uint32_t> ids_;
+  std::vector<name> names_;
+  std::vector<std::uint32_t> expanded_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/format/line_reader.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Reads a text line by line, once and from where it stands: a file, or what a stream of any kind yields. Takes one buffer, and
+/// what the longest line has beyond it.
+class line_reader {
+ public:
+  /// The file stays the caller's; `path` is its name for messages. A longer line than `longest` bytes is an error.
+  line_reader(std::FILE* file, std::filesystem::path path, std::size_t longest)
+      : file_(file), path_(std::move(path)), longest_(longest) {}
+
+  /// Takes the next line; false if there is none.
+  [[nodiscard]] bool next() {
+    carried_.clear();
+    for (;;) {
+      if (position_ == filled_ && !fill()) {
+        line_ = carried_;
+        is_cut_ = !carried_.empty();
+        number_ += is_cut_ ? 1 : 0;
+        return is_cut_;
+      }
+      const char* const begin = buffer_.data() + position_;
+      const auto* const end = static_cast<const char*>(std::memchr(begin, '\n', filled_ - position_));
+      const std::string_view part{begin, end == nullptr ? filled_ - position_ : static_cast<std::size_t>(end - begin)};
+      position_ += part.size() + (end == nullptr ? 0 : 1);
+      if (carried_.size() + part.size() > longest_) {
+        ++number_;
+        fail("it has more than " + std::to_string(longest_) + " bytes");
+      }
+      if (end == nullptr || !carried_.empty()) carried_ += part;
+      if (end == nullptr) continue;
+      line_ = carried_.empty() ? part : std::string_view{carried_};
+      ++number_;
+      return true;
+    }
+  }
+
+  /// The line without its end; it is valid until the next call of `next`.
+  [[nodiscard]] std::string_view line() const noexcept { return line_; }
+  /// Whether the text ended before the line did.
+  [[nodiscard]] bool is_cut() const noexcept { return is_cut_; }
+  /// The number of the line, from 1.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+
+  /// Raises "cannot read 'path': line 7: `reason`".
+  [[noreturn]] void fail(const std::string& reason) const {
+    raise_about_file("read", path_, "line " + std::to_string(number_) + ": " + reason);
+  }
+
+ private:
+  [[nodiscard]] bool fill() {
+    position_ = 0;
+    filled_ = std::fread(buffer_.data(), 1, buffer_.size(), file_);
+    if (filled_ == 0 && std::ferror(file_) != 0) raise_about_file("read", path_, reason_in_errno());
+    return filled_ != 0;
+  }
+
+  std::FILE* file_;
+  std::filesystem::path path_;
+  std::size_t longest_;
+  std::uint64_t number_ = 0;
+  bool is_cut_ = false;
+  std::string_view line_;
+  std::string carried_;
+  std::size_t position_ = 0;
+  std::size_t filled_ = 0;
+  std::array<char, std::size_t{64} * 1024> buffer_{};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_23
+
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_24
+
+// ---- <memprof/format/recorded_event_writer.hpp>
+#include <concepts>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
+/// `trace_writer` is one.
+template <class T>
+concept recorded_event_writer = event_writer<T> &&
+    requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const event& other) {
+  writer.at(ns);
+  writer.on_thread(thread, name, std::uint64_t{});
+  writer.put_event(other);
+  { writer.label_of(name) } -> std::same_as<label>;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_24
+
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
+
+// ---- <memprof/format/heaptrack.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What a heaptrack recording says of itself: the only row of the table `heaptrack_recording` of its trace.
+struct heaptrack_recording_fact {
+  std::string heaptrack_version;
+  std::int64_t file_version = 0;
+  std::int64_t is_attached = 0;          ///< 1: to a program that was running already
+  std::int64_t system_memory_bytes = 0;  ///< of the machine; 0: the recording does not say
+  std::int64_t peak_rss_bytes = 0;       ///< of the process, that of heaptrack included; 0: likewise
+  std::int64_t peak_rss_at_ns = 0;
+
+  static constexpr std::string_view table = "heaptrack_recording";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("heaptrack_version", row.heaptrack_version);
+    visit("file_version", row.file_version);
+    visit("is_attached", row.is_attached);
+    visit("system_memory_bytes", row.system_memory_bytes);
+    visit("peak_rss_bytes", row.peak_rss_bytes);
+    visit("peak_rss_at_ns", row.peak_rss_at_ns);
+  }
+};
+
+namespace detail {
+
+/// The operations that are open: the frames of an allocation's stack. They stay open while only allocations follow and no time
+/// passes, so that none of them seems to last, or to free: of that heaptrack knows nothing.
+template <recorded_event_writer Writer>
+class heaptrack_open_stack {
+ public:
+  heaptrack_open_stack(Writer& writer, heaptrack_stacks& stacks) : writer_(writer), stacks_(stacks) {}
+
+  void go_to(std::uint32_t stack) {
+    if (stack == stack_) return;
+    const std::vector<std::uint32_t>& names = stacks_.operations_of(stack);
+    std::size_t same = 0;
+    while (same < names.size() && same < open_.size() && open_[same].name == names[same]) ++same;
+    close(same);
+    for (; same < names.size(); ++same) open_.push_back({names[same], writer_.begin_operation(stacks_.name_of(names[same]), {})});
+    stack_ = stack;
+  }
+  void close(std::size_t kept = 0) {
+    for (; open_.size() > kept; open_.pop_back()) writer_.end_operation(open_.back().operation);
+    if (kept == 0) stack_ = 0;
+  }
+
+ private:
+  struct frame {
+    std::uint32_t name;
+    typename Writer::open_operation_type operation;
+  };
+
+  Writer& writer_;
+  heaptrack_stacks& stacks_;
+  std::vector<frame> open_;
+  std::uint32_t stack_ = 0;
+};
+
+}  // namespace detail
+
+/// Whether a file, which stands at its begin and does so afterwards, begins as heaptrack's recordings do, raw ones included.
+/// It must be unpacked.
+[[nodiscard]] inline bool is_heaptrack(std::FILE* file) {
+  std::array<char, 32> begin{};
+  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
+  std::rewind(file);
+  const std::string_view first{begin.data(), got};
+  const std::size_t end = first.find('\n');
+  if (end == first.npos || !first.starts_with("v ")) return false;
+  detail::heaptrack_numbers numbers{first.substr(2, end - 2)};
+  std::uint64_t heaptrack = 0;
+  std::uint64_t version = 0;
+  return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
+}
+
+/// A recording of heaptrack, unpacked and interpreted as the program `heaptrack` writes it: versions 1 to 3 of its format. What
+/// is lost, and what is made of it, is in docs/formats.md.
+///
+/// Read once, line by line. Takes memory for the recording's tables (strings, instruction pointers, stacks, and one entry for
+/// each pair of a size and a stack) and 16 bytes a block for what was live at once.
+class heaptrack_source {
+ public:
+  /// Reads the lines that say what was recorded. The file stays the caller's; `path` is its name for messages.
+  heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
+    if (!lines_.next() || lines_.is_cut() || !lines_.line().starts_with("v "))
+      detail::raise_about_file("read", path, "no recording of heaptrack: it does not begin with a line such as 'v 10400 3'");
+    read_version(lines_.line().substr(2));
+    while ((has_line_ = lines_.next()) && !lines_.is_cut() && read_head(lines_.line())) {
+    }
+  }
+
+  /// The command line of the program. Its wall clock is not in the recording.
+  [[nodiscard]] const capture_info& info() const noexcept { return info_; }
+
+  /// Hands everything to a `trace_writer` that was made with `info`, as the memory space `cpu`; the end is the caller's. Raises
+  /// an error with the line of what cannot be read.
+  template <recorded_event_writer Writer>
+  void write_to(Writer& writer) {
+    const space_id cpu = writer.space("cpu");
+    detail::heaptrack_open_stack<Writer> open{writer, stacks_};
+    for (; has_line_ && !lines_.is_cut(); has_line_ = lines_.next()) {
+      const std::string_view line = lines_.line();
+      if (line.starts_with("+ ")) {
+        const std::uint64_t kind = kind_in(line);
+        const std::uint64_t address = blocks_.allocate(kind);
+        if (address == 0) lines_.fail("more is live than there are addresses");
+        open.go_to(blocks_[kind].stack);
+        writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
+      } else if (line.starts_with("- ")) {
+        const std::uint64_t kind = kind_in(line);
+        const std::uint64_t address = blocks_.deallocate(kind);
+        if (address == 0) lines_.fail("nothing that was allocated so is live");
+        open.close();  // who frees is not recorded
+        writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
+      } else if (line.starts_with("c ")) {
+        open.close();
+        writer.at(time_in(line) * ns_per_ms);
+      } else if (!read_head(line)) {
+        read_table_entry(line);
+      }
+    }
+    open.close();
+    writer.add_facts(to_table(std::vector{recording_}));
+    if (lines_.is_cut()) {
+      damage_ = "line " + std::to_string(lines_.number()) + ": it is cut off";
+    } else if (!is_whole_) {
+      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but not '# ips: ...', with which a recording ends";
+    }
+  }
+
+  /// What ended the reading early, as a sentence without its stop; empty: nothing did.
+  [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
+  /// Whether heaptrack was attached to a running program: what that had allocated before is in no number.
+  [[nodiscard]] bool is_attached() const noexcept { return recording_.is_attached != 0; }
+
+ private:
+  static constexpr std::size_t longest_line = std::size_t{16} << 20;
+  static constexpr std::uint64_t oldest_version = 1;
+  static constexpr std::uint64_t newest_version = 3;
+  static constexpr std::uint64_t version_of_sized_strings = 3;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 47;  ///< of a process of today's systems
+  static constexpr std::int64_t ns_per_ms = 1'000'000;
+
+  void read_version(std::string_view line) {
+    detail::heaptrack_numbers numbers{line};
+    std::uint64_t heaptrack = 0;
+    std::uint64_t version = 0;
+    if (!numbers.next(heaptrack) || (!numbers.rest().empty() && !numbers.next(version)) || !numbers.rest().empty())
+      lines_.fail("expected heaptrack's version and that of its format");
+    constexpr std::uint64_t first_without_version = 0x010200;  // of version 1, before a second number stood there
+    if (version == 0 && heaptrack == first_without_version) version = 1;
+    if (version < oldest_version || version > newest_version)
+      lines_.fail("version " + std::to_string(version) + " of heaptrack's format; versions 1 to 3 can be read");
+    recording_.file_version = static_cast<std::int64_t>(version);
+    recording_.heaptrack_version =
+        std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);
+  }
+
+  /// Reads a line that says something about the recording; false if it is another one.
+  [[nodiscard]] bool read_head(std::string_view line) {
+    if (line.empty() || line[0] == '#') {
+      is_whole_ = is_whole_ || line.starts_with("# ips: ");
+      return true;
+    }
+    if (line == "A") {
+      recording_.is_attached = 1;
+      return true;
+    }
+    if (line.starts_with("S ")) return true;  // a rule of LeakSanitizer: which leaks are wanted
+    if (line.starts_with("X ")) {
+      if (info_.process.command_line.empty()) info_.process.command_line = line.substr(2);
+      return true;
+    }
+    if (line.starts_with("I ")) {
+      const auto [page, pages] = numbers_in<2>(line);
+      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than a machine can have");
+      page_bytes_ = page;
+      recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
+      return true;
+    }
+    if (line.starts_with("x ") || line.starts_with("m "))
+      lines_.fail("the recording is raw; pass it through heaptrack_interpret first, or record without --raw");
+    return false;
+  }
+
+  void read_table_entry(std::string_view line) {
+    const char* fault = nullptr;
+    if (line.starts_with("s ")) {
+      fault = read_string(line.substr(2));
+    } else if (line.starts_with("i ")) {
+      fault = stacks_.add_instruction(line.substr(2));
+    } else if (line.starts_with("t ")) {
+      fault = stacks_.add_stack(line.substr(2));
+    } else if (line.starts_with("a ")) {
+      const auto [bytes, stack] = numbers_in<2>(line);
+      if (bytes > most_bytes) lines_.fail("more bytes than a process can have");
+      if (!stacks_.contains(stack)) lines_.fail("a stack that is not known");
+      blocks_.add_kind(bytes, stack);
+    } else if (line.starts_with("R ")) {
+      const std::uint64_t pages = numbers_in<1>(line)[0];
+      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than a process can have");
+      const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
+      if (bytes > recording_.peak_rss_bytes) {
+        recording_.peak_rss_bytes = bytes;
+        recording_.peak_rss_at_ns = now_ms_ * ns_per_ms;
+      }
+    } else {
+      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import them one by one"
+                                         : "no line of heaptrack begins with '" + std::string{line.substr(0, 2)} + "'");
+    }
+    if (fault != nullptr) lines_.fail(fault);
+  }
+
+  /// In version 3 the length comes first.
+  [[nodiscard]] const char* read_string(std::string_view text) {
+    if (recording_.file_version < static_cast<std::int64_t>(version_of_sized_strings)) return stacks_.add_string(text);
+    detail::heaptrack_numbers numbers{text};
+    std::uint64_t size = 0;
+    if (!numbers.next(size) || size != numbers.rest().size()) return "the string is not as long as it says";
+    return stacks_.add_string(numbers.rest());
+  }
+
+  template <std::size_t Count>
+  [[nodiscard]] std::array<std::uint64_t, Count> numbers_in(std::string_view line) const {
+    std::array<std::uint64_t, Count> values{};
+    detail::heaptrack_numbers numbers{line.substr(2)};
+    for (std::uint64_t& value : values) {
+      if (!numbers.next(value)) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    }
+    if (!numbers.rest().empty()) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    return values;
+  }
+
+  [[nodiscard]] std::uint64_t kind_in(std::string_view line) const {
+    const std::uint64_t index = numbers_in<1>(line)[0];
+    if (index >= blocks_.kinds()) lines_.fail("an allocation that is not known");
+    return index;
+  }
+
+  [[nodiscard]] std::int64_t time_in(std::string_view line) {
+    const std::uint64_t ms = numbers_in<1>(line)[0];
+    constexpr std::uint64_t most_ms = std::uint64_t{1} << 43;
+    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_) lines_.fail("the time is not that of the line before or later");
+    return now_ms_ = static_cast<std::int64_t>(ms);
+  }
+
+  detail::line_reader lines_;
+  bool has_line_ = false;  ///< the line that `lines_` has was not read
+  capture_info info_;
+  heaptrack_recording_fact recording_;
+  std::uint64_t page_bytes_ = 0;
+  std::int64_t now_ms_ = 0;
+  detail::heaptrack_stacks stacks_;
+  detail::heaptrack_blocks blocks_;
+  bool is_whole_ = false;
+  std::string damage_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/format/mapped_file.hpp>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -25103,10 +26344,10 @@ class perfetto_writer {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/format/gzip.hpp>
 #include <array>
@@ -25157,10 +26398,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/format/pprof.hpp>
 #include <algorithm>
@@ -25270,10 +26511,10 @@ void write_pprof(const stack_table& table, Sink& out) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/format/byte_reader.hpp>
 #include <algorithm>
@@ -25358,32 +26599,32 @@ class byte_reader {
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };
 
+/// Replaces `line` by the next line of a log, without its end; false if there is none. Of a long line, the first mebibyte is
+/// kept. Raises an error for a line of more than 64 MiB, which no log has: `number` is the line's.
+[[nodiscard]] inline bool next_line(byte_reader& in, std::string& line, std::uint64_t number) {
+  constexpr std::size_t most_kept = std::size_t{1} << 20;
+  constexpr std::uint64_t most = std::uint64_t{64} << 20;
+  line.clear();
+  const std::uint64_t begin = in.offset();
+  int byte = in.next();
+  for (; byte >= 0 && byte != '\n'; byte = in.next()) {
+    if (line.size() < most_kept) {
+      line += static_cast<char>(byte);
+    } else if (in.offset() - begin > most) {
+      raise_about_file(
+          "read", in.path(),
+          "line " + std::to_string(number) + ": it has more than " + std::to_string(most) + " bytes; this is no log");
+    }
+  }
+  return byte >= 0 || !line.empty();
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/format/recorded_event_writer.hpp>
-#include <concepts>
-#include <cstdint>
-#include <string_view>
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-namespace memprof::inline MEMPROF_ABI {
-
-/// An `event_writer` for what somebody else recorded: it takes the time and thread of events, and any kind of them.
-/// `trace_writer` is one.
-template <class T>
-concept recorded_event_writer = event_writer<T> &&
-    requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const event& other) {
-  writer.at(ns);
-  writer.on_thread(thread, name, std::uint64_t{});
-  writer.put_event(other);
-  { writer.label_of(name) } -> std::same_as<label>;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_22
-
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/format/rmm_log.hpp>
 #include <array>
@@ -25508,6 +26749,7 @@ template <recorded_event_writer Writer>
   detail::byte_reader in{file, path};
   detail::rmm_line_reader<Writer> lines{writer};
   std::string line;
+  bool has_begun = false;  // a line was that of such a log
   for (std::uint64_t number = 1;; ++number) {
     line.clear();
     int byte = in.next();
@@ -25516,12 +26758,17 @@ template <recorded_event_writer Writer>
     const std::string place = "line " + std::to_string(number) + ": ";
     if (line.size() >= longest_line)
       detail::raise("cannot read '" + path.string() + "': " + place + "longer than any line of RMM's log");
-    if (!line.empty() && !line.starts_with("Thread,")) {
+    if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of UTF-8
+    if (line.starts_with("Thread,")) {
+      has_begun = true;
+    } else if (!line.empty()) {
       const std::string fault = lines.read(line);
-      if (!fault.empty() && byte < 0) return place + "it is cut off";
+      has_begun = has_begun || fault.empty();
+      if (!fault.empty() && byte < 0 && has_begun) return place + "it is cut off";
       if (!fault.empty())
         detail::raise(std::string{"cannot read '"}.append(path.string()).append("': ").append(place).append(fault));
     }
+    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty: expected the log of RMM");
     if (byte < 0) return {};
   }
 }
@@ -26226,6 +27473,23 @@ void write_runs_table(const profile& source, std::string_view run, table_writer<
   };
   out.header([&] { put({}); });
   for (const space_profile& space : source.spaces) put(space);
+}
+
+/// What a run is known by beside its name: the commit it was built from, the branch, a batch size.
+struct run_label {
+  std::string name;
+  std::string value;
+};
+
+/// `labels`: a row for each label of the run, to be joined with the others by `run` and `rank`. Values are texts.
+template <byte_sink Sink>
+void write_labels_table(const profile& source, std::string_view run, const std::vector<run_label>& labels,
+                        table_writer<Sink>& out) {
+  const auto put = [&](const run_label& each) {
+    out.row("run", run, "rank", source.process.rank, "name", each.name, "value", each.value);
+  };
+  out.header([&] { put({}); });
+  for (const run_label& each : labels) put(each);
 }
 
 /// `segments`: a row for each memory space of each segment.
@@ -27631,10 +28895,10 @@ std::vector<torch_snapshot_loss> write_torch_snapshot(const Source& source, Sink
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/format/torch_snapshot_facts.hpp>
 #include <cstdint>
@@ -27712,40 +28976,6 @@ inline constexpr std::string_view torch_unnamed_segment = "TRACE";        ///< s
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a C++ function without its arguments, template arguments and result: `at::_ops::add_Tensor::call`. Names of Python
-/// stay as they are.
-[[nodiscard]] inline std::string short_function_name(std::string_view name) {
-  constexpr std::string_view anonymous = "(anonymous namespace)";
-  constexpr std::string_view keyword = "operator";
-  if (name.find('(') == name.npos && name.find("::") == name.npos) return std::string{name};
-  std::string result;
-  std::size_t depth = 0;
-  for (std::size_t at = 0; at < name.size(); ++at) {
-    const bool is_after_operator = depth == 0 && result.ends_with(keyword);
-    if (depth == 0 && name.substr(at).starts_with(anonymous)) {
-      result += anonymous;
-      at += anonymous.size() - 1;
-    } else if (is_after_operator && name.substr(at).starts_with("()")) {
-      result += "()";
-      ++at;
-    } else if (is_after_operator && (name[at] == '<' || name[at] == '>')) {
-      while (at < name.size() && name[at] != '(') result += name[at++];
-      --at;
-    } else if (name[at] == '(' || name[at] == '<') {
-      ++depth;
-    } else if (name[at] == ')' || name[at] == '>') {
-      depth -= depth == 0 ? 0 : 1;
-    } else if (depth == 0 && name[at] == ' ' && result.find("anonymous ") == result.npos) {
-      // What came before was the result's type, unless this ends the arguments: `f() const`.
-      if (name.substr(at + 1).find_first_of("(:") == name.npos) break;
-      result.clear();
-    } else if (depth == 0) {
-      result += name[at];
-    }
-  }
-  return result.empty() ? std::string{name} : result;
-}
-
 /// Stacks of frames, each once: a stack is its innermost frame and the stack around that; 0 is the empty one.
 ///
 /// What PyTorch's own viewer leaves out as well is left out: the unwinder, the interpreter, dispatch.
@@ -27759,11 +28989,7 @@ class torch_stacks {
   /// The id of a frame, `name (file:line)` with the file's own name and a short one of the function; 0: it is left out.
   [[nodiscard]] label frame(std::string_view name, std::string_view file, std::int64_t line) {
     if (is_noise(name, file)) return 0;
-    const std::size_t slash = file.find_last_of("/\\");
-    if (slash != file.npos) file.remove_prefix(slash + 1);
-    std::string text = short_function_name(name);
-    if (!file.empty() && file != "??") text += " (" + std::string{file} + ":" + std::to_string(line) + ")";
-    return names_.intern(text);
+    return names_.intern(frame_name(name, file, std::to_string(line)));
   }
   /// The stack of a frame within another one.
   [[nodiscard]] std::uint32_t within(std::uint32_t around, label name) {
@@ -27953,6 +29179,7 @@ struct torch_block_fields {
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -27983,6 +29210,7 @@ class torch_history {
     std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
     std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
     std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
+    std::unordered_set<std::uint64_t> segments_;             // addresses of the snapshot's segments
   };
 
   explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
@@ -27990,14 +29218,24 @@ class torch_history {
   // --- a sink of records --------------------------------------------------------------------------------------------
 
   [[nodiscard]] std::uint64_t event_count(std::size_t number) { return device(number).events; }
-  void setting(std::string_view name, const std::string& value) { settings.push_back({std::string{name}, value}); }
+  void setting(std::string_view name, const std::string& value) {
+    constexpr std::size_t most = 1024;  // of some twenty
+    if (settings.size() == most) refuse("'allocator_settings' has more than " + std::to_string(most) + " entries");
+    settings.push_back({std::string{name}, value});
+  }
   void annotation(const torch_annotation& made) {
+    if (made.name.empty()) return;
     annotations.push_back(made);
     note_time(made.time_us);
   }
   void segment(const torch_segment& made) {
     if (made.device < 0) refuse("a segment is of device " + std::to_string(made.device));
-    (void)device(static_cast<std::size_t>(made.device));
+    device_state& on = device(static_cast<std::size_t>(made.device));
+    if (made.total_size == 0) refuse("segment " + std::to_string(segments.size()) + ": expected 'total_size' above 0");
+    if (!on.segments_.insert(made.address).second) {
+      refuse("segment " + std::to_string(segments.size()) + ": device " + std::to_string(made.device) +
+             " has another one at the same address, " + std::to_string(made.address));
+    }
     segments.push_back(made);
   }
   void event(std::size_t number, const torch_event& happened) {
@@ -28049,6 +29287,7 @@ class torch_history {
       on.completed_only_ = {};
       on.live_ = {};
       on.reserved_ = {};
+      on.segments_ = {};
       for (const auto& [address, block] : on.before) {
         ++blocks_before;
         bytes_before += block.bytes;
@@ -28856,10 +30095,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/detail/byte_size.hpp>
 #include <algorithm>
@@ -29430,10 +30669,10 @@ template <std::size_t Count>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/profile/fact/model_parameters.hpp>
 #include <cstdint>
@@ -29456,10 +30695,10 @@ struct model_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/format/tracker_reader.hpp>
 #include <algorithm>
@@ -30003,12 +31242,48 @@ class summary_text_reader {
 
 // ---- <memprof/format/tracker_log.hpp>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// Takes a log line by line.
+class tracker_log_lines {
+ public:
+  explicit tracker_log_lines(std::string_view source) : reader_{source}, answers_{source} {}
+
+  /// The next line, without its LF.
+  void read(std::string_view line) {
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (++number_ == 1 && line.starts_with(byte_order_mark)) line.remove_prefix(byte_order_mark.size());
+    // A progress bar returns to the begin of its line, and what follows may share the line with it.
+    while (!line.empty()) {
+      const std::size_t carriage_return = line.find('\r');
+      const std::string visible = visible_text(line.substr(0, carriage_return));
+      reader_.read(visible, number_);
+      answers_.read(visible, number_);
+      line = carriage_return == std::string_view::npos ? std::string_view{} : line.substr(carriage_return + 1);
+    }
+  }
+  [[nodiscard]] std::vector<profile> finish() {
+    std::vector<profile> answered = answers_.finish();
+    return std::move(reader_).finish(std::move(answered), answers_.reason());
+  }
+
+ private:
+  tracker_reader reader_;
+  summary_text_reader answers_;
+  std::size_t number_ = 0;
+};
+
+}  // namespace detail
 
 /// The memory summaries in a log of tt-train's memory tracker, or of a program that prints those of `to_text` (in either format),
 /// in the order in which they begin.
@@ -30026,27 +31301,22 @@ namespace memprof::inline MEMPROF_ABI {
 /// Raises an error if there is no summary at all: it names `source`, the first line that looked like one, and what is missing.
 /// The cost is proportional to the text.
 [[nodiscard]] inline std::vector<profile> parse_tracker_log(std::string_view text, std::string_view source = "log") {
-  detail::tracker_reader reader{source};
-  detail::summary_text_reader answers{source};
-  std::size_t number = 0;
-  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  detail::tracker_log_lines lines{source};
   while (!text.empty()) {
-    ++number;
     const std::size_t end = text.find('\n');
-    std::string_view line = text.substr(0, end);
+    lines.read(text.substr(0, end));
     text = end == std::string_view::npos ? std::string_view{} : text.substr(end + 1);
-    // A progress bar returns to the begin of its line, and what follows may share the line with it.
-    while (!line.empty()) {
-      const std::size_t carriage_return = line.find('\r');
-      const std::string visible = detail::visible_text(line.substr(0, carriage_return));
-      reader.read(visible, number);
-      answers.read(visible, number);
-      line = carriage_return == std::string_view::npos ? std::string_view{} : line.substr(carriage_return + 1);
-    }
   }
-  std::vector<profile> answered = answers.finish();
-  return std::move(reader).finish(std::move(answered), answers.reason());
+  return lines.finish();
+}
+
+/// The same of a file, which is read from its begin and of which one line is in memory; `path` is its name for messages.
+[[nodiscard]] inline std::vector<profile> read_tracker_log(std::FILE* file, const std::filesystem::path& path) {
+  detail::byte_reader in{file, path};
+  detail::tracker_log_lines lines{path.string()};
+  std::string line;
+  for (std::uint64_t number = 1; detail::next_line(in, line, number); ++number) lines.read(line);
+  return lines.finish();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -31151,20 +32421,12 @@ class tt_log_lines {
   std::size_t registry_rank_ = 0;  ///< the rank that dumps a module
 };
 
-/// Hands all lines of a file to `lines`. Of a line, at most a mebibyte is kept.
+/// Hands all lines of a file to `lines`.
 template <class Lines>
 void read_tt_lines(std::FILE* file, const std::filesystem::path& path, Lines& lines) {
-  constexpr std::size_t longest_line = std::size_t{1} << 20;
   byte_reader in{file, path};
   std::string line;
-  int byte = 0;
-  while (byte >= 0) {
-    line.clear();
-    for (byte = in.next(); byte >= 0 && byte != '\n'; byte = in.next()) {
-      if (line.size() < longest_line) line += static_cast<char>(byte);
-    }
-    if (byte >= 0 || !line.empty()) lines.line(line);
-  }
+  for (std::uint64_t number = 1; next_line(in, line, number); ++number) lines.line(line);
   lines.finish();
 }
 
@@ -32284,10 +33546,10 @@ struct xla_live_block_fact {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/profile/json_document.hpp>
 #include <array>
@@ -32349,9 +33611,18 @@ class json_input {
   }
   /// How many bytes were taken so far.
   [[nodiscard]] std::size_t taken() const noexcept { return taken_; }
+  /// A text or a number has ended. The parser keeps what comes between two ends in memory, so that a file in which that is more
+  /// than 4 MiB is refused.
+  void end_token() noexcept { token_begin_ = taken_; }
 
  private:
   void refill() {
+    constexpr std::size_t most = std::size_t{4} << 20;
+    if (taken_ - token_begin_ > most) {
+      raise_about_file("read", *path_,
+                       "byte " + std::to_string(token_begin_) + ": no text or number ends within " + std::to_string(most) +
+                           " bytes from here");
+    }
     const std::size_t size = std::fread(buffer_.data(), 1, buffer_.size(), file_);
     if (size == 0 && std::ferror(file_) != 0) raise_about_file("read", *path_, reason_in_errno());
     next_ = buffer_.data();
@@ -32361,6 +33632,7 @@ class json_input {
   const char* next_ = nullptr;
   const char* end_ = nullptr;
   std::size_t taken_ = 0;
+  std::size_t token_begin_ = 0;
   std::FILE* file_ = nullptr;
   const std::filesystem::path* path_ = nullptr;
   std::array<char, 1 << 14> buffer_;
@@ -32454,10 +33726,153 @@ inline void check_references(const profile& read, const json_place& root) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+// ---- <memprof/profile/json_value.hpp>
+#include <cstdint>
+#include <string_view>
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+namespace memprof::inline MEMPROF_ABI::detail {
+
+enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
+
+/// A value as a parser meets it; of an array or object only that it begins.
+struct json_value {
+  json_kind kind = json_kind::null;
+  bool truth = false;
+  std::int64_t integer = 0;   ///< if negative
+  std::uint64_t natural = 0;  ///< an integer without a minus sign
+  double real = 0;
+  std::string_view text = {};  ///< of a string; of a real number as it is written, if that is known
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_34
+
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
+
+// ---- <memprof/ledger/follow_blocks.hpp>
+#include <concepts>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
+/// address goes first. `segment_ended` comes when `history` has got the segment.
+template <class T>
+concept block_follower = requires(T follower, std::uint8_t space, const block& one, std::uint64_t stamp,
+                                  const segment_history& history) {
+  follower.allocated(space, one, stamp);
+  follower.freed(space, one, stamp);
+  follower.segment_ended(history);
+};
+
+/// Applies events as `ledger::apply` does and tells `follower` of each block that came or went and of each segment that ended.
+///
+/// The ledger decides what a block is; this compares its blocks before and after an event, so that a capture, which follows none,
+/// does not pay for it. Costs a few lookups an event, and a pass over the live blocks of the space for an event that may free
+/// many.
+template <block_follower Follower>
+void apply_and_follow(ledger& events, const event* first, const event* last, std::uint32_t ring, Follower& follower) {
+  detail::page_array<block> before;
+  for (; first != last; ++first) {
+    const event& recorded = *first;
+    before.clear();
+    std::uint64_t allocations = 0;
+    if (const space_ledger* const space = events.space(recorded.space)) {
+      allocations = space->allocation_count();
+      if (recorded.kind == event_kind::deallocate_circular_buffers || recorded.kind == event_kind::deallocate_range) {
+        space->blocks().for_each([&](const block& live) { (void)before.push_back(live); });
+      } else if (const block* const live = space->blocks().at(recorded.address)) {
+        (void)before.push_back(*live);
+      }
+    }
+    const std::uint64_t segments = events.segments().count();
+    events.apply(first, first + 1, ring);
+    if (events.segments().count() != segments) follower.segment_ended(events.segments());
+    const space_ledger* const space = events.space(recorded.space);
+    if (space == nullptr) continue;
+    for (const block& old : before) {
+      const block* const now = space->blocks().at(old.address);
+      if (now == nullptr || now->born() != old.born()) follower.freed(recorded.space, old, events.last_stamp());
+    }
+    if (space->allocation_count() == allocations) continue;
+    if (const block* const made = space->blocks().at(recorded.address))
+      follower.allocated(recorded.space, *made, events.last_stamp());
+  }
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/profile/facet_folds.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The facets that follow single blocks, of all memory spaces: a `block_follower`.
+class facet_folds {
+ public:
+  void allocated(std::uint8_t space, const block& made, std::uint64_t stamp) { of(space).allocated(made, stamp); }
+  void freed(std::uint8_t space, const block& gone, std::uint64_t stamp) { of(space).freed(gone, stamp); }
+  void segment_ended(const segment_history& history) noexcept {
+    const std::uint32_t name = history.marks()[history.marks().size() - 1].row;
+    for (const auto& space : spaces_) {
+      if (space) space->segment_ended(name);
+    }
+  }
+
+  /// Fills the facets of a profile that was made of the same ledger.
+  void fill(profile& result, ledger& events, name_view labels) const {
+    const std::vector<std::string> paths = detail::operation_paths(events.operations(), labels);
+    std::vector<std::string> segments;
+    for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
+    const facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
+    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+      if (events.space(id) == nullptr) continue;
+      result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : space_facet_folds{}.build(names);
+    }
+  }
+
+ private:
+  [[nodiscard]] space_facet_folds& of(std::uint8_t space) {
+    if (!spaces_[space]) spaces_[space] = std::make_unique<space_facet_folds>();
+    return *spaces_[space];
+  }
+
+  std::array<std::unique_ptr<space_facet_folds>, ledger::max_spaces> spaces_;
+};
+
+/// A `trace_visitor` that feeds a `trace_fold`, whatever that is, and the facets with it.
+class following_fold {
+ public:
+  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
+
+  void info(const capture_info& info) { fold_.info(info); }
+  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
+  void space(const space_definition& space) noexcept { fold_.space(space); }
+  void facts(fact_table&& table, bool is_first) { fold_.facts(std::move(table), is_first); }
+  void events(const event* first, const event* last, std::uint32_t ring) {
+    apply_and_follow(fold_.events(), first, last, ring, facets_);
+  }
+  bool key_frame(const key_frame_part& part) noexcept { return fold_.key_frame(part); }
+
+  /// As `facet_folds::fill`, of the profile that was made of the fold.
+  void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
+
+ private:
+  trace_fold& fold_;
+  facet_folds facets_;
+};
+static_assert(trace_visitor<following_fold>);
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/profile/profile_size.hpp>
 #include <algorithm>
@@ -32523,11 +33938,34 @@ template <class Fold>
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// Whether a profile that is made of a trace has `space_profile::facets`, which takes several times as long.
+enum class facets : std::uint8_t { none, all };
+
+namespace detail {
+
+/// Folds what `read` visits; `check` may object before the profile is made.
+template <class Read, class Check>
+[[nodiscard]] profile folded_profile(trace_fold& fold, facets asked, Read&& read, Check&& check) {
+  if (asked == facets::none) {
+    read(fold);
+    check();
+    return build_profile_of(fold);
+  }
+  following_fold following{fold};
+  read(following);
+  check();
+  profile result = build_profile_of(fold);
+  following.fill(result);
+  return result;
+}
+
+}  // namespace detail
+
 /// The profile of what is in a trace: that of its capture, but for the `cost`. Linear in the events, some 30 million a second.
-[[nodiscard]] inline profile profile_of(const trace& source) {
+[[nodiscard]] inline profile profile_of(const trace& source, facets asked = facets::none) {
   trace_fold fold;
-  source.visit(fold);
-  return build_profile_of(fold);
+  return detail::folded_profile(
+      fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
 }
 
 namespace detail {
@@ -32536,7 +33974,7 @@ namespace detail {
 /// seconds; otherwise an error is raised.
 template <class Read>
 [[nodiscard]] profile profile_within_bounds(const std::filesystem::path& path, double file_bytes, std::uint32_t kept_segments,
-                                            Read&& read) {
+                                            facets asked, Read&& read) {
   constexpr double fixed_bytes = 1 << 29;
   constexpr double each_byte = 128;  // a block that is live takes 171 at most, and some five in the file
   constexpr std::uint64_t fixed_steps = std::uint64_t{1} << 30;
@@ -32548,11 +33986,11 @@ template <class Read>
   trace_fold fold;
   fold.limit_work(fixed_steps);
   fold.keep_segments(kept_segments);
-  read(fold);
-  if (budget.is_exhausted()) refuse("too much memory");
-  if (fold.events().is_overworked()) refuse("too long");
-  if (most_bytes_of_profile(fold) > most) refuse("too much memory");
-  return build_profile_of(fold);
+  return folded_profile(fold, asked, read, [&] {
+    if (budget.is_exhausted()) refuse("too much memory");
+    if (fold.events().is_overworked()) refuse("too long");
+    if (most_bytes_of_profile(fold) > most) refuse("too much memory");
+  });
 }
 
 /// The size of a file; without limit where that is not known, as of a pipe.
@@ -32568,9 +34006,9 @@ template <class Read>
 /// for messages. A file that is cut off or damaged gives the profile of what comes before, which is not `exact`. Raises an error
 /// as `read_trace` does. So many segments are kept in full as `kept_segments` says; 0: as many as the capture kept.
 [[nodiscard]] inline profile profile_of(std::FILE* file, const std::filesystem::path& path, trace_file_status& status,
-                                        std::uint32_t kept_segments = 0) {
-  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments,
-                                       [&](trace_fold& fold) { status = read_trace(file, path, fold); });
+                                        std::uint32_t kept_segments = 0, facets asked = facets::none) {
+  return detail::profile_within_bounds(path, detail::bytes_of(file), kept_segments, asked,
+                                       [&](auto& fold) { status = read_trace(file, path, fold); });
 }
 
 /// The same of the file of that name.
@@ -32601,7 +34039,7 @@ void for_each_live_block(space_id space, Visitor&& visit) {
   const control_guard control;
   if (shared.drain == nullptr) return;
   shared.drain(shared);
-  const capture_state* const state = state_of(shared);
+  capture_state* const state = state_of(shared);
   if (state == nullptr) return;
   const space_ledger* const known = state->fold.events().space(space.value);
   if (known == nullptr) return;
@@ -32611,10 +34049,10 @@ void for_each_live_block(space_id space, Visitor&& visit) {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/record/session_files.hpp>
 #include <cerrno>
@@ -33207,10 +34645,10 @@ inline void remove_terminate_handler() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/report/csv.hpp>
 #include <array>
@@ -33406,10 +34844,10 @@ class csv_record {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/report/estimate_text.hpp>
 #include <algorithm>
@@ -33518,10 +34956,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/report/gnuplot_text.hpp>
 #include <cstddef>
@@ -33771,10 +35209,10 @@ struct fit_row {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/report/html/base64.hpp>
 #include <algorithm>
@@ -35162,11 +36600,11 @@ inline constexpr std::string_view page_head[] = {
 <head>
 <meta charset="utf-8">
 <meta name="generator" content="memprof">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-XamRhGTNPQJmY5r6fQ2Sxs2C8uDJ9G1UGkQEfvGq0Sw='; style-src 'sha256-U3Hl0a2ap/JoZFsauekslrgk4DfKbs1pL9CJbDaW3p4='; base-uri 'none'; form-action 'none'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; script-src 'sha256-KKqmy+v9xjtezFGE//ubaNWU1liugxHV0iSW/49vTRg='; style-src 'sha256-RU/K6/NuiMdz7XYfevp8Qvq3mAEifBNLVK9/RTfkWPk='; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>memprof</title>
-<style>:root{--text: #1b1f24;--muted: #5c6670;--line: #e4e8ec;--surface: #ffffff;--raised: #f6f8fa;--accent: #0b62a8;--band: #e2e7ec;--band-alt: #d0d8df;--bar: #9fb4c7;--good: #00724f;--bad: #b3470a;--header: 84px;color-scheme:light}@media(prefers-color-scheme:dark){:root:not([data-theme=light]){--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}}:root[data-theme=dark]{--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}*{box-sizing:border-box}[hidden]{display:none!important}html{scroll-padding-top:calc(var(--header) + 8px)}body{margin:0;background:var(--surface);color:var(--text);font:14px/1.45 system-ui,-apple-system,Segoe UI,Roboto,Liberation Sans,sans-serif;font-variant-numeric:tabular-nums}#loading{padding:48px 24px;color:var(--muted)}h1,h2,h3,p,dl,dd,ul{margin:0;padding:0}h1{font-size:15px;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}h2{font-size:16px;font-weight:650}h3{font-size:14px;font-weight:600;margin:20px 0 6px}a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}button,select,input{font:inherit;color:inherit}button{cursor:pointer}:focus-visible{outline:2px solid var(--accent);outline-offset:1px}canvas:focus-visible{outline-offset:-2px}.muted,.about{color:var(--muted)}.offscreen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}header{position:sticky;top:0;z-index:3;background:var(--surface);border-bottom:1px solid var(--line)}.bar-top{display:flex;align-items:center;gap:6px 14px;padding:8px 16px 6px;max-width:1600px;margin:0 auto}.bar-top h1{max-width:32ch;flex:0 1 auto}.bar-top>.about{flex:1 1 auto;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;font-size:13px}nav{display:flex;gap:2px;overflow-x:auto;scrollbar-width:none}nav a{padding:3px 8px;border-radius:5px;color:var(--muted);white-space:nowrap;font-size:13px}nav a:hover{color:var(--text);text-decoration:none;background:var(--raised)}nav a[aria-current]{color:var(--text);font-weight:600;background:var(--raised)}select{max-width:240px;padding:2px 4px;border:1px solid var(--line);border-radius:5px;background:var(--surface)}.quiet{border:1px solid transparent;background:none;color:var(--muted);padding:2px 7px;border-radius:5px;white-space:nowrap;font-size:13px}.quiet:hover{color:var(--text);border-color:var(--line);background:var(--raised)}main{max-width:1600px;margin:0 auto;padding:16px 16px 40px}header .chart{max-width:1568px;margin:0 auto 6px}main>section{margin-bottom:44px}main>section>h2{margin-bottom:10px}.lead{margin-bottom:10px;max-width:110ch}#answers{display:grid;grid-template-columns:repeat(20,minmax(0,1fr));column-gap:0;gap:12px 0;margin-inline:-6px}.answer{grid-column:span 5;margin-inline:6px;background:var(--raised);border-radius:8px;padding:12px 16px;min-width:0;display:flex;flex-direction:column}.answer.peak,.answer.owners-answer{grid-column:span 10}.with-spaces .answer:not(.peak,.owners-answer){grid-column:span 4}.answer.wide{grid-column:1 / -1}.answer h2{font-size:13px;font-weight:500;color:var(--muted);margin-bottom:2px}.answer .value{font-size:19px;font-weight:600;line-height:1.3;margin-bottom:4px;letter-spacing:-.01em}.answer.peak .value{font-size:40px;line-height:1.1;letter-spacing:-.02em}.answer.peak .value a{color:inherit}.answer.good .value{color:var(--good)}.answer.bad .value{color:var(--bad)}.answer p{color:var(--muted);font-size:13px;overflow-wrap:anywhere}.answer p.value{color:var(--text)}.answer p.more{margin-top:auto;padding-top:6px}.composition{display:flex;gap:1px;height:14px;margin:14px 0 8px;border-radius:3px;overflow:hidden}.composition span{min-width:1px;flex-basis:0}.keys{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--muted)}.keys b{font-weight:600;color:var(--text)}.owners{width:100%;border-collapse:collapse;font-size:13px;table-layout:auto;margin-top:2px}.owners td{padding:2px 0 2px 10px;white-space:nowrap}.owners td:first-child{padding-left:0;overflow:hidden;text-overflow:ellipsis;max-width:0;width:55%}.owners .bar-cell{width:25%;position:relative}.owners [aria-current]{font-weight:600}.owners .bar{display:block;position:static;height:9px;width:100%;opacity:1}.swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px;flex:none;vertical-align:baseline}.number{text-align:right;white-space:nowrap}.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:8px 12px;margin-bottom:8px;font-size:13px}.choice{display:inline-flex;border:1px solid var(--line);border-radius:6px;overflow:hidden}.choice button{border:0;background:none;padding:3px 10px;color:var(--muted)}.choice button+button{border-left:1px solid var(--line)}.choice button:hover{background:var(--raised);color:var(--text)}.choice button[aria-pressed=true]{background:var(--band);color:var(--text);font-weight:550}.choice button:focus-visible{outline-offset:-2px}.chart{position:relative}.chart canvas{display:block;width:100%;cursor:crosshair;touch-action:pan-y}.icicle{margin-bottom:10px}.icicle canvas{cursor:pointer}.line{position:absolute;top:0;bottom:0;left:0;width:1px;pointer-events:none}.hover-line{background:var(--muted);opacity:.6}.selection-line{background:var(--accent);width:2px;margin-left:-1px}.rubber{position:absolute;top:0;bottom:0;left:0;width:0;background:var(--accent);opacity:0;pointer-events:none}.rubber.shown{opacity:.18}.scrolled{max-height:340px;overflow-y:auto}.space-lanes h3{margin:10px 0 2px}.legend{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1px 32px;margin:8px 12px 0 72px;font-size:13px}.legend div{display:flex;align-items:baseline}.legend .name{flex:1 1 auto;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}.legend .number{padding-left:10px}.legend .part{width:60px;color:var(--muted)}.legend .none{color:var(--muted)}.tip{position:fixed;top:0;left:0;z-index:5;max-width:min(460px,92vw);padding:8px 11px;border-radius:6px;background:var(--surface);border:1px solid var(--band-alt);box-shadow:0 4px 16px #0000002e;font-size:12.5px;pointer-events:none}.tip-title{font-weight:600;overflow-wrap:anywhere;margin-bottom:3px;unicode-bidi:isolate}.tip dl{display:grid;grid-template-columns:auto 1fr;gap:0 14px}.tip dt{color:var(--muted);white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:260px}.tip dd{text-align:right;overflow-wrap:anywhere;unicode-bidi:isolate}.tip-note{color:var(--muted);margin-top:4px}.table-tools{display:flex;align-items:center;gap:12px;margin-bottom:6px;font-size:13px}.table-tools input{width:220px;padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--surface)}.counter{color:var(--muted);flex:1 1 auto}.rows{max-height:420px;overflow:auto;border-top:1px solid var(--line);border-bottom:1px solid var(--line)}.rows table{width:100%;border-collapse:separate;border-spacing:0;font-size:13px}.rows thead th{position:sticky;top:0;z-index:1;background:var(--surface);padding:0;border-bottom:1px solid var(--line);font-weight:500}.rows th.number{text-align:right}.rows th.text{text-align:left}.rows th button{border:0;background:none;padding:4px 8px;color:var(--muted);font-weight:500;white-space:nowrap}.rows th button:hover{color:var(--text)}.rows th[aria-sort] button{color:var(--text);font-weight:600}.rows th[aria-sort=ascending] button:after{content:" \2191"}.rows th[aria-sort=descending] button:after{content:" \2193"}.rows td{height:26px;padding:0 8px;white-space:nowrap;position:relative}.rows td.text{max-width:420px;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}.rows td.empty{color:var(--muted)}.rows tr:hover td{background:var(--raised)}.rows tr.active{cursor:pointer}.rows tr.spacer:hover td{background:none}.row-action{border:0;background:none;padding:0;text-align:left;max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}tr.active:hover .row-action{color:var(--accent)}.bar{position:absolute;inset:auto 8px 2px;height:3px;display:flex;justify-content:flex-end;pointer-events:none}.owners .bar{justify-content:flex-start}.bar-fill{display:block;border-radius:2px;height:100%}.cell{position:relative}details{margin-top:10px}summary{cursor:pointer;color:var(--accent);font-size:13px;width:fit-content}details[open] summary{margin-bottom:8px}.numbers{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:10px 24px;margin-bottom:8px}.numbers .wide{grid-column:1 / -1}.numbers dt{color:var(--muted);font-size:13px}.numbers dd{font-weight:550;overflow-wrap:anywhere;unicode-bidi:isolate}.remarks{padding-left:20px;margin-bottom:16px}.status{position:fixed;bottom:16px;left:50%;transform:translate(-50%,60px);opacity:0;background:var(--text);color:var(--surface);padding:6px 14px;border-radius:6px;z-index:6;font-size:13px;transition:transform .15s,opacity .15s}.status.shown{transform:translate(-50%);opacity:1}dialog{border:1px solid var(--line);border-radius:10px;background:var(--surface);color:var(--text);padding:20px 24px;max-width:min(560px,92vw)}dialog::backdrop{background:#0006}dialog dl{display:grid;grid-template-columns:auto 1fr;gap:5px 18px;margin:12px 0 18px}dialog dt{font-weight:600;white-space:nowrap}dialog dd{color:var(--muted)}dialog form button{border:1px solid var(--line);background:var(--raised);border-radius:6px;padding:4px 14px}footer{max-width:1600px;margin:0 auto;padding:12px 16px 28px;color:var(--muted);font-size:13px;border-top:1px solid var(--line)}@media(max-width:1180px){.bar-top{flex-wrap:wrap}nav{order:9;flex:1 0 100%}#answers .answer{grid-column:span 10}}@media(max-width:640px){.bar-top{padding:6px 10px 4px;gap:4px 8px}.bar-top>.about{order:8;flex:1 1 100%;font-size:12px}main{padding:10px 10px 32px}header .chart{margin-bottom:2px}#answers .answer{grid-column:1 / -1}.answer.peak .value{font-size:34px}.legend{margin-left:0;margin-right:0;grid-template-columns:minmax(0,1fr)}.minor{display:none}.table-tools{flex-wrap:wrap;gap:6px 10px}.table-tools input{flex:1 1 140px;width:auto;min-width:0}.rows td.text{max-width:180px}.rows td,.rows th button{padding-left:5px;padding-right:5px}.owners .bar-cell{width:15%}.toolbar{gap:6px}.choice button{padding:3px 8px}}@media(prefers-reduced-motion:reduce){.status{transition:none}}@media print{:root,:root[data-theme=dark]{--text: #000;--muted: #444;--line: #bbb;--surface: #fff;--raised: #fff;--accent: #000;color-scheme:light}header{position:static}header .chart,nav,.toolbar,.table-tools input,.table-tools button,.quiet,footer,.tip,.status,.line,details:not([open]){display:none!important}.answer{border:1px solid #bbb;break-inside:avoid}main>section{break-inside:auto;margin-bottom:24px}h2,h3{break-after:avoid}.rows,.scrolled{max-height:none;overflow:visible}.rows thead{display:table-header-group}.rows tr{break-inside:avoid}.bar-fill,.swatch,.composition span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}</style>
+<style>:root{--text: #1b1f24;--muted: #5c6670;--line: #e4e8ec;--surface: #ffffff;--raised: #f6f8fa;--accent: #0b62a8;--band: #e2e7ec;--band-alt: #d0d8df;--bar: #9fb4c7;--good: #00724f;--bad: #b3470a;--header: 84px;color-scheme:light}@media(prefers-color-scheme:dark){:root:not([data-theme=light]){--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}}:root[data-theme=dark]{--text: #e4e7ea;--muted: #98a2ad;--line: #2b3138;--surface: #15181c;--raised: #1d2126;--accent: #6cb6f2;--band: #2d343b;--band-alt: #3a434c;--bar: #4d6478;--good: #4cc49c;--bad: #f0935a;color-scheme:dark}*{box-sizing:border-box}[hidden]{display:none!important}html{scroll-padding-top:calc(var(--header) + 8px)}body{margin:0;background:var(--surface);color:var(--text);font:14px/1.45 system-ui,-apple-system,Segoe UI,Roboto,Liberation Sans,sans-serif;font-variant-numeric:tabular-nums}#loading{padding:48px 24px;color:var(--muted)}h1,h2,h3,p,dl,dd,ul{margin:0;padding:0}h1{font-size:15px;font-weight:650;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}h2{font-size:16px;font-weight:650}h3{font-size:14px;font-weight:600;margin:20px 0 6px}a{color:var(--accent);text-decoration:none}a:hover{text-decoration:underline}button,select,input{font:inherit;color:inherit}button{cursor:pointer}:focus-visible{outline:2px solid var(--accent);outline-offset:1px}canvas:focus-visible{outline-offset:-2px}.muted,.about{color:var(--muted)}.offscreen{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}header{position:sticky;top:0;z-index:3;background:var(--surface);border-bottom:1px solid var(--line)}.bar-top{display:flex;align-items:center;gap:6px 14px;padding:8px 16px 6px;max-width:1600px;margin:0 auto}.bar-top h1{max-width:32ch;flex:0 1 auto}.bar-top>.about{flex:1 1 auto;white-space:nowrap;overflow:hidden;text-overflow:ellipsis;font-size:13px}nav{display:flex;gap:2px;overflow-x:auto;scrollbar-width:none}nav a{padding:3px 8px;border-radius:5px;color:var(--muted);white-space:nowrap;font-size:13px}nav a:hover{color:var(--text);text-decoration:none;background:var(--raised)}nav a[aria-current]{color:var(--text);font-weight:600;background:var(--raised)}select{max-width:240px;padding:2px 4px;border:1px solid var(--line);border-radius:5px;background:var(--surface)}.quiet{border:1px solid transparent;background:none;color:var(--muted);padding:2px 7px;border-radius:5px;white-space:nowrap;font-size:13px}.quiet:hover{color:var(--text);border-color:var(--line);background:var(--raised)}main{max-width:1600px;margin:0 auto;padding:16px 16px 40px}header .chart{max-width:1568px;margin:0 auto 6px}main>section{margin-bottom:44px}main>section>h2{margin-bottom:10px}.lead{margin-bottom:10px;max-width:110ch}#answers{display:grid;grid-template-columns:repeat(20,minmax(0,1fr));column-gap:0;gap:12px 0;margin-inline:-6px}.answer{grid-column:span 5;margin-inline:6px;background:var(--raised);border-radius:8px;padding:12px 16px;min-width:0;display:flex;flex-direction:column}.answer.peak,.answer.owners-answer{grid-column:span 10}.with-spaces .answer:not(.peak,.owners-answer,.wide){grid-column:span 4}.answer.wide{grid-column:1 / -1}.answer h2{font-size:13px;font-weight:500;color:var(--muted);margin-bottom:2px}.answer .value{font-size:19px;font-weight:600;line-height:1.3;margin-bottom:4px;letter-spacing:-.01em}.answer.peak .value{font-size:40px;line-height:1.1;letter-spacing:-.02em}.answer.peak .value a{color:inherit}.answer.good .value{color:var(--good)}.answer.bad .value{color:var(--bad)}.answer p{color:var(--muted);font-size:13px;overflow-wrap:anywhere}.answer p.value{color:var(--text)}.answer p.more{margin-top:auto;padding-top:6px}.composition{display:flex;gap:1px;height:14px;margin:14px 0 8px;border-radius:3px;overflow:hidden}.composition span{min-width:1px;flex-basis:0}.keys{list-style:none;display:flex;flex-wrap:wrap;gap:2px 16px;font-size:13px;color:var(--muted)}.keys b{font-weight:600;color:var(--text)}.owners{width:100%;border-collapse:collapse;font-size:13px;table-layout:auto;margin-top:2px}.owners td{padding:2px 0 2px 10px;white-space:nowrap}.owners td:first-child{padding-left:0;overflow:hidden;text-overflow:ellipsis;max-width:0;width:55%}.owners .bar-cell{width:25%;position:relative}.owners [aria-current]{font-weight:600}.owners .bar{display:block;position:static;height:9px;width:100%;opacity:1}.swatch{display:inline-block;width:10px;height:10px;border-radius:2px;margin-right:6px;flex:none;vertical-align:baseline}.number{text-align:right;white-space:nowrap}.toolbar{display:flex;flex-wrap:wrap;align-items:center;gap:8px 12px;margin-bottom:8px;font-size:13px}.choice{display:inline-flex;border:1px solid var(--line);border-radius:6px;overflow:hidden}.choice button{border:0;background:none;padding:3px 10px;color:var(--muted)}.choice button+button{border-left:1px solid var(--line)}.choice button:hover{background:var(--raised);color:var(--text)}.choice button[aria-pressed=true]{background:var(--band);color:var(--text);font-weight:550}.choice button:focus-visible{outline-offset:-2px}.chart{position:relative}.chart canvas{display:block;width:100%;cursor:crosshair;touch-action:pan-y}.icicle{margin-bottom:10px}.icicle canvas{cursor:pointer}.line{position:absolute;top:0;bottom:0;left:0;width:1px;pointer-events:none}.hover-line{background:var(--muted);opacity:.6}.selection-line{background:var(--accent);width:2px;margin-left:-1px}.rubber{position:absolute;top:0;bottom:0;left:0;width:0;background:var(--accent);opacity:0;pointer-events:none}.rubber.shown{opacity:.18}.scrolled{max-height:340px;overflow-y:auto}.space-lanes h3{margin:10px 0 2px}.legend{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1px 32px;margin:8px 12px 0 72px;font-size:13px}.legend div{display:flex;align-items:baseline}.legend .name{flex:1 1 auto;overflow:hidden;text-overflow:ellipsis;white-space:nowrap;unicode-bidi:isolate}.legend .number{padding-left:10px}.legend .part{width:60px;color:var(--muted)}.legend .none{color:var(--muted)}.tip{position:fixed;top:0;left:0;z-index:5;max-width:min(460px,92vw);padding:8px 11px;border-radius:6px;background:var(--surface);border:1px solid var(--band-alt);box-shadow:0 4px 16px #0000002e;font-size:12.5px;pointer-events:none}.tip-title{font-weight:600;overflow-wrap:anywhere;margin-bottom:3px;unicode-bidi:isolate}.tip dl{display:grid;grid-template-columns:auto 1fr;gap:0 14px}.tip dt{color:var(--muted);white-space:nowrap;overflow:hidden;text-overflow:ellipsis;max-width:260px}.tip dd{text-align:right;overflow-wrap:anywhere;unicode-bidi:isolate}.tip-note{color:var(--muted);margin-top:4px}.table-tools{display:flex;align-items:center;gap:12px;margin-bottom:6px;font-size:13px}.table-tools input{width:220px;padding:3px 8px;border:1px solid var(--line);border-radius:6px;background:var(--surface)}.counter{color:var(--muted);flex:1 1 auto}.rows{max-height:420px;overflow:auto;border-top:1px solid var(--line);border-bottom:1px solid var(--line)}.rows table{width:100%;border-collapse:separate;border-spacing:0;font-size:13px}.rows thead th{position:sticky;top:0;z-index:1;background:var(--surface);padding:0;border-bottom:1px solid var(--line);font-weight:500}.rows th.number{text-align:right}.rows th.text{text-align:left}.rows th button{border:0;background:none;padding:4px 8px;color:var(--muted);font-weight:500;white-space:nowrap}.rows th button:hover{color:var(--text)}.rows th[aria-sort] button{color:var(--text);font-weight:600}.rows th[aria-sort=ascending] button:after{content:" \2191"}.rows th[aria-sort=descending] button:after{content:" \2193"}.rows td{height:26px;padding:0 8px;white-space:nowrap;position:relative}.rows td.text{max-width:420px;overflow:hidden;text-overflow:ellipsis;unicode-bidi:isolate}.rows td.empty{color:var(--muted)}.rows tr:hover td{background:var(--raised)}.rows tr.active{cursor:pointer}.rows tr.spacer:hover td{background:none}.row-action{border:0;background:none;padding:0;text-align:left;max-width:100%;overflow:hidden;text-overflow:ellipsis;vertical-align:bottom}tr.active:hover .row-action{color:var(--accent)}.bar{position:absolute;inset:auto 8px 2px;height:3px;display:flex;justify-content:flex-end;pointer-events:none}.owners .bar{justify-content:flex-start}.bar-fill{display:block;border-radius:2px;height:100%}.cell{position:relative}details{margin-top:10px}summary{cursor:pointer;color:var(--accent);font-size:13px;width:fit-content}details[open] summary{margin-bottom:8px}.numbers{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:10px 24px;margin-bottom:8px}.numbers .wide{grid-column:1 / -1}.numbers dt{color:var(--muted);font-size:13px}.numbers dd{font-weight:550;overflow-wrap:anywhere;unicode-bidi:isolate}.remarks{padding-left:20px;margin-bottom:16px}.status{position:fixed;bottom:16px;left:50%;transform:translate(-50%,60px);opacity:0;background:var(--text);color:var(--surface);padding:6px 14px;border-radius:6px;z-index:6;font-size:13px;transition:transform .15s,opacity .15s}.status.shown{transform:translate(-50%);opacity:1}dialog{border:1px solid var(--line);border-radius:10px;background:var(--surface);color:var(--text);padding:20px 24px;max-width:min(560px,92vw)}dialog::backdrop{background:#0006}dialog dl{display:grid;grid-template-columns:auto 1fr;gap:5px 18px;margin:12px 0 18px}dialog dt{font-weight:600;white-space:nowrap}dialog dd{color:var(--muted)}dialog form button{border:1px solid var(--line);background:var(--raised);border-radius:6px;padding:4px 14px}footer{max-width:1600px;margin:0 auto;padding:12px 16px 28px;color:var(--muted);font-size:13px;border-top:1px solid var(--line)}@media(max-width:1180px){.bar-top{flex-wrap:wrap}nav{order:9;flex:1 0 100%}#answers .answer{grid-column:span 10}}@media(max-width:640px){.bar-top{padding:6px 10px 4px;gap:4px 8px}.bar-top>.about{order:8;flex:1 1 100%;font-size:12px}main{padding:10px 10px 32px}header .chart{margin-bottom:2px}#answers .answer{grid-column:1 / -1}.answer.peak .value{font-size:34px}.legend{margin-left:0;margin-right:0;grid-template-columns:minmax(0,1fr)}.minor{display:none}.table-tools{flex-wrap:wrap;gap:6px 10px}.table-tools input{flex:1 1 140px;width:auto;min-width:0}.rows td.text{max-width:180px}.rows td,.rows th button{padding-left:5px;padding-right:5px}.owners .bar-cell{width:15%}.toolbar{gap:6px}.choice button{padding:3px 8px}}@media(prefers-reduced-motion:reduce){.status{transition:none}}@media print{:root,:root[data-theme=dark]{--text: #000;--muted: #444;--line: #bbb;--surface: #fff;--raised: #fff;--accent: #000;color-scheme:light}header{position:static}header .chart,nav,.toolbar,.table-tools input,.table-tools button,.quiet,footer,.tip,.status,.line,details:not([open]){display:none!important}.answer{border:1px solid #bbb;break-inside:avoid}main>section{break-inside:auto;margin-bottom:24px}h2,h3{break-after:avoid}.rows,.scrolled{max-height:none;overflow:visible}.rows thead{display:table-header-group}.rows tr{break-inside:avoid}.bar-fill,.swatch,.composition span{print-color-adjust:exact;-webkit-print-color-adjust:exact}}</style>
 </head>
 <body>
 <noscript><p>This page needs JavaScript, which it contains; it loads nothing. <code>memprof show</code> prints the same answers as text.</p></noscript>
@@ -35175,19 +36613,20 @@ inline constexpr std::string_view page_head[] = {
 };
 
 inline constexpr std::string_view page_tail[] = {
-    R"memprof(<script>"use strict";(()=>{var Le=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],Ye={parameter:["#0072b2","#3d97d3"],optimizer_state:["#009e73","#1fae85"],gradient:["#e69f00","#e6a117"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"],other:["#8b929b","#7b838d"]},Ze=[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],Kt=["#b4bac2","#5d6570"],pe=Ze.length,jt=matchMedia("(prefers-color-scheme: dark)");function ie(){let r=document.documentElement.dataset.theme;return r?r==="dark":jt.matches}var Je=r=>r[ie()?1:0],E=r=>Je(Ye[r]??Ye.other),H=r=>Je(Ze[r]??Kt);function de(r){let s=e=>{let n=parseInt(r.slice(e,e+2),16)/255;return n<=.04045?n/12.92:((n+.055)/1.055)**2.4};return .2126*s(1)+.7152*s(3)+.0722*s(5)>.22?"#111":"#fff"}var Qe=null;addEventListener("themechange",()=>Qe=null);function et(){return Qe??=Yt()}function Yt(){let r=getComputedStyle(document.documentElement),s=e=>r.getPropertyValue(e).trim();return{text:s("--text"),muted:s("--muted"),line:s("--line"),surface:s("--surface"),accent:s("--accent"),band:s("--band"),bandAlt:s("--band-alt")}}var Pe=class{constructor(s,e){this.run=s;this.columns=e}run;columns;decoded=new Map;table(s,e=0,n=-1){let t=this.run.detail?.tables.find(i=>i.name===s&&i.frame===e&&i.space===n);if(!t)return null;let o=this.decoded.get(t);if(!o){o={};for(let i of t.columns)o[i.name]=Jt(this.columns,i,t.rows);this.decoded.set(t,o)}return o}};async function nt(){let r=await tt("memprof-run");if(!r)throw new Error("This page has no data: it is the template of a report, or was cut off.");let s=JSON.parse(Zt(new TextDecoder().decode(r)));if(s.format!=="memprof-page"||s.version!==1)throw new Error("This page was put together from two versions of memprof.");let e=s.detail?await tt("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new Pe(s,e)}async function tt(r){let s=document.getElementById(r);if(!s)return null;let e=atob((s.textContent??"").trim()),n=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)n[o]=e.charCodeAt(o);s.remove();let t=new Blob([n]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(t).arrayBuffer())}function Zt(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function Jt(r,s,e){let n=new Float64Array(e),t=s.begin+s.bytes;if(t>r.length)throw new Error(`This page was cut off within the column '${s.name}'.`);let o=s.encoding==="delta",i=s.begin,a=0;for(let c=0;c<e;c+=1){let l=r[i++],u=l&127,p=7;for(;l>=128&&p<28;)l=r[i++],u|=(l&127)<<p,p+=7;let h=2**28;for(;l>=128;)l=r[i++],u+=(l&127)*h,h*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),n[c]=u}if(i!==t)throw new Error(`The column '${s.name}' of this page does not have the rows it should.`);return n}var st=["KiB","MiB","GiB","TiB","PiB","EiB"],Qt=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),Be="\u2212";function Ie(r,s){let e=r*10**s,n=Math.floor(e);return e-n===.5&&(2*n+1)%5**s===0&&n%2===0?(n/10**s).toFixed(s):r.toFixed(s)}function ot(r){return Ie(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let n=f(-r);return n==="0 B"?n:Be+n}if(r<1023.5)return`${Ie(r,0)} B`;let s=r/1024,e=0;for(;s>=999.5&&e+1<st.length;)s/=1024,e+=1;return`${ot(s)} ${st[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?Be:"")+Qt.format(Math.abs(r))}function M(r,s,e=`${s}s`){return`${v(r)} ${r===1?s:e}`}var P=r=>(r>0?"+":"")+f(r);function w(r){if(r<0)return Be+w(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let n=["\xB5s","ms","s"],t=r/1e3,o=0;for(;t>=999.5&&o+1<n.length;)t/=1e3,o+=1;return`${ot(t)} ${n[o]}`}let s=(n,t,o,i)=>`${Math.floor(n/t)} ${o} ${String(n%t).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?s(e,60,"min","s"):e<24*3600?s(Math.floor(e/60),60,"h","min"):s(Math.floor(e/3600),24,"d","h")}var B=r=>`${v(r)} ns`;function $(r,s){if(s<=0)return"";let e=100*r/s;return e>0&&e<.05?"< 0.1 %":`${Ie(e,e<99.95?1:0)} %`}function g(r){return r.replace(/[\u0000-\u001f]/g,s=>String.fromCharCode(9216+s.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function I(r,s){if(r.length<=s)return r;let e=Math.ceil((s-1)*.62);return`${r.slice(0,s-1-e)}\u2026${r.slice(r.length-e)}`}var O="(outside every operation)",F="(other operations)",C=r=>r.replaceAll("_"," "),J=r=>r.some(s=>s.bytes>0&&s.owner!==null&&s.owner!=="other"),Q=r=>`0x${BigInt(r).toString(16)}`;function ee(r,s,e,n){let t=s-r;if(!(t>0)||e<1)return[];let o;if(n)for(o=2**Math.floor(Math.log2(t/e)),o<1&&(o=1);t/o>e;)o*=2;else{o=10**Math.floor(Math.log10(t/e));for(let a of[2,2.5,2])t/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=s;a+=1)i.push(a*o);return i}function rt(r,s){let[e,n]=Math.max(r,s)>=1e9?[1e9,"s"]:Math.max(r,s)>=1e6?[1e6,"ms"]:Math.max(r,s)>=1e3?[1e3,"\xB5s"]:[1,"ns"],t=Math.max(0,Math.ceil(-Math.log10(s/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:t,maximumFractionDigits:t})} ${n}`}var fe=class{constructor(s){this.columns=s;this.length=s?.begin_ns.length??0,this.begins={event:s?.begin_event??new Float64Array,ns:s?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+s.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}at(s){let e=this.columns;return{row:s,number:this.numbers[s],count:e.count[s],beginNs:e.begin_ns[s],endNs:e.end_ns[s],beginEvent:e.begin_event[s],endEvent:e.end_event[s],pattern:e.pattern[s]-1,segment:e.segment[s]}}},it=r=>({event:Float64Array.from(r,s=>s.beginEvent),ns:Float64Array.from(r,s=>s.beginNs)});function N(r,s){let e=0,n=r.length-1;for(;e<n;){let t=e+n+1>>1;r[t]<=s?e=t:n=t-1}return e}function at(r,s,e){let n=r.locate(s,e);if(!n||!r.detail)return null;let{timeline:t,row:o}=n,i={event:t.event?.[o]??0,ns:t.ns[o]},a=t.beginEvent?.[o]??0,c=o+1<t.length?t.beginEvent?.[o+1]??0:a+1,l={moment:i,total:t.total[o],blocks:t.blocks?.[o]??0,bucketEvents:Math.max(1,c-a),byOperation:null,byCategory:null,rows:null,blockRows:en(r,s,i)},u=t.composition;if(!u)return l;l.rows=[];let p=new Map,h=new Map;u.owners.forEach((b,k)=>{let x=u.bytes[k][o],_=u.blocks[k][o];if(x===0&&_===0)return;let{operation:T,category:S}=r.detail.owners[b],R=r.ownerPath(b);l.rows.push({...R,category:S,bytes:x,blocks:_});let V=p.get(T)??{...R,bytes:0,blocks:0};V.bytes+=x,V.blocks+=_,p.set(T,V);let Z=h.get(S)??{category:S,bytes:0,blocks:0};Z.bytes+=x,Z.blocks+=_,h.set(S,Z)});let d=(b,k)=>k.bytes-b.bytes;return l.rows.sort(d),l.byOperation=[...p.values()].sort(d),l.byCategory=[...h.values()].sort(d),l}function en(r,s,e){let n=null;if(r.detail.frames.forEach((a,c)=>{(c===0||e.event>=a.begin_event&&e.event<a.end_event)&&(n=s.blocksOf(c)??n)}),!n)return[];let{columns:t,length:o}=n,i=[];for(let a=0;a<o&&t.begin_event[a]<=e.event;a+=1)(t.end_event[a]>e.event||t.stays[a]===1)&&i.push(ae(r,s.index,t,a));return i.sort((a,c)=>c.bytes-a.bytes)}function ae(r,s,e,n){let t=r.detail.strings,o=e.owner[n];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[n],name:t[e.name[n]]??"",shape:t[e.shape[n]]??"",dtype:t[e.dtype[n]]??"",address:r.addressOf(s,e.offset[n]),beginEvent:e.begin_event[n],endEvent:e.end_event[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],stays:e.stays[n]===1}}function He(r,s){return r.profile.operations.map(e=>({path:e.path,live:e.usage.find(n=>n.space===s.name)?.live??0})).filter(e=>e.live>0).sort((e,n)=>n.live-e.live)}function tn(r,s){let e=He(r,s).map(t=>({owner:t.path,bytes:t.live,blocks:NaN})),n=s.cumulative_current-e.reduce((t,o)=>t+o.bytes,0);return n>0&&e.push({owner:null,bytes:n,blocks:NaN}),{bytes:s.cumulative_current,blocks:s.allocation_count-s.deallocation_count,by_operation:e.sort((t,o)=>o.bytes-t.bytes),remaining_bytes:0,remaining_operations:0,by_category:s.current_by_category??[],largest_blocks:[]}}function le(r,s){let e=[];if(s.profile.segments.forEach((n,t)=>{n.live_at_peak&&n.live_at_peak.bytes>0&&e.push({ns:n.peak_time_ns,set:n.live_at_peak,segment:r.run.kept_segments?.[t]??t})}),s.profile.cumulative_peak>0){let{peak_time_ns:n,live_at_peak:t,peak_segment:o}=s.profile;e.push({ns:n,set:t,segment:o})}return s.profile.cumulative_current>0&&e.push({ns:r.durationNs,set:tn(r,s.profile),segment:-1}),e.sort((n,t)=>n.ns-t.ns)}function lt(r,s,e){let{timeline:n}=s;if(n.length===0)return null;let t=le(r,s).filter(c=>c.ns===e.ns);t.length>1&&(t=t.filter(c=>c.set.bytes===Math.max(...t.map(l=>l.set.bytes))));let o=N(n.beginNs,e.ns);if(t.length===0)return{moment:{event:0,ns:n.ns[o]},total:n.total[o],blocks:0,bucketEvents:s.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=t[0];return{moment:{event:0,ns:a},bucketEvents:1,...nn(i)}}function nn(r){let s=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((n,t)=>n+t.blocks,0);s.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:s,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:s.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>sn(e,r))}}function sn(r,s){return{path:r.operation,rest:!s.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:Q(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var be=class{constructor(s,e,n){this.data=s;this.index=e;this.profile=n}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(s){return this.timelines.has(s)||this.timelines.set(s,this.makeTimeline(s)),this.timelines.get(s)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((n,t)=>this.timelineOf(t)).filter(n=>n!==null);return e.length>0?e:[this.timeline]}blocksOf(s){if(!this.blockTables.has(s)){let e=this.data.table("blocks",s,this.index),n=this.data.run.detail?.frames[s];this.blockTables.set(s,e&&n?{frame:n,length:e.bytes.length,columns:e,left:Math.max(0,(n.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(s)??null}makeTimeline(s){let e=this.data.table("timeline",s,this.index),n=this.data.run.detail;if(!e||!n)return s===0?this.profileTimeline():null;let t=e.total.length;return{frame:n.frames[s],length:t,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:on(this.data.table("parts",s,this.index),t)}}profileTimeline(){let s=this.profile.timeline.points;return{frame:null,length:s.length,beginEvent:null,beginNs:Float64Array.from(s,e=>e.time_ns),event:null,ns:Float64Array.from(s,e=>e.time_ns),total:Float64Array.from(s,e=>e.peak),blocks:null,low:Float64Array.from(s,e=>e.current),reserved:null,active:null,composition:null}}};function on(r,s){if(!r)return null;let e=new Map,n={owners:[],bytes:[],blocks:[]},t=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=n.owners.length,e.set(r.owner[o],i),n.owners.push(r.owner[o]),n.bytes.push(new Float64Array(s)),n.blocks.push(new Float64Array(s)),t.push(0)),ct(n,t,i,r.bucket[o]),n.bytes[i][r.bucket[o]]=r.bytes[o],n.blocks[i][r.bucket[o]]=r.blocks[o],t[i]=r.bucket[o]+1}for(let o=0;o<t.length;o+=1)ct(n,t,o,s);return n}function ct(r,s,e,n){let t=s[e];t===0||t>=n||(r.bytes[e].fill(r.bytes[e][t-1],t,n),r.blocks[e].fill(r.blocks[e][t-1],t,n))}var ge=class{constructor(s){this.data=s;this.run=s.run,this.profile=s.run.profile,this.detail=s.run.detail,this.spaces=this.profile.spaces.map((n,t)=>new be(s,t,n)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let n of this.profile.segments)e=Math.max(e,n.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new fe(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=it(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let s=0,e=n=>(n.capacity>0&&n.cumulative_peak>0&&!n.capacity_is_per_core?2**60:0)+n.cumulative_peak;return this.profile.spaces.forEach((n,t)=>{e(n)>e(this.profile.spaces[s])&&(s=t)}),s}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(s){return this.clockEvents.length===0?0:s>=this.events?this.durationNs:this.clockNs[N(this.clockEvents,s)]}eventOfNs(s){return this.clockEvents.length===0?0:s>=this.durationNs?this.events:this.clockEvents[N(this.clockNs,s)]}invocationsOf(s){if(!this.invocationTables.has(s)){let e=this.data.table("invocations",s),n=this.detail?.frames[s],t=null;if(e&&n){let o=0;for(let i of e.count)o+=i;t={frame:n,length:e.thread.length,columns:e,left:Math.max(0,n.invocations-o)}}this.invocationTables.set(s,t)}return this.invocationTables.get(s)??null}ownerPath(s){let e=this.detail?.owners[s]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(s,e){let n=this.detail?.regions[s]??[];if(n.length===0)return"";let t=n[N(n.map(o=>o.offset),e)];return Q(BigInt(t.address)+BigInt(e-t.offset))}usage(s,e){return s.usage.find(n=>n.space===e)}segmentAt(s){let e=this.segments;if(e.length===0)return null;let n=this.hasEvents,t=e[N(n?this.segmentBegins.event:this.segmentBegins.ns,n?s.event:s.ns)],o=n?t.endEvent:t.endNs;return(n?s.event<o:s.ns<=o)?t:null}stepAt(s){let e=this.steps;if(e.length===0)return null;let n=this.hasEvents,t=e.at(N(n?e.begins.event:e.begins.ns,n?s.event:s.ns)),o=n?s.event:s.ns;return o>=(n?t.beginEvent:t.beginNs)&&o<(n?t.endEvent:t.endNs)?t:null}peak(s){let e=s.timeline,n=-1;for(let t=0;t<e.length;t+=1)(n<0||e.total[t]>e.total[n])&&(n=t);return n<0?{event:0,ns:0}:e.event?{event:e.event[n],ns:e.ns[n]}:{event:0,ns:s.profile.peak_time_ns}}locate(s,e){let n=null;for(let t of s.allTimelines){if(t.length===0)continue;let o=t.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=t.beginEvent&&this.hasEvents?N(t.beginEvent,e.event):N(t.beginNs,e.ns);(!n||o&&o.step>=0)&&(n={timeline:t,row:i})}return n}liveAt(s,e){return this.hasEvents?at(this,s,e):lt(this,s,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let s=[];for(let e of this.spaces)for(let n of e.allTimelines)if(n.beginEvent)for(let t=0;t<n.length;t+=1)s.push([n.beginEvent[t],n.beginNs[t]]);return s.push([0,0]),s.sort((e,n)=>e[0]-n[0]||e[1]-n[1]),[Float64Array.from(s,e=>e[0]),Float64Ar)memprof",
-    R"memprof(ray.from(s,e=>e[1])]}readSegments(){let s=this.data.table("segments");return this.profile.segments.map((e,n)=>({index:this.run.kept_segments?.[n]??n,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:s?.begin_event[n]??this.eventOfNs(e.begin_ns),endEvent:s?.end_event[n]??this.eventOfNs(e.end_ns)}))}};function m(r,s={},...e){let n=document.createElement(r);for(let[t,o]of Object.entries(s))typeof o=="function"?n.addEventListener(t,o):o===!0?n.setAttribute(t,""):o!==void 0&&o!==!1&&n.setAttribute(t,String(o));for(let t of e)t!=null&&t!==!1&&n.append(t);return n}function D(r,s){r.textContent!==s&&(r.textContent=s)}function te(r){let s=m("span",{class:"swatch","aria-hidden":"true"});return s.style.backgroundColor=r,s}function ce(r,s){let e=m("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=s,m("span",{class:"bar","aria-hidden":"true"},e)}async function ve(r){try{return await navigator.clipboard.writeText(r),!0}catch{let s=m("textarea",{class:"offscreen",readonly:!0});s.value=r,document.body.append(s),s.select();let e=document.execCommand("copy");return s.remove(),e}}var rn=6,an=8;function ln(r,s,e){let n=Math.floor(e/2),t=r.length,o=r.length;for(let c of s){let l=Math.min(r.length,c.length),u=0;for(;u<l&&r[u]===c[u];)u+=1;for(t=Math.min(t,u),u=0;u<l&&r[r.length-1-u]===c[c.length-1-u];)u+=1;o=Math.min(o,u)}let i=t===0?0:r.lastIndexOf("/",t-1)+1;t-i>n&&(i=t-n);let a=r.indexOf("/",Math.max(i,r.length-o));return{begin:i,end:a<0?r.length:a}}function cn(r,{begin:s,end:e},n){let t=s===0?"":"\u2026",o=n-t.length,i=r.slice(s);if(i.length<=o)return t+i;let a=i.slice(0,e-s);if(a.length+1>=o)return`${t}${a.slice(0,Math.max(1,o-1))}\u2026`;let c=o-a.length-1;return c<rn?`${t}${a}\u2026`:`${t}${a}\u2026${i.slice(i.length-c)}`}function z(r,s){let e=r.map(n=>I(n,s));for(let n=0;n<an;n+=1){let t=new Map;e.forEach((i,a)=>{let c=t.get(i);c?c.push(a):t.set(i,[a])});let o=!1;for(let[i,a]of t){let c=a.map(l=>r[l]);if(!c.every(l=>l===c[0]))for(let l of a)e[l]=cn(r[l],ln(r[l],c,s),s),o||=e[l]!==i}if(!o)break}return e}var ze=32,Fe="\0rest",De="\0outside",X=r=>r.replace(/\d+/g,"*"),ye=class{ranks=new Map;single=new Map;constructor(s){let e=new Map,n=(t,o,i)=>{if(t===null||o)return;let a=X(t);e.set(a,(e.get(a)??0)+i);let c=this.single.get(a);c===void 0?this.single.set(a,t):c!==t&&this.single.set(a,null)};for(let t of s.spaces){let{composition:o}=t.timeline;if(o)o.owners.forEach((i,a)=>{let{path:c,rest:l}=s.ownerPath(i),u=0;for(let p of o.bytes[a])p>u&&(u=p);n(c,l,u)});else for(let i of t.profile.live_at_peak.by_operation)n(i.owner,!1,i.bytes)}[...e].sort((t,o)=>o[1]-t[1]).forEach(([t],o)=>this.ranks.set(t,o))}rank(s){return s===null?-1:this.ranks.get(X(s))??-1}colour(s){return H(this.rank(s))}anyColour(s){let e=this.rank(s);if(e>=0&&e<pe)return H(e);let n=0;for(let t=0;t<s.length;t+=1)n=n*31+s.charCodeAt(t)|0;return H(Math.abs(n)%pe)}label(s){return this.single.get(s)??s}},ut=new WeakMap;function we(r,s,e,n,t){let o=ut.get(e);o||ut.set(e,o=new Map);let i=o.get(n);return i||o.set(n,i=un(r,s,e,n,t)),i}function un(r,s,e,n,t){let{composition:o}=e;if(!o||n==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>E("activation")}],labels:["live"],values:[e.total]};let i=n==="category"?hn(r,s):mn(r,s,t),a=new Map(i.map((l,u)=>[l.key,u])),c=i.map(()=>new Float64Array(e.length));return o.owners.forEach((l,u)=>{let p=c[a.get(ht(r,l,n))??i.length-1],h=o.bytes[u];for(let d=0;d<p.length;d+=1)p[d]+=h[d]}),{groups:i,labels:z(i.map(l=>g(l.label)),ze),values:c}}function ht(r,s,e){if(e==="category")return r.detail.owners[s].category;let{path:n,rest:t}=r.ownerPath(s);return t?Fe:n===null?De:X(n)}function hn(r,s){let e=new Set((s.timeline.composition?.owners??[]).map(n=>r.detail.owners[n].category));return[...Le,...[...e].filter(n=>!Le.includes(n))].filter(n=>e.has(n)).map(n=>({key:n,label:C(n),colour:()=>E(n)}))}function mn(r,s,e){let n=new Set((s.timeline.composition?.owners??[]).map(a=>ht(r,a,"operation"))),t=[...n].filter(a=>!a.startsWith("\0")).sort((a,c)=>e.rank(a)-e.rank(c)),o=t.slice(0,pe).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=t.length-o.length;return n.has(De)&&o.push({key:De,label:O,colour:()=>E("other")}),(i>0||n.has(Fe))&&o.push({key:Fe,label:F,colour:()=>H(-1)}),o}var ke=m("div",{class:"status",role:"status","aria-live":"polite"}),pt=m("div",{class:"offscreen","aria-live":"polite"}),mt;function dt(){document.body.append(ke,pt)}function ue(r){D(ke,r),ke.classList.add("shown"),clearTimeout(mt),mt=setTimeout(()=>ke.classList.remove("shown"),2500)}function ft(r){D(pt,r)}function bt(r){let s=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!s?"time":r.profile.duration_ns===0||new Set(s.beginNs).size*8<s.length?"event":"time"}function pn(r){return(r.detail?r.detail.owners.some(e=>e.category!=="other"):r.spaces.some(e=>J(e.profile.live_at_peak.by_category)))||r.profile.operations.length===0?"category":"operation"}var xe=class{constructor(s){this.model=s;let e=s.mainSpace;this.state={view:"",space:e,by:pn(s),unit:bt(s),from:0,to:0,at:s.spaces.length>0?s.peak(s.spaces[e]):{event:0,ns:0},find:""},this.state.to=this.full,this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()})}model;state;hover=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get full(){return this.fullOf(this.state.unit)}fullOf(s){return s==="event"?Math.max(1,this.model.events):this.model.durationNs}on(s,e){this.listeners.push([new Set(s),e])}set(s){let e=[];for(let n of Object.keys(s))this.state[n]!==s[n]&&(this.state[n]=s[n],e.push(n));this.notify(e),e.length>0&&this.writeAddress()}setHover(s){this.hover!==s&&(this.hover=s,this.notify(["hover"]))}notify(s){if(s.length!==0)for(let[e,n]of this.listeners)s.some(t=>e.has(t))&&n()}begins(s){return this.state.unit==="event"&&s.beginEvent?s.beginEvent:s.beginNs}valueOf(s){return this.state.unit==="event"?s.event:s.ns}momentOf(s){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(s),ns:e.nsOfEvent(Math.floor(s))}:{event:e.eventOfNs(s),ns:s}}setRange(s,e){let{full:n}=this,t=Math.min(n,this.state.unit==="event"?4:100),o=Math.min(n,Math.max(t,e-s)),i=(s+e)/2,a=Math.min(Math.max(0,o===e-s?s:i-o/2),n-o);this.set({from:a,to:a+o})}zoom(s,e=this.centre()){let{from:n,to:t}=this.state;this.setRange(e-(e-n)*s,e+(t-e)*s)}pan(s){let{from:e,to:n}=this.state,t=(n-e)*s,o=Math.min(Math.max(t,-e),this.full-n);this.setRange(e+o,n+o)}centre(){let s=this.valueOf(this.state.at),{from:e,to:n}=this.state;return s>=e&&s<=n?s:(e+n)/2}setUnit(s){if(s===this.state.unit||s==="event"&&!this.model.hasEvents)return;let{from:e,to:n}=this.state,{model:t}=this,o=e<=0&&n>=this.full,i=c=>s==="event"?t.eventOfNs(c):t.nsOfEvent(c),a=o?[0,this.fullOf(s)]:[i(e),i(n)];this.set({unit:s}),this.setRange(...a)}select(s){this.set({at:s});let e=this.valueOf(s),{from:n,to:t}=this.state;(e<n||e>t)&&this.setRange(e-(t-n)/2,e+(t-n)/2)}rowMoment(s,e){return{event:s.event?.[e]??0,ns:s.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}move(s){let{space:e}=this;if(!e)return;let n=this.model.locate(e,this.state.at);if(!n)return;let t=Math.min(n.timeline.length-1,Math.max(0,n.row+s));if(t===n.row&&n.timeline.frame&&n.timeline.frame.step>=0){let o=e.timeline,i=N(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(s);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(n.timeline,t))}selectLarger(s){let{space:e}=this;if(!e)return!1;let n=e.timeline,{total:t}=n;if(t.length===0)return!1;let o=N(n.beginEvent??n.beginNs,n.beginEvent?this.state.at.event:this.state.at.ns),i=t[o];for(let a=o+s;a>=0&&a<t.length;a+=s)if(!(t[a]<=i)){for(;a+s>=0&&a+s<t.length&&t[a+s]>=t[a];)a+=s;return this.select(this.rowMoment(n,a)),!0}return!1}link(s,e={}){let{state:n,model:t}=this,o=new URLSearchParams,i=e.space??n.space;t.spaces.length>1&&o.set("space",t.spaces[i].name),o.set("by",e.by??n.by),t.hasEvents&&o.set("unit",n.unit);let a=e.from??n.from,c=e.to??n.to;(a>0||c<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(c))));let l=e.at??n.at;return o.set("at",typeof l=="string"?l:t.hasEvents?`e${l.event}`:`${Math.round(l.ns)}`),e.find&&o.set("find",e.find),`#${s}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.lastAddress=this.link(this.state.view||"timeline",{find:this.state.find}),history.replaceState(null,"",this.lastAddress)}readAddress(){let[s,e]=location.hash.replace(/^#/,"").split("?",2);if(!s)return;let{model:n}=this,t=new URLSearchParams(e??""),o=n.spaces.findIndex(x=>x.name===t.get("space")),i=t.get("by"),a=t.get("unit"),c=!n.hasEvents||a==="time"?"time":a==="event"?"event":bt(n),l={unit:c,find:t.get("find")??""};o>=0&&(l.space=o),(i==="category"||i==="operation"||i==="space")&&(l.by=i);let u=(x,_)=>{let T=Number(t.get(x)??NaN);return Number.isFinite(T)&&T>=0?T:_},p=this.fullOf(c),h=Math.min(u("from",0),p),d=Math.min(u("to",p),p);[l.from,l.to]=d>h?[h,d]:[0,p];let b=t.get("at"),k=n.spaces[l.space??this.state.space];if(b==="peak"&&k)l.at=n.peak(k);else if(b==="end")l.at=n.end;else if(b&&/^e\d+$/.test(b)&&n.hasEvents){let x=Math.min(Number(b.slice(1)),n.events);l.at={event:x,ns:n.nsOfEvent(x)}}else b&&/^\d+$/.test(b)&&(l.at={event:n.eventOfNs(Number(b)),ns:Math.min(Number(b),n.durationNs)});this.state.view="",this.set({...l,view:s})}};var K=m("div",{class:"tip",role:"tooltip",id:"tip"});K.hidden=!0;function gt(){document.body.append(K),addEventListener("scroll",L,{passive:!0,capture:!0})}function L(){K.hidden=!0}function Me(r,s,e){let n=m("dl");for(let[c,l,u]of r.lines)n.append(m("dt",{},u?te(u):null,c),m("dd",{},l));K.replaceChildren(m("p",{class:"tip-title"},r.title),n,...r.note?[m("p",{class:"tip-note"},r.note)]:[]),K.hidden=!1;let{offsetWidth:t,offsetHeight:o}=K,i=s+16+t>innerWidth?Math.max(4,s-16-t):s+16,a=Math.min(Math.max(4,e+16),innerHeight-o-4);K.style.transform=`translate(${Math.round(i)}px, ${Math.round(a)}px)`}var dn=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function Ue(r){return`${r.map(fn).join(",")}\r
-`}function fn(r){if(typeof r=="number")return String(r);let s=dn.test(r)?`'${r}`:r;return/[",\r\n]/.test(s)?`"${s.replaceAll('"','""')}"`:s}var ne=26,bn=3e5,gn=400,vn=5e3,A=class{constructor(s){this.options=s;this.sort=s.sort??null,this.search=m("input",{type:"search",placeholder:"Search","aria-label":`Search ${s.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=m("span",{class:"counter"});let e=m("tr",{});s.columns.forEach((n,t)=>{let o=m("th",{scope:"col",class:`${this.isNumber(t)?"number":"text"}${n.minor?" minor":""}`},m("button",{type:"button",title:n.about,click:()=>this.sortBy(t)},n.title));this.heads.push(o),e.append(o)}),this.body=m("tbody"),this.table=m("table",{"aria-label":s.label},m("thead",{},e),this.body),this.scroller=m("div",{class:"rows",tabindex:0,role:"region","aria-label":s.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=m("div",{class:"data-table"},m("div",{class:"table-tools"},this.search,this.counter,m("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];names=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(s,e=""){this.rows=s,this.note=e,this.update()}find(s){this.search.value=s,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(s){return this.options.columns[s].text!==void 0&&this.options.columns[s].exact!==void 0}sortBy(s){this.sort?.column!==s?this.sort={column:s,descending:this.isNumber(s)}:this.sort.descending===this.isNumber(s)?this.sort={column:s,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:s}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),n=this.rows;if(e.length>0&&(n=n.filter(i=>{let a=s.map(c=>c.exact?"":(c.text??c.value)(i)).join(`
-`).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=n.map(u=>({row:u,key:s[i].value(u)})),l=a?-1:1;c.sort((u,p)=>u.key<p.key?-l:u.key>p.key?l:0),n=c.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${M(this.rows.length,t)}`:M(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let s=this.table.clientWidth||1200,e=n=>s<=640?24:n===0?Math.max(40,Math.floor(s/14)):56;this.names=this.options.columns.map((n,t)=>{if(this.isNumber(t)||n.text||this.shown.length>vn)return null;let o=e(t),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?z(i,o):null})}render(s=!1){s&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?gn:bn),n=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/ne)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(n/ne)+16);if(!s&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(m("tr",{},m("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.length>e&&a.push(m("tr",{},m("td",{colspan:this.options.columns.length,class:"empty"},`and ${M(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(s){let e=m("tr",{"aria-hidden":"true",class:"spacer"},m("td",{colspan:this.options.columns.length}));return e.style.height=`${s*ne}px`,e}row(s){let e=this.shown[s],{columns:n,activate:t,indent:o}=this.options,i=m("tr",{"aria-rowindex":s+2,class:t?"active":void 0});return n.forEach((a,c)=>{let l=(a.text??(h=>String(a.value(h))))(e),u=m("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(ce(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let h=m("span",{class:"swatch","aria-hidden":"true"});h.style.backgroundColor=a.colour(e),u.append(h)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let p=this.names[c]?.[s]??l;c===0&&t?u.append(m("button",{type:"b)memprof",
-    R"memprof(utton",class:"row-action","data-index":s,title:`${l}
-${t.does}`,keydown:h=>this.rowKey(h,s)},p)):u.append(m("span",{class:"cell"},p)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(s,e){let n=s.key==="ArrowDown"?e+1:s.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;s.preventDefault(),s.stopPropagation();let t=n*ne;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+ne*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+ne*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(s){this.printing=s,this.render(!0)}csv(){let{columns:s}=this.options;return[Ue(s.map(e=>e.title)),...this.shown.map(e=>Ue(s.map(n=>n.value(e))))].join("")}async copyCsv(){ue(await ve(this.csv())?`Copied ${M(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var yn={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with another size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},wn=r=>yn[r]??r.replaceAll("_"," ");function vt(r,s){let e=m("div"),n=()=>{let t=s.space;t&&e.replaceChildren(kn(r,s),...xn(t.profile.streams),...Mn(s,t.profile.out_of_memory,t.profile.further_out_of_memory.count),..._n(t.profile.cores.ranges))};return s.on(["space","at"],n),n(),e}function kn(r,s){let e=s.space,{profile:n}=e,t=m("dl",{class:"numbers"}),o=(c,l,u="",p="")=>{t.append(m("div",{title:[u,p].filter(h=>h).join(`
-`)},m("dt",{},c),m("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${$(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${$(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(m("div",{class:"wide"},m("dt",{},"Reserved"),m("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(wn(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function xn(r){if(r.length===0)return[];let s=new A({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>g(e.stream)},{title:"Pool",value:e=>g(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[m("h3",{},"Streams and pools"),m("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Mn(r,s,e){if(s.length===0)return[];let n=new A({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?O:g(t.operation)},{title:"Requested",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>f(t.device_free),exact:t=>y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>w(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return n.setRows(s,e>0?`${M(e,"later failure")} not kept`:""),[m("h3",{},"Out of memory"),n.element]}function _n(r){if(r.length===0)return[];let s=new A({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>g(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>g(e.peaks.busiest_core)}]});return s.setRows(r),[m("h3",{},"Peaks on single cores"),s.element]}function _e(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?Sn(r,s):e.map((t,o)=>Tn(t,n[o]))}var Tn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function Sn(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Nn(r);return[...e].map(([t,o])=>{let i=c=>En(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:An(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function En(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Nn(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function An(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let h=p-r[0][1];s+=u,e+=h,n+=u*u,t+=u*h,o+=h*h}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function yt(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function wt(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":X(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??O,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function kt(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${g(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${g(e.peak_operation)}`),t}function xt(r,s){return[Cn(r,s.profile),Rn(r,s),On(r,s),Ln(r)]}function Cn(r,s){let e=g(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)} with ${f(a.device_free)} free, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${g(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on a core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":g(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":g(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var $n=.9;function Rn(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=yt(_e(r.profile,s));if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{cumulative_current:t,growth:o}=n.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${g(n.name)} (${v(n.count)})`),e):(o.r_squared<$n?(e.value="No clear trend",e.lines.push(`${P(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${P(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${g(n.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function On(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=He(r,e),o=e.current_by_category??[];J(o)&&n.lines.push(o.slice(0,3).map(l=>`${C(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?g(l):`by ${g(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${M(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${O.slice(1,-1)}`),n}var Ve={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function We(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ve[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ve)||s.push(`${g(i.name)}: ${v(c.count)} ${Ve[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${M(e.length,"operation")} only estimated`),t?.length&&s.push(`${M(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${M(n.length,"source")} could not be captured`),o?.length&&s.push(`${M(o.length,"library","libraries")} not recorded`),[...s,...r.run.notes.map(g)]}function Ln(r){let{profile:s}=r,e=We(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};s.exact?s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture had not ended");let t=r.events||(s.cost.events??0);return e.length===0&&e.push(t>0?`${M(t,"event")}, none lost`:"no event was lost"),s.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),n}function Mt(r,s,e){let n=m("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if(!i){n.replaceChildren(m("div",{class:"answer wide"},m("h2",{},"Nothing was recorded"),m("p",{class:"value"},"No memory was allocated"),m("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Pn(r,s),Bn(s,e),...xt(r,i).map(c=>In(s,c))];r.spaces.length>1&&a.push(Hn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.replaceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Pn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=m("div",{class:"composition","aria-hidden":"true"}),o=m("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=E(i.owner??"other"),c=m("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(m("li",{title:y(i.bytes)},te(a),`${C(i.owner??"other")} `,m("b",{},f(i.bytes)),` ${$(i.bytes,n)}`))}return m("div",{class:"answer peak","data-answer":"peak"},m("h2",{},`Peak of ${g(e.name)}`),m("p",{class:"value",title:y(n)},m("a",{href:s.link("timeline",{at:"peak"})},f(n))),...kt(r,e).map(i=>m("p",{title:i},I(i,90))),...J(e.profile.live_at_peak.by_category)?[t,o]:[])}function Bn(r,s){let e=r.space,n=wt(e.profile),t=e.profile.live_at_peak,o=m("table",{class:"owners",")memprof",
-    R"memprof(aria-label":"Largest owners at the peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>g(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,h]of a.entries()){let d=g(h.label),b=h.paths>1?` \xD7${h.paths}`:"";o.append(m("tr",{},m("td",{title:d+b},m("a",{href:r.link("live",{at:"peak",find:h.paths>1?h.label.split("*")[0]:h.label})},c[p]+b)),m("td",{class:"bar-cell"},ce(h.bytes/i,h.path===null?E("other"):s.colour(h.path))),m("td",{class:"number",title:y(h.bytes)},f(h.bytes)),m("td",{class:"number"},$(h.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,h)=>p+h.bytes,0);return u>0&&o.append(m("tr",{class:"muted"},m("td",{},`${M(t.remaining_operations+l.reduce((p,h)=>p+h.paths,0),"other operation")}`),m("td"),m("td",{class:"number"},f(u)),m("td",{class:"number"},$(u,t.bytes)))),m("div",{class:"answer owners-answer","data-answer":"owners"},m("h2",{},"Who held it"),n.length>0?o:m("p",{},"Nothing was live."))}function In(r,s){let e=s.lines.length-4;return m("div",{class:`answer ${s.mood}`,"data-answer":s.id},m("h2",{},s.question),m("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>m("p",{title:n},I(n,110))),e>0?m("p",{},`and ${e} more`):null,m("p",{class:"more"},m("a",{href:r.link(s.view,{at:s.at})},s.link)))}function Hn(r,s){let e=m("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(m("tr",o.index===s.state.space?{"aria-current":"true"}:{},m("td",{title:g(o.name)},m("a",{href:s.link("answers",{space:o.index,at:"peak"})},I(g(o.name),40))),m("td",{class:"bar-cell"},ce(o.profile.cumulative_peak/n,"var(--bar)")),m("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=m("div",{class:"answer","data-answer":"spaces"},m("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${g(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${g(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${g(o.peak_operation)}`;t.append(m("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},I(c,110)))}return t}var j=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=m("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=m("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=et();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},_t=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(_t=r.timeStamp+400)},{passive:!0});var U=class extends j{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",L)}store;hoverLine=m("div",{class:"line hover-line"});selectionLine=m("div",{class:"line selection-line"});rubber=m("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<_t&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(L(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),L())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),L();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?Me(o,t.clientX,t.clientY):L()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=ee(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let h=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(h,t),e.lineTo(h,o+4),e.stroke();let d=c==="event"?v(p):rt(p,u),b=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(h,b),this.width-b),o+12)}e.textAlign="left"}};var se=20,Te=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*se+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=N(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,h]=this.ends(u),d=h-p<a?Math.max(l+1,N(i,p+a)):l+1,b=o.at(d-1),k=b.number+b.count-1,x=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;h>=e&&c.push({begin:p,end:this.ends(b)[1],text:x,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:g(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=N(i,n),c=N(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,h]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(h-p),end:p+d.end*(h-p),text:g(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=se),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+se/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),se-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(W(e,a.text,u-l-8),l+4,o+se/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/se),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:g(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?g(t.name):a.count>1?`${M(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function W(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var oe=16,Fn=120,Se=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let h=0;h<p.length;h+=1){let d=p.columns.thread[h];o.set(d,Math.max(o.get(d)??0,p.columns.depth[h]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((h,d)=>h[0]-d[0])){let h=Math.min(p,Fn-a);c+=p-h,h>0&&l.push({thread:u,first:a,count:h}),a+=h}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*oe+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*oe+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(h,d)=>this.x(d)-this.x(h)>=64&&d>a&&h<c,u=[],p=(h,d,b,k)=>{let x=o[h],[_,T]=i?[x.begin_event,x.end_event]:[x.begin_ns,x.end_ns],S=T>_?(b-d)/(T-_):1;this.visitTable(h,R=>d+(R-_)*S,k,[],e),u.push([d,b])};for(let h=1;h<o.length;h+=1){let[d,b]=i?[o[h].begin_event,o[h].end_event]:[o[h].begin_ns,o[h].end_ns];l(d,b)&&n.invocationsOf(h)&&p(h,d,b,0)}for(let[h,d]of he(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);this.visitTable(0,h=>h,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.begin_ns,p=l?c.end_event:c.end_ns,{from:h,to:d}=this.store.state;for(let b=0;b<a.length;b+=1){let k=n(u[b]);if(k>d&&t===0&&o.length===0)break;let x=n(p[b]);if(x<h||k>d||o.some(([S,R])=>k>=S&&x<=R))continue;let _=this.laneOf.get(c.thread[b]);if(_===void 0)continue;let T=_+c.depth[b];T<this.rows&&i({table:a,frame:e,row:b,lane:T,begin:k,end:x,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let h=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-h,oe-2),e.globalAlpha=1,!(a-i<30)&&(e.fillSt)memprof",
-    R"memprof(yle=l>0?de(p):n.text,e.fillText(W(e,this.text(o),a-i-6),i+3,c+oe/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(W(e,a?g(a):`thread ${t.thread}`,this.left-10),this.left-6,i+oe/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?g(this.model.profile.operations[o-1]?.name??"?")+i:M(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+oe||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",g(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${P(a)} in ${g(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function he(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let h=n[p].step;if(h<0||h>=r.steps.length)continue;let{pattern:d}=r.steps.at(h);o.add(h),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=N(u,i);p<r.steps.length;p+=1){let h=r.steps.at(p),[d,b]=c==="event"?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs];if(b<i)continue;if(d>a||l.length>60)break;let k=t.get(h.pattern);k===void 0||o.has(h.row)||h.count>1||!e(d,b)||l.push([h,k])}return l}function St(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>Tt(s,o,a,t,0));for(let[i,a]of he(r,s,(c,l)=>Dn(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!zn(r,e,i,o.timelines[c].frame.step))continue;let l=Un(s,i,o.timelines[c]);Tt(s,o,c,u=>t(l(u)),i.number)}return o}function Dn(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function zn(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function Un(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function Tt(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),h=n(u);if(e>0){if(h-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(h));d+=1)(d<p||d+1>h)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let b=n(a[d]);if(b>=i)break;let k=d+1<o.length?n(a[d+1]):h;if(k<0)continue;let x=Math.max(0,Math.floor(b)),_=Math.min(i,Math.max(Math.floor(b)+1,Math.ceil(k)));for(let T=x;T<_;T+=1){let S=s.timeline[T];(S<0||o.total[d]>s.timelines[S].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Et(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let h=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),b=o(i.reserved[u]);l<0?s.moveTo(h,b):i.reserved[u]!==c&&s.lineTo(h,b),s.lineTo(d,b),c=i.reserved[u],l=b}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&Ge(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Nt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=E("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;Ge(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function At(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,h=p(u.peak)||!l&&p(c);Ge(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,h?o+10:a,i?"right":"left")}function Ct(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of le(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function Ge({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var me=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${g(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return we(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let h=0;h<u.length;h+=1)(h+1<u.length?p[h+1]:this.store.full)<e||p[h]>n||(u.total[h]>t&&(t=u.total[h]),u.reserved&&u.reserved[h]>o&&(o=u.reserved[h]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=St(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Et(l),a.capacity>0&&Nt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),At(l),this.model.hasEvents||Ct(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of ee(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":qe(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,h)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];u[d]=l[d]+(b<0?0:$t(a[b],h,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,h)=>{for(let d=0;d<i;d+=1){let b=o.timeline[d];l[d]+=b<0?0:$t(a[b],h,p.key,o.row[d])}h+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let h=o.timeline[p],d=h<0?0:o.timelines[h].total[o.row[p]];if(h<0||t(o.low[p])-t(d)<2){u=!1;continue}let b=t(o.low[p]);u?e.lineTo(this.left+p+.5,b):e.moveTo(this.left+p+.5,b),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of le(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let b=u.groups.map((k,x)=>({group:k,name:u.labels[x],value:u.values[x][a]})).filter(k=>k.value>0);b.sort((k,x)=>x.value-k.value);for(let{group:k,name:x,value:_}of b.slice(0,7))l.push([x,`${f(_)}  ${$(_,c)}`,k.colour()]);b.length>7&&l.push([`${b.length-7} more`,f(b.slice(7).reduce((k,x)=>k+x.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},h=t.segmentAt(p);h&&l.push(["segment",I(g(h.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let b=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(b)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest of ${M(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function $t(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function qe(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var Xe=34,Ee=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return Xe+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(h,d)=>this.x(d)-this.x(h)>=64&&d>i&&h<a,l=[],u=(h,d,b,k)=>{let x=n.blocksOf(h);if(!x)return;let _=t[h],[T,S]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],R=S>T?(b-d)/(S-T):1;this.visitTable(x,V=>d+(V-T)*R,k,[],e),l.push([d,b])};for(let h=1;h<t.length;h+=1){let[d,b]=o?[t[h].begin_event,t[h].end_event]:[t[h].begin_ns,t[h].end_ns];c(d,b)&&u(h,d,b,0)}for(let[h,d]of he(this.model,this.store,c))u(d,...o?[h.beginEvent,h.endEvent]:[h.beginNs,h.endNs],h.number);let p=n.blocksOf(0);p&&this.visitTable(p,h=>h,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let h of this.byOwner(e)){let d=n(c[h]),b=n(l[h]);b<u||d>p||o.some(([k,x])=>d>=k&&b<=x)||i({table:e,row:h,begin:d,end:b,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!)memprof",
-    R"memprof(=="operation";return(this.model.detail?.owners??[]).map((n,t)=>{if(e)return E(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?H(-1):o===null?E("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=ee(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":qe(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:h,standIn:d})=>{let{offset:b,bytes:k,owner:x}=l.columns,_=this.y(b[u]),T=this.y(b[u]+k[u]);if(T>i||_<a)return;let S=Math.max(this.x(p),c),R=Math.max(1,Math.min(this.x(h),o)-S),V=Math.max(1,_-T),Z=this.owners[x[u]]??n.muted;Z!==t&&(e.fillStyle=t=Z),d>0&&(e.globalAlpha=.55);let qt=R>3?.75:0,Xt=V>3?.75:0;e.fillRect(S,T,R-qt,V-Xt),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Rt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Rt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${M(t.length,"block")} drawn`:`${M(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(W(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=H(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let h=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(Xe-16));e.rect(h,Xe+4-d,Math.max(.7,Math.min(this.x(p),this.right)-h),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ae(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(g).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?O:g(o.path)],["category",C(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${M(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=N(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${$(o[i],n.timeline.total[i])}`]]}}};function Rt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function Y(r,s,e,n){let t=s.map(([i,a])=>m("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:m("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Ot={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"What could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function Lt(r){let s=m("div",{},Vn(r),Wn(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(m("h3",{},Ot[e]??g(e).replaceAll("_"," ")),Gn(e,n).element);return s}function Vn(r){let s=We(r);return s.length===0?m("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no event was lost.":"Events were lost."):m("ul",{class:"remarks"},...s.map(e=>m("li",{},e)))}function Wn(r){let{profile:s,run:e}=r,n=m("dl",{class:"numbers"}),t=(i,a,c=!1)=>{a&&n.append(m("div",{class:c?"wide":void 0},m("dt",{},i),m("dd",{},a)))};t("Command line",g(s.process.command_line),!0),t("File",g(e.source),g(e.source).length>24),t("Host",g(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",g(s.device)||"none named"),t("memprof",g(s.library_version));let o=r.events||(s.cost.events??0);return t("Events",o>0?v(o):""),(s.cost.memory_bytes??0)>0&&t("Memory of the profiler",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Time to record an event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function Gn(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=g(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":g(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>B(c(l))}:o==="address"?{title:a,value:c,text:l=>Q(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new A({label:Ot[r]??g(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Pt(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:qn(r.slice(s+1))}}function qn(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var G=24;function Bt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:O;if(!a&&i!==null){let h=Pt(i);h.parent!==null&&(u=t(h.parent,!1)),p=h.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,C(i.category),"category",i.path,i.category);o.set(Ke(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(Ke(i.path,i.rest,i.category))??o.get(Ke(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Ht(s),Ft(s),It(s),s}function It(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),It(n)})}var Ke=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Ht(r){for(let t of r.children)Ht(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${M(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Ft(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Ft)}var Ne=class extends j{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",G*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",L),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,L(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let h of a.children){let d=a.bytes>0?h.bytes/a.bytes*l:0;d>=.4&&o(h,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*G+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*G,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?E(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):H(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),G-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),G-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?de(a):n.text;let c=W(e,`${g(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+G/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/G);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),L()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){L();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;Me({title:g(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",$(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",g(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*G:0))}};var re=r=>r.rest?F:r.path===null?O:g(r.path),Ae=class{constructor(s,e,n){this.model=s;this.store=e;this.colours=n;this.icicle=new Ne(o=>o===null?E("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=Y("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=m("div",{},this.sentence,this.icicle.element,m("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=m("p",{class:"lead"});icicle;operations;blocks;place=m("div",{});live=null;mode="folded";find(s){this.operations.find(s),this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new A({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":re(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?E("other"):this.colours.colour(e.of.path)},{title:"Category",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>$(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new A({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?M(t.blocks,"smaller block"):g(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?re(s(t)):""},{title:"Category",value:t=>s(t)?C(s(t).category):"",colour:t=>E(s(t)?.category??"other")},{title:"Shape")memprof",
-    R"memprof(,value:t=>g(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>g(s(t)?.dtype??""),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:X(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${M(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${g(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${M(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.":""].join("");D(this.sentence,c),ft(c),this.icicle.show(t.rows?Bt(t):null),this.fillOperations();let l=t.blockRows.reduce((h,d)=>h+d.bytes,0),u=t.blockRows.map(h=>({kind:"block",of:h})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${M(p,"smaller block")} as one row`:"")}};var Xn={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Dt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=Kn(r.profile.operations),o=(l,u,p,h=!1,d=!1)=>({title:l,about:u,value:p,text:b=>h?P(p(b)):f(p(b)),exact:b=>y(p(b)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new A({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>g(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):E("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...Xn}}}))};return s.on(["space"],c),c(),m("div",{},a.element)}function Kn(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var Ce=class extends j{constructor(e,n){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let b=this.store.begins(t),k=new Float64Array(i-o),x=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(b[_])-o)),S=_+1<t.length?Math.ceil(this.x(b[_+1])-o):k.length;for(let R=T;R<Math.min(k.length,Math.max(S,T+1));R+=1)k[R]=Math.max(k[R],t.total[_]);x=Math.max(x,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let S=_/x*(a-6);S>0&&e.rect(o+T,a-2-S,1,S)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(x),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,h]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(h,0,i-h,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(h-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var zt=5e4;function Ut(r,s,e,n){let t=m("details",{},m("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function Vt(r,s,e){let n=new A({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>jn(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>B(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>B(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>P(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Ut("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=zt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?g(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:g(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function Wt(r,s,e){let n=new A({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>g(t.name)},{title:"Operation",value:t=>re(t)},{title:"Category",value:t=>C(t.category),colour:t=>E(t.category)},{title:"Shape",value:t=>g(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Ut("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<zt&&o.standIn===0&&t.push(ae(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function jn(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var Re=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${M(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=Y("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=m("div",{},m("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=m("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${M(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?_e(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?P(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new A({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:g(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>B(e.durationNs.sum)},s("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth a step","Slope of a line through what is live at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?P(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations less deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulative_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new A({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>g(s.name)},{title:"No.",about:"Its place in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>B(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>B(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new A({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:)memprof",
-    R"memprof(s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>B(s.beginNs)},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>B(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:s=>s.change,text:s=>P(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new A({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Shows the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?g(n.name):"(periodic)"},{title:"No.",about:"Its place among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>B(n.time_ns)},{title:"Live",about:"In all memory spaces together",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>$e(n)[0]?.bytes??0,text:n=>f($e(n)[0]?.bytes??0),exact:n=>y($e(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>$e(n).slice(0,3).map(Yn).join(", ")}]})}},$e=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),Yn=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${g(s||(r.operation??O))} (${f(r.bytes)})`};var Zn=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function Jn(r){let s=new xe(r),e=new ye(r);ts(),gt(),dt();let n=g(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>Mt(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>ss(r,s,e)],["live","Live",()=>q("live","What was live at the selected moment",new Ae(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>is(r,s,e)],["blocks","Blocks",()=>as(r,s,e)]),t.push(["segments","Segments",()=>q("segments",r.steps.length>0?"Segments and steps":"Segments",new Re(r,s).element)],["operations","Operations",()=>q("operations","Operations over the whole run",Dt(r,s,e))],["allocator","Allocator",()=>q("allocator","Allocator",vt(r,s))])),t.push(["facts","Facts",()=>q("facts","Facts",Lt(r))]);let o=m("main",{},...t.map(([,,c])=>c())),i=Qn(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=cs();document.body.append(m("footer",{},`Made by memprof${r.profile.library_version?` ${g(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,m("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),us(s,a,t.map(([c])=>c)),ls(s)}function q(r,s,...e){return m("section",{id:r,"aria-labelledby":`${r}-title`},m("h2",{id:`${r}-title`},s),...e)}function Qn(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[g(t.device),w(r.durationNs),r.hasEvents?M(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=m("select",{"aria-label":"Memory space",change:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(m("option",{},`${I(g(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=m("nav",{"aria-label":"Sections"},...n.map(([p,h])=>m("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),Gt(s,p)}},h))),l=m("div",{class:"bar-top"},m("h1",{title:g(t.process.command_line)||e},e),m("span",{class:"about"},i),r.spaces.length>1?a:null,c,m("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{es(s)}},"Copy link"),ns()),u=m("header",{},l,r.spaces.length>0?new Ce(s,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function es(r){r.writeAddressNow(),ue(await ve(location.href)?"Copied the link.":"The browser did not allow copying.")}function ts(){let r;addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{r===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=r,dispatchEvent(new Event("themechange"))})}function ns(){let r=(()=>{try{return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let s=m("button",{type:"button",class:"quiet theme",click:()=>{let n=ie()?"light":"dark";document.documentElement.dataset.theme=n;try{localStorage.setItem("memprof-theme",n)}catch{}e()}}),e=()=>{D(s,ie()?"Light":"Dark"),s.setAttribute("aria-label",ie()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};return matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e),e(),s}function ss(r,s,e){let n=new me(s,r,e,null,260),t=r.spaces.length>1?m("div",{class:"space-lanes"}):null,o=m("div",{class:"legend","aria-hidden":"true"}),i=()=>rs(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childElementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(m("h3",{},`${g(l.name)} `,m("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new me(s,r,e,l,130).element)};return s.on(["by"],a),a(),q("timeline","Live bytes over time",os(r,s),n.element,...t?[t]:[],new Te(s,r).element,o)}function os(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=Y("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=Y("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>m("button",{type:"button",title:a,"aria-label":a,click:c},i);return m("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,m("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),m("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>s.move(-1)),o("\u203A","The moment after",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","The next larger peak before",()=>Oe(s,-1)),o("\u2191 after","The next larger peak after",()=>Oe(s,1))))}function Oe(r,s){r.selectLarger(s)||ue(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function rs(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>je("",C(d.category),C(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>re(d)),h=z(p,ze);n.replaceChildren(...u.map((d,b)=>je("",p[b],h[b],d.bytes,l.total)));return}let c=we(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>je(l.colour(),g(l.label),c.labels[u],c.values[u][i.row],a)))}function je(r,s,e,n,t){return m("div",{class:n===0?"none":void 0,title:`${s}
-${y(n)}`},r?te(r):null,m("span",{class:"name"},e),m("span",{class:"number"},n===0?"\u2013":f(n)),m("span",{class:"number part"},n===0?"":$(n,t)))}function is(r,s,e){let n=new Se(s,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to be kept.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes are not drawn.`),q("lanes","Operations over time",m("div",{class:"scrolled"},n.element),o.length>0?m("p",{class:"about"},o.join(" ")):m("span"),Vt(r,s,n))}function as(r,s,e){let n=new Ee(s,r,e),t=(i,a,c)=>m("button",{type:"button",title:a,"aria-label":a,click:c},i),o=m("div",{class:"toolbar"},m("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),t("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>n.panOffsets(-.4)),t("\u2191","Higher addresses",()=>n.panOffsets(.4)),t("All addresses","Show all addresses",()=>n.showAll())),m("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return q("blocks","Blocks over time by address",o,n.element,Wt(r,s,n))}function Gt(r,s){r.set({view:s}),document.getElementById(s)?.scrollIntoView()}function ls(r){let s=r.state.view;s&&requestAnimationFrame(()=>document.getElementById(s)?.scrollIntoView()),addEventListener("hashchange",()=>{s=r.state.view,document.getElementById(s)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function cs(){let r=m("dialog",{"aria-label":"Keys",click:s=>{s.target===r&&r.close()}},m("h2",{},"Keys"),m("dl",{},...Zn.flatMap(([s,e])=>[m("dt",{},s),m("dd",{},e)])),m("form",{method:"dialog"},m("button",{},"Close")));return r}function us(r,s,e){addEventListener("keydown",n=>{let{target:t}=n;if(n.ctrlKey||n.metaKey||n.altKey||s.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){n.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);hs(r,s,e,n,o)&&(n.preventDefault(),L())})}function hs(r,s,e,n,t){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&Gt(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return Oe(r,1),!0;case"b":return Oe(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return ms(),!0;case"?":return s.showModal(),!0;default:return!1}}function ms(){let r=null,s=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),t=Math.abs(n.top-innerHeight*.4);n.width>0&&t<s&&([r,s]=[e,t])}r?.focus()}function ps(r){let s=document.getElementById("loading")??document.body;s.textContent=r instanceof Error?r.message:String(r),s.setAttribute("role","alert")}nt().then(r=>{Jn(new ge(r)),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(ps);})();</script>
+    R"memprof(<script>"use strict";(()=>{var ce=class{constructor(s,e){this.run=s;this.columns=e}run;columns;decoded=new Map;table(s,e=0,n=-1){let t=this.run.detail?.tables.find(i=>i.name===s&&i.frame===e&&i.space===n);if(!t)return null;let o=this.decoded.get(t);if(!o){o={};for(let i of t.columns)o[i.name]=an(this.columns,i,t.rows);this.decoded.set(t,o)}return o}};async function at(){let r=await it("memprof-run");if(!r)throw new Error("This page has no data: it is the template of a report, or was cut off.");let s=JSON.parse(rn(new TextDecoder().decode(r)));if(s.format==="memprof-waterfall"&&s.version===1)return s;if(s.format!=="memprof-page"||s.version!==1)throw new Error("This page was put together from two versions of memprof.");let e=s.detail?await it("memprof-columns"):new Uint8Array;if(!e)throw new Error("This page was cut off: its tables are missing.");return new ce(s,e)}async function it(r){let s=document.getElementById(r);if(!s)return null;let e=atob((s.textContent??"").trim()),n=new Uint8Array(e.length);for(let o=0;o<e.length;o+=1)n[o]=e.charCodeAt(o);s.remove();let t=new Blob([n]).stream().pipeThrough(new DecompressionStream("gzip"));return new Uint8Array(await new Response(t).arrayBuffer())}function rn(r){return r.replace(/"address":(\s*)(\d{16,})/g,'"address":$1"$2"')}function an(r,s,e){let n=new Float64Array(e),t=s.begin+s.bytes;if(t>r.length)throw new Error(`This page was cut off within the column '${s.name}'.`);let o=s.encoding==="delta",i=s.begin,a=0;for(let c=0;c<e;c+=1){let l=r[i++],u=l&127,p=7;for(;l>=128&&p<28;)l=r[i++],u|=(l&127)<<p,p+=7;let m=2**28;for(;l>=128;)l=r[i++],u+=(l&127)*m,m*=128;o&&(a+=u%2===1?-(u+1)/2:u/2,u=a),n[c]=u}if(i!==t)throw new Error(`The column '${s.name}' of this page does not have the rows it should.`);return n}var lt=["KiB","MiB","GiB","TiB","PiB","EiB"],ln=new Intl.NumberFormat("en-US",{maximumFractionDigits:0}),ze="\u2212";function Ue(r,s){let e=r*10**s,n=Math.floor(e);return e-n===.5&&(2*n+1)%5**s===0&&n%2===0?(n/10**s).toFixed(s):r.toFixed(s)}function ct(r){return Ue(r,r===0?0:r<.9995?3:r<9.995?2:r<99.95?1:0)}function f(r){if(r<0){let n=f(-r);return n==="0 B"?n:ze+n}if(r<1023.5)return`${Ue(r,0)} B`;let s=r/1024,e=0;for(;s>=999.5&&e+1<lt.length;)s/=1024,e+=1;return`${ct(s)} ${lt[e]}`}var y=r=>`${v(r)} B`;function v(r){return(r<0?ze:"")+ln.format(Math.abs(r))}function x(r,s,e=`${s}s`){return`${v(r)} ${r===1?s:e}`}var R=r=>(r>0?"+":"")+f(r);function w(r){if(r<0)return ze+w(-r);if(r<999.5)return`${Math.round(r)} ns`;if(r<5995e7){let n=["\xB5s","ms","s"],t=r/1e3,o=0;for(;t>=999.5&&o+1<n.length;)t/=1e3,o+=1;return`${ct(t)} ${n[o]}`}let s=(n,t,o,i)=>`${Math.floor(n/t)} ${o} ${String(n%t).padStart(2,"0")} ${i}`,e=Math.round(r/1e9);return e<3600?s(e,60,"min","s"):e<24*3600?s(Math.floor(e/60),60,"h","min"):s(Math.floor(e/3600),24,"d","h")}var I=r=>`${v(r)} ns`;function A(r,s){if(s<=0)return"";let e=100*r/s;return e>0&&e<.05?"< 0.1 %":`${Ue(e,e<99.95?1:0)} %`}function b(r){return r.replace(/[\u0000-\u001f]/g,s=>String.fromCharCode(9216+s.charCodeAt(0))).replace(/[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g,"\uFFFD")}function B(r,s){if(r.length<=s)return r;let e=Math.ceil((s-1)*.62);return`${r.slice(0,s-1-e)}\u2026${r.slice(r.length-e)}`}var P="(outside every operation)",F="(other operations)",C=r=>r.replaceAll("_"," "),te=r=>r.some(s=>s.bytes>0&&s.owner!==null&&s.owner!=="other"),ne=r=>`0x${BigInt(r).toString(16)}`;function K(r,s,e,n){let t=s-r;if(!(t>0)||e<1)return[];let o;if(n)for(o=2**Math.floor(Math.log2(t/e)),o<1&&(o=1);t/o>e;)o*=2;else{o=10**Math.floor(Math.log10(t/e));for(let a of[2,2.5,2])t/o>e&&(o*=a);o=Math.max(o,1)}let i=[];for(let a=Math.ceil(r/o);a*o<=s;a+=1)i.push(a*o);return i}function ut(r,s){let[e,n]=Math.max(r,s)>=1e9?[1e9,"s"]:Math.max(r,s)>=1e6?[1e6,"ms"]:Math.max(r,s)>=1e3?[1e3,"\xB5s"]:[1,"ns"],t=Math.max(0,Math.ceil(-Math.log10(s/e)-1e-9));return`${(r/e).toLocaleString("en-US",{minimumFractionDigits:t,maximumFractionDigits:t})} ${n}`}var ge=class{constructor(s){this.columns=s;this.length=s?.begin_ns.length??0,this.begins={event:s?.begin_event??new Float64Array,ns:s?.begin_ns??new Float64Array},this.numbers=new Float64Array(this.length+1),this.numbers[0]=1;for(let e=0;e<this.length;e+=1)this.numbers[e+1]=this.numbers[e]+s.count[e]}columns;length;begins;numbers;get count(){return this.numbers[this.length]-1}at(s){let e=this.columns;return{row:s,number:this.numbers[s],count:e.count[s],beginNs:e.begin_ns[s],endNs:e.end_ns[s],beginEvent:e.begin_event[s],endEvent:e.end_event[s],pattern:e.pattern[s]-1,segment:e.segment[s]}}},ht=r=>({event:Float64Array.from(r,s=>s.beginEvent),ns:Float64Array.from(r,s=>s.beginNs)});function $(r,s){let e=0,n=r.length-1;for(;e<n;){let t=e+n+1>>1;r[t]<=s?e=t:n=t-1}return e}function mt(r,s,e){let n=r.locate(s,e);if(!n||!r.detail)return null;let{timeline:t,row:o}=n,i={event:t.event?.[o]??0,ns:t.ns[o]},a=t.beginEvent?.[o]??0,c=o+1<t.length?t.beginEvent?.[o+1]??0:a+1,l={moment:i,total:t.total[o],blocks:t.blocks?.[o]??0,bucketEvents:Math.max(1,c-a),byOperation:null,byCategory:null,rows:null,blockRows:cn(r,s,i)},u=t.composition;if(!u)return l;l.rows=[];let p=new Map,m=new Map;u.owners.forEach((g,k)=>{let M=u.bytes[k][o],_=u.blocks[k][o];if(M===0&&_===0)return;let{operation:T,category:N}=r.detail.owners[g],L=r.ownerPath(g);l.rows.push({...L,category:N,bytes:M,blocks:_});let X=p.get(T)??{...L,bytes:0,blocks:0};X.bytes+=M,X.blocks+=_,p.set(T,X);let ee=m.get(N)??{category:N,bytes:0,blocks:0};ee.bytes+=M,ee.blocks+=_,m.set(N,ee)});let d=(g,k)=>k.bytes-g.bytes;return l.rows.sort(d),l.byOperation=[...p.values()].sort(d),l.byCategory=[...m.values()].sort(d),l}function cn(r,s,e){let n=null;if(r.detail.frames.forEach((a,c)=>{(c===0||e.event>=a.begin_event&&e.event<a.end_event)&&(n=s.blocksOf(c)??n)}),!n)return[];let{columns:t,length:o}=n,i=[];for(let a=0;a<o&&t.begin_event[a]<=e.event;a+=1)(t.end_event[a]>e.event||t.stays[a]===1)&&i.push(ue(r,s.index,t,a));return i.sort((a,c)=>c.bytes-a.bytes)}function ue(r,s,e,n){let t=r.detail.strings,o=e.owner[n];return{...r.ownerPath(o),category:r.detail.owners[o]?.category??"other",bytes:e.bytes[n],name:t[e.name[n]]??"",shape:t[e.shape[n]]??"",dtype:t[e.dtype[n]]??"",address:r.addressOf(s,e.offset[n]),beginEvent:e.begin_event[n],endEvent:e.end_event[n],beginNs:e.begin_ns[n],endNs:e.end_ns[n],stays:e.stays[n]===1}}function Ve(r,s){return r.profile.operations.map(e=>({path:e.path,live:e.usage.find(n=>n.space===s.name)?.live??0})).filter(e=>e.live>0).sort((e,n)=>n.live-e.live)}function un(r,s){let e=Ve(r,s).map(t=>({owner:t.path,bytes:t.live,blocks:NaN})),n=s.cumulative_current-e.reduce((t,o)=>t+o.bytes,0);return n>0&&e.push({owner:null,bytes:n,blocks:NaN}),{bytes:s.cumulative_current,blocks:s.allocation_count-s.deallocation_count,by_operation:e.sort((t,o)=>o.bytes-t.bytes),remaining_bytes:0,remaining_operations:0,by_category:s.current_by_category??[],largest_blocks:[]}}function he(r,s){let e=[];if(s.profile.segments.forEach((n,t)=>{n.live_at_peak&&n.live_at_peak.bytes>0&&e.push({ns:n.peak_time_ns,set:n.live_at_peak,segment:r.run.kept_segments?.[t]??t})}),s.profile.cumulative_peak>0){let{peak_time_ns:n,live_at_peak:t,peak_segment:o}=s.profile;e.push({ns:n,set:t,segment:o})}return s.profile.cumulative_current>0&&e.push({ns:r.durationNs,set:un(r,s.profile),segment:-1}),e.sort((n,t)=>n.ns-t.ns)}function pt(r,s,e){let{timeline:n}=s;if(n.length===0)return null;let t=he(r,s).filter(c=>c.ns===e.ns);t.length>1&&(t=t.filter(c=>c.set.bytes===Math.max(...t.map(l=>l.set.bytes))));let o=$(n.beginNs,e.ns);if(t.length===0)return{moment:{event:0,ns:n.ns[o]},total:n.total[o],blocks:0,bucketEvents:s.profile.timeline.events_per_point,byOperation:null,byCategory:null,rows:null,blockRows:[]};let{set:i,ns:a}=t[0];return{moment:{event:0,ns:a},bucketEvents:1,...hn(i)}}function hn(r){let s=r.by_operation.map(e=>({path:e.owner,rest:!1,bytes:e.bytes,blocks:e.blocks}));if(r.remaining_bytes>0){let e=r.blocks-r.by_operation.reduce((n,t)=>n+t.blocks,0);s.push({path:null,rest:!0,bytes:r.remaining_bytes,blocks:e})}return{total:r.bytes,blocks:r.blocks,byOperation:s,byCategory:r.by_category.map(e=>({category:e.owner??"other",bytes:e.bytes,blocks:e.blocks})),rows:s.map(e=>({...e,category:null})),blockRows:r.largest_blocks.map(e=>mn(e,r))}}function mn(r,s){return{path:r.operation,rest:!s.by_operation.some(e=>e.owner===r.operation),category:r.category,bytes:r.bytes,name:r.name,shape:r.shape,dtype:r.dtype,address:ne(r.address),beginEvent:NaN,endEvent:NaN,beginNs:NaN,endNs:NaN,stays:!1}}var ve=class{constructor(s,e,n){this.data=s;this.index=e;this.profile=n}data;index;profile;timelines=new Map;blockTables=new Map;get name(){return this.profile.name}get timeline(){return this.timelineOf(0)??this.profileTimeline()}timelineOf(s){return this.timelines.has(s)||this.timelines.set(s,this.makeTimeline(s)),this.timelines.get(s)??null}get allTimelines(){let e=(this.data.run.detail?.frames??[]).map((n,t)=>this.timelineOf(t)).filter(n=>n!==null);return e.length>0?e:[this.timeline]}blocksOf(s){if(!this.blockTables.has(s)){let e=this.data.table("blocks",s,this.index),n=this.data.run.detail?.frames[s];this.blockTables.set(s,e&&n?{frame:n,length:e.bytes.length,columns:e,left:Math.max(0,(n.blocks[this.index]??0)-e.bytes.length)}:null)}return this.blockTables.get(s)??null}makeTimeline(s){let e=this.data.table("timeline",s,this.index),n=this.data.run.detail;if(!e||!n)return s===0?this.profileTimeline():null;let t=e.total.length;return{frame:n.frames[s],length:t,beginEvent:e.begin_event,beginNs:e.begin_ns,event:e.event,ns:e.time_ns,total:e.total,blocks:e.blocks,low:e.low,reserved:e.reserved??null,active:e.active??null,composition:pn(this.data.table("parts",s,this.index),t)}}profileTimeline(){let s=this.profile.timeline.points;return{frame:null,length:s.length,beginEvent:null,beginNs:Float64Array.from(s,e=>e.time_ns),event:null,ns:Float64Array.from(s,e=>e.time_ns),total:Float64Array.from(s,e=>e.peak),blocks:null,low:Float64Array.from(s,e=>e.current),reserved:null,active:null,composition:null}}};function pn(r,s){if(!r)return null;let e=new Map,n={owners:[],bytes:[],blocks:[]},t=[];for(let o=0;o<r.bucket.length;o+=1){let i=e.get(r.owner[o]);i===void 0&&(i=n.owners.length,e.set(r.owner[o],i),n.owners.push(r.owner[o]),n.bytes.push(new Float64Array(s)),n.blocks.push(new Float64Array(s)),t.push(0)),dt(n,t,i,r.bucket[o]),n.bytes[i][r.bucket[o]]=r.bytes[o],n.blocks[i][r.bucket[o]]=r.blocks[o],t[i]=r.bucket[o]+1}for(let o=0;o<t.length;o+=1)dt(n,t,o,s);return n}function dt(r,s,e,n){let t=s[e];t===0||t>=n||(r.bytes[e].fill(r.bytes[e][t-1],t,n),r.blocks[e].fill(r.blocks[e][t-1],t,n))}var ye=class{constructor(s){this.data=s;this.run=s.run,this.profile=s.run.profile,this.detail=s.run.detail,this.spaces=this.profile.spaces.map((n,t)=>new ve(s,t,n)),this.events=this.detail?.events??0;let e=this.profile.duration_ns;for(let n of this.profile.segments)e=Math.max(e,n.end_ns);this.durationNs=Math.max(e,1),[this.clockEvents,this.clockNs]=this.clock(),this.steps=new ge(this.data.table("steps")),this.segments=this.readSegments(),this.segmentBegins=ht(this.segments)}data;run;profile;detail;spaces;segments;steps;segmentBegins;durationNs;events;invocationTables=new Map;clockEvents;clockNs;get hasEvents(){return this.events>0}get mainSpace(){let s=0,e=n=>(n.capacity>0&&n.cumulative_peak>0&&!n.capacity_is_per_core?2**60:0)+n.cumulative_peak;return this.profile.spaces.forEach((n,t)=>{e(n)>e(this.profile.spaces[s])&&(s=t)}),s}get end(){return{event:Math.max(0,this.events-1),ns:this.durationNs}}nsOfEvent(s){return this.clockEvents.length===0?0:s>=this.events?this.durationNs:this.clockNs[$(this.clockEvents,s)]}eventOfNs(s){return this.clockEvents.length===0?0:s>=this.durationNs?this.events:this.clockEvents[$(this.clockNs,s)]}invocationsOf(s){if(!this.invocationTables.has(s)){let e=this.data.table("invocations",s),n=this.detail?.frames[s],t=null;if(e&&n){let o=0;for(let i of e.count)o+=i;t={frame:n,length:e.thread.length,columns:e,left:Math.max(0,n.invocations-o)}}this.invocationTables.set(s,t)}return this.invocationTables.get(s)??null}ownerPath(s){let e=this.detail?.owners[s]?.operation??-1;return{path:e>=0?this.profile.operations[e]?.path??null:null,rest:e===-2}}addressOf(s,e){let n=this.detail?.regions[s]??[];if(n.length===0)return"";let t=n[$(n.map(o=>o.offset),e)];return ne(BigInt(t.address)+BigInt(e-t.offset))}usage(s,e){return s.usage.find(n=>n.space===e)}segmentAt(s){let e=this.segments;if(e.length===0)return null;let n=this.hasEvents,t=e[$(n?this.segmentBegins.event:this.segmentBegins.ns,n?s.event:s.ns)],o=n?t.endEvent:t.endNs;return(n?s.event<o:s.ns<=o)?t:null}stepAt(s){let e=this.steps;if(e.length===0)return null;let n=this.hasEvents,t=e.at($(n?e.begins.event:e.begins.ns,n?s.event:s.ns)),o=n?s.event:s.ns;return o>=(n?t.beginEvent:t.beginNs)&&o<(n?t.endEvent:t.endNs)?t:null}peak(s){let e=s.timeline,n=-1;for(let t=0;t<e.length;t+=1)(n<0||e.total[t]>e.total[n])&&(n=t);return n<0?{event:0,ns:0}:e.event?{event:e.event[n],ns:e.ns[n]}:{event:0,ns:s.profile.peak_time_ns}}locate(s,e){let n=null;for(let t of s.allTimelines){if(t.length===0)continue;let o=t.frame;if(o&&this.hasEvents&&o.step>=0&&(e.event<o.begin_event||e.event>=o.end_event))continue;let i=t.beginEvent&&this.hasEvents?$(t.beginEvent,e.event):$(t.beginNs,e.ns);(!n||o&&o.step>=0)&&(n={timeline:t,row:i})}return n}liveAt(s,e){return this.hasEvents?mt(this,s,e):pt(this,s,e)}clock(){if(!this.detail)return[new Float64Array,new Float64Array];let s=[];for(let e of this.spaces)for(let n of e.allTimelines)if(n.beginEvent)for(let t=0;t<n.length;t+=1)s.push([n.beginEvent[t],n.beginNs[t]]);return s.push([0,0]),s.sort((e,n)=>e[0]-n[0]||e[1]-n[1]),[Float64Array.from(s,e=>e[0]),Float64Array.from(s,e=>e[1])]}readSegments(){let s=this.data.table("segments");return this.profile.segments.map((e,n)=>({index:this.run.kept_segments?.[n]??n,name:e.name,beginNs:e.begin_ns,endNs:e.end_ns,beginEvent:s?.begin_event[n]??this.eventOfNs(e.begin_ns),endEvent:s?.end_event[n]??this.eventOfNs(e.end_ns)}))}};function h(r,s={},...e){let n=document.createElement(r);for(let[t,o]of Object.entries(s))typeof o=="function"?n.addEventListener(t,o):o===!0?n.setAttribute(t,""):o!==void 0&&o!==!1&&n.setAttribute(t,String(o));for(let t of e)t!=null&&t!==!1&&n.append(t);return n}function D(r,s){r.textContent!==s&&(r.textContent=s)}function se(r){let s=h("span",{class:"swatch","aria-hidden":"true"});return s.style.backgroundColor=r,s}function me(r,s){let e=h("span",{class:"bar-fill"});return e.style.width=`${Math.max(0,Math.min(1,r))*100}%`,e.style.backgroundColor=s,h("span",{class:"bar","aria-hidden":"true"},e)}async function we(r){try{return await navigator.clipboard.writeText(r),!0}catch{let s=h("textarea",{class:"offscreen",readonly:!0});s.value=r,document.body.append(s),s.select();let e=document.execCommand("copy");return s.remove(),e}}var qe=["parameter","optimizer_state","gradient","activation","temporary","input","kv_cache","other"],ft={parameter:["#0072b2","#3d97d3"],)memprof",
+    R"memprof(optimizer_state:["#009e73","#1fae85"],gradient:["#e69f00","#e6a117"],activation:["#56b4e9","#7cc5ee"],temporary:["#d55e00","#dd6b1f"],input:["#cc79a7","#cf86b0"],kv_cache:["#cfc100","#e5dc4d"],other:["#8b929b","#7b838d"]},bt=[["#0072b2","#3d97d3"],["#e69f00","#e6a117"],["#009e73","#1fae85"],["#cc79a7","#cf86b0"],["#56b4e9","#7cc5ee"],["#d55e00","#dd6b1f"],["#999933","#b3b34a"],["#882255","#b8528a"],["#44aa99","#63c0b0"],["#ddcc77","#d9ca82"],["#6a5acd","#9488e8"]],dn=["#b4bac2","#5d6570"],ke=bt.length,fn=matchMedia("(prefers-color-scheme: dark)");function pe(){let r=document.documentElement.dataset.theme;return r?r==="dark":fn.matches}var gt=r=>r[pe()?1:0],S=r=>gt(ft[r]??ft.other),W=r=>gt(bt[r]??dn);function Me(r){let s=e=>{let n=parseInt(r.slice(e,e+2),16)/255;return n<=.04045?n/12.92:((n+.055)/1.055)**2.4};return .2126*s(1)+.7152*s(3)+.0722*s(5)>.22?"#111":"#fff"}var vt=null;addEventListener("themechange",()=>vt=null);function yt(){return vt??=bn()}function bn(){let r=getComputedStyle(document.documentElement),s=e=>r.getPropertyValue(e).trim();return{text:s("--text"),muted:s("--muted"),line:s("--line"),surface:s("--surface"),accent:s("--accent"),band:s("--band"),bandAlt:s("--band-alt")}}var gn=6,vn=8;function yn(r,s,e){let n=Math.floor(e/2),t=r.length,o=r.length;for(let c of s){let l=Math.min(r.length,c.length),u=0;for(;u<l&&r[u]===c[u];)u+=1;for(t=Math.min(t,u),u=0;u<l&&r[r.length-1-u]===c[c.length-1-u];)u+=1;o=Math.min(o,u)}let i=t===0?0:r.lastIndexOf("/",t-1)+1;t-i>n&&(i=t-n);let a=r.indexOf("/",Math.max(i,r.length-o));return{begin:i,end:a<0?r.length:a}}function wn(r,{begin:s,end:e},n){let t=s===0?"":"\u2026",o=n-t.length,i=r.slice(s);if(i.length<=o)return t+i;let a=i.slice(0,e-s);if(a.length+1>=o)return`${t}${a.slice(0,Math.max(1,o-1))}\u2026`;let c=o-a.length-1;return c<gn?`${t}${a}\u2026`:`${t}${a}\u2026${i.slice(i.length-c)}`}function z(r,s){let e=r.map(n=>B(n,s));for(let n=0;n<vn;n+=1){let t=new Map;e.forEach((i,a)=>{let c=t.get(i);c?c.push(a):t.set(i,[a])});let o=!1;for(let[i,a]of t){let c=a.map(l=>r[l]);if(!c.every(l=>l===c[0]))for(let l of a)e[l]=wn(r[l],yn(r[l],c,s),s),o||=e[l]!==i}if(!o)break}return e}var Ke=32,Ge="\0rest",Xe="\0outside",J=r=>r.replace(/\d+/g,"*"),xe=class{ranks=new Map;single=new Map;constructor(s){let e=new Map,n=(t,o,i)=>{if(t===null||o)return;let a=J(t);e.set(a,(e.get(a)??0)+i);let c=this.single.get(a);c===void 0?this.single.set(a,t):c!==t&&this.single.set(a,null)};for(let t of s.spaces){let{composition:o}=t.timeline;if(o)o.owners.forEach((i,a)=>{let{path:c,rest:l}=s.ownerPath(i),u=0;for(let p of o.bytes[a])p>u&&(u=p);n(c,l,u)});else for(let i of t.profile.live_at_peak.by_operation)n(i.owner,!1,i.bytes)}[...e].sort((t,o)=>o[1]-t[1]).forEach(([t],o)=>this.ranks.set(t,o))}rank(s){return s===null?-1:this.ranks.get(J(s))??-1}colour(s){return W(this.rank(s))}anyColour(s){let e=this.rank(s);if(e>=0&&e<ke)return W(e);let n=0;for(let t=0;t<s.length;t+=1)n=n*31+s.charCodeAt(t)|0;return W(Math.abs(n)%ke)}label(s){return this.single.get(s)??s}},wt=new WeakMap;function _e(r,s,e,n,t){let o=wt.get(e);o||wt.set(e,o=new Map);let i=o.get(n);return i||o.set(n,i=kn(r,s,e,n,t)),i}function kn(r,s,e,n,t){let{composition:o}=e;if(!o||n==="space"||!r.detail)return{groups:[{key:"live",label:"live",colour:()=>S("activation")}],labels:["live"],values:[e.total]};let i=n==="category"?Mn(r,s):xn(r,s,t),a=new Map(i.map((l,u)=>[l.key,u])),c=i.map(()=>new Float64Array(e.length));return o.owners.forEach((l,u)=>{let p=c[a.get(kt(r,l,n))??i.length-1],m=o.bytes[u];for(let d=0;d<p.length;d+=1)p[d]+=m[d]}),{groups:i,labels:z(i.map(l=>b(l.label)),Ke),values:c}}function kt(r,s,e){if(e==="category")return r.detail.owners[s].category;let{path:n,rest:t}=r.ownerPath(s);return t?Ge:n===null?Xe:J(n)}function Mn(r,s){let e=new Set((s.timeline.composition?.owners??[]).map(n=>r.detail.owners[n].category));return[...qe,...[...e].filter(n=>!qe.includes(n))].filter(n=>e.has(n)).map(n=>({key:n,label:C(n),colour:()=>S(n)}))}function xn(r,s,e){let n=new Set((s.timeline.composition?.owners??[]).map(a=>kt(r,a,"operation"))),t=[...n].filter(a=>!a.startsWith("\0")).sort((a,c)=>e.rank(a)-e.rank(c)),o=t.slice(0,ke).map(a=>({key:a,label:e.label(a),colour:()=>e.colour(a)})),i=t.length-o.length;return n.has(Xe)&&o.push({key:Xe,label:P,colour:()=>S("other")}),(i>0||n.has(Ge))&&o.push({key:Ge,label:F,colour:()=>W(-1)}),o}var Te=h("div",{class:"status",role:"status","aria-live":"polite"}),xt=h("div",{class:"offscreen","aria-live":"polite"}),Mt;function Se(){document.body.append(Te,xt)}function de(r){D(Te,r),Te.classList.add("shown"),clearTimeout(Mt),Mt=setTimeout(()=>Te.classList.remove("shown"),2500)}function _t(r){D(xt,r)}function Tt(r){let s=r.spaces[r.mainSpace]?.timeline;return!r.hasEvents||!s?"time":r.profile.duration_ns===0||new Set(s.beginNs).size*8<s.length?"event":"time"}function _n(r){return(r.detail?r.detail.owners.some(e=>e.category!=="other"):r.spaces.some(e=>te(e.profile.live_at_peak.by_category)))||r.profile.operations.length===0?"category":"operation"}var Ee=class{constructor(s){this.model=s;let e=s.mainSpace;this.state={view:"",space:e,by:_n(s),unit:Tt(s),from:0,to:0,at:s.spaces.length>0?s.peak(s.spaces[e]):{event:0,ns:0},find:""},this.state.to=this.full,this.readAddress(),addEventListener("hashchange",()=>{location.hash!==this.lastAddress&&this.readAddress()})}model;state;hover=null;listeners=[];lastAddress="";writing;get space(){return this.model.spaces[this.state.space]}get full(){return this.fullOf(this.state.unit)}fullOf(s){return s==="event"?Math.max(1,this.model.events):this.model.durationNs}on(s,e){this.listeners.push([new Set(s),e])}set(s){let e=[];for(let n of Object.keys(s))this.state[n]!==s[n]&&(this.state[n]=s[n],e.push(n));this.notify(e),e.length>0&&this.writeAddress()}setHover(s){this.hover!==s&&(this.hover=s,this.notify(["hover"]))}notify(s){if(s.length!==0)for(let[e,n]of this.listeners)s.some(t=>e.has(t))&&n()}begins(s){return this.state.unit==="event"&&s.beginEvent?s.beginEvent:s.beginNs}valueOf(s){return this.state.unit==="event"?s.event:s.ns}momentOf(s){let{model:e}=this;return this.state.unit==="event"?{event:Math.floor(s),ns:e.nsOfEvent(Math.floor(s))}:{event:e.eventOfNs(s),ns:s}}setRange(s,e){let{full:n}=this,t=Math.min(n,this.state.unit==="event"?4:100),o=Math.min(n,Math.max(t,e-s)),i=(s+e)/2,a=Math.min(Math.max(0,o===e-s?s:i-o/2),n-o);this.set({from:a,to:a+o})}zoom(s,e=this.centre()){let{from:n,to:t}=this.state;this.setRange(e-(e-n)*s,e+(t-e)*s)}pan(s){let{from:e,to:n}=this.state,t=(n-e)*s,o=Math.min(Math.max(t,-e),this.full-n);this.setRange(e+o,n+o)}centre(){let s=this.valueOf(this.state.at),{from:e,to:n}=this.state;return s>=e&&s<=n?s:(e+n)/2}setUnit(s){if(s===this.state.unit||s==="event"&&!this.model.hasEvents)return;let{from:e,to:n}=this.state,{model:t}=this,o=e<=0&&n>=this.full,i=c=>s==="event"?t.eventOfNs(c):t.nsOfEvent(c),a=o?[0,this.fullOf(s)]:[i(e),i(n)];this.set({unit:s}),this.setRange(...a)}select(s){this.set({at:s});let e=this.valueOf(s),{from:n,to:t}=this.state;(e<n||e>t)&&this.setRange(e-(t-n)/2,e+(t-n)/2)}rowMoment(s,e){return{event:s.event?.[e]??0,ns:s.ns[e]}}selectPeak(){this.space&&this.select(this.model.peak(this.space))}move(s){let{space:e}=this;if(!e)return;let n=this.model.locate(e,this.state.at);if(!n)return;let t=Math.min(n.timeline.length-1,Math.max(0,n.row+s));if(t===n.row&&n.timeline.frame&&n.timeline.frame.step>=0){let o=e.timeline,i=$(o.beginEvent??o.beginNs,this.state.at.event)+Math.sign(s);i>=0&&i<o.length&&this.select(this.rowMoment(o,i));return}this.select(this.rowMoment(n.timeline,t))}selectLarger(s){let{space:e}=this;if(!e)return!1;let n=e.timeline,{total:t}=n;if(t.length===0)return!1;let o=$(n.beginEvent??n.beginNs,n.beginEvent?this.state.at.event:this.state.at.ns),i=t[o];for(let a=o+s;a>=0&&a<t.length;a+=s)if(!(t[a]<=i)){for(;a+s>=0&&a+s<t.length&&t[a+s]>=t[a];)a+=s;return this.select(this.rowMoment(n,a)),!0}return!1}link(s,e={}){let{state:n,model:t}=this,o=new URLSearchParams,i=e.space??n.space;t.spaces.length>1&&o.set("space",t.spaces[i].name),o.set("by",e.by??n.by),t.hasEvents&&o.set("unit",n.unit);let a=e.from??n.from,c=e.to??n.to;(a>0||c<this.full)&&(o.set("from",String(Math.round(a))),o.set("to",String(Math.round(c))));let l=e.at??n.at;return o.set("at",typeof l=="string"?l:t.hasEvents?`e${l.event}`:`${Math.round(l.ns)}`),e.find&&o.set("find",e.find),`#${s}?${o}`}writeAddress(){clearTimeout(this.writing),this.writing=setTimeout(()=>this.writeAddressNow(),250)}writeAddressNow(){clearTimeout(this.writing),this.lastAddress=this.link(this.state.view||"timeline",{find:this.state.find}),history.replaceState(null,"",this.lastAddress)}readAddress(){let[s,e]=location.hash.replace(/^#/,"").split("?",2);if(!s)return;let{model:n}=this,t=new URLSearchParams(e??""),o=n.spaces.findIndex(M=>M.name===t.get("space")),i=t.get("by"),a=t.get("unit"),c=!n.hasEvents||a==="time"?"time":a==="event"?"event":Tt(n),l={unit:c,find:t.get("find")??""};o>=0&&(l.space=o),(i==="category"||i==="operation"||i==="space")&&(l.by=i);let u=(M,_)=>{let T=Number(t.get(M)??NaN);return Number.isFinite(T)&&T>=0?T:_},p=this.fullOf(c),m=Math.min(u("from",0),p),d=Math.min(u("to",p),p);[l.from,l.to]=d>m?[m,d]:[0,p];let g=t.get("at"),k=n.spaces[l.space??this.state.space];if(g==="peak"&&k)l.at=n.peak(k);else if(g==="end")l.at=n.end;else if(g&&/^e\d+$/.test(g)&&n.hasEvents){let M=Math.min(Number(g.slice(1)),n.events);l.at={event:M,ns:n.nsOfEvent(M)}}else g&&/^\d+$/.test(g)&&(l.at={event:n.eventOfNs(Number(g)),ns:Math.min(Number(g),n.durationNs)});this.state.view="",this.set({...l,view:s})}};function Ne(){let r;addEventListener("beforeprint",()=>{r=document.documentElement.dataset.theme,document.documentElement.dataset.theme="light",dispatchEvent(new Event("themechange"))}),addEventListener("afterprint",()=>{r===void 0?delete document.documentElement.dataset.theme:document.documentElement.dataset.theme=r,dispatchEvent(new Event("themechange"))})}function Ce(){let r=(()=>{try{return localStorage.getItem("memprof-theme")}catch{return null}})();(r==="dark"||r==="light")&&(document.documentElement.dataset.theme=r);let s=h("button",{type:"button",class:"quiet theme",click:()=>{let n=pe()?"light":"dark";document.documentElement.dataset.theme=n;try{localStorage.setItem("memprof-theme",n)}catch{}e()}}),e=()=>{D(s,pe()?"Light":"Dark"),s.setAttribute("aria-label",pe()?"Use light colours":"Use dark colours"),dispatchEvent(new Event("themechange"))};return matchMedia("(prefers-color-scheme: dark)").addEventListener("change",e),e(),s}var Q=h("div",{class:"tip",role:"tooltip",id:"tip"});Q.hidden=!0;function $e(){document.body.append(Q),addEventListener("scroll",O,{passive:!0,capture:!0})}function O(){Q.hidden=!0}function oe(r,s,e){let n=h("dl");for(let[c,l,u]of r.lines)n.append(h("dt",{},u?se(u):null,c),h("dd",{},l));Q.replaceChildren(h("p",{class:"tip-title"},r.title),n,...r.note?[h("p",{class:"tip-note"},r.note)]:[]),Q.hidden=!1;let{offsetWidth:t,offsetHeight:o}=Q,i=s+16+t>innerWidth?Math.max(4,s-16-t):s+16,a=Math.min(Math.max(4,e+16),innerHeight-o-4);Q.style.transform=`translate(${Math.round(i)}px, ${Math.round(a)}px)`}var Tn=/^[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]/;function je(r){return`${r.map(Sn).join(",")}\r
+`}function Sn(r){if(typeof r=="number")return String(r);let s=Tn.test(r)?`'${r}`:r;return/[",\r\n]/.test(s)?`"${s.replaceAll('"','""')}"`:s}var re=26,En=3e5,Nn=400,Cn=5e3,E=class{constructor(s){this.options=s;this.sort=s.sort??null,this.search=h("input",{type:"search",placeholder:"Search","aria-label":`Search ${s.label}`,spellcheck:"false",input:()=>this.update()}),this.counter=h("span",{class:"counter"});let e=h("tr",{});s.columns.forEach((n,t)=>{let o=h("th",{scope:"col",class:`${this.isNumber(t)?"number":"text"}${n.minor?" minor":""}`},h("button",{type:"button",title:n.about,click:()=>this.sortBy(t)},n.title));this.heads.push(o),e.append(o)}),this.body=h("tbody"),this.table=h("table",{"aria-label":s.label},h("thead",{},e),this.body),this.scroller=h("div",{class:"rows",tabindex:0,role:"region","aria-label":s.label},this.table),this.scroller.addEventListener("scroll",()=>this.render(),{passive:!0}),this.element=h("div",{class:"data-table"},h("div",{class:"table-tools"},this.search,this.counter,h("button",{type:"button",class:"quiet",click:()=>{this.copyCsv()}},"Copy as CSV")),this.scroller),new ResizeObserver(()=>this.render(!0)).observe(this.scroller),addEventListener("beforeprint",()=>this.print(!0)),addEventListener("afterprint",()=>this.print(!1))}options;element;scroller;table;body;counter;search;heads=[];names=[];rows=[];shown=[];sort;first=-1;printing=!1;note="";setRows(s,e=""){this.rows=s,this.note=e,this.update()}find(s){this.search.value=s,this.update()}get isFlat(){return this.sort!==null||this.search.value.trim()!==""}focusSearch(){this.search.focus()}isNumber(s){return this.options.columns[s].text!==void 0&&this.options.columns[s].exact!==void 0}sortBy(s){this.sort?.column!==s?this.sort={column:s,descending:this.isNumber(s)}:this.sort.descending===this.isNumber(s)?this.sort={column:s,descending:!this.sort.descending}:this.sort=this.options.sort??null,this.update()}update(){let{columns:s}=this.options,e=this.search.value.toLowerCase().split(/\s+/).filter(i=>i),n=this.rows;if(e.length>0&&(n=n.filter(i=>{let a=s.map(c=>c.exact?"":(c.text??c.value)(i)).join(`
+`).toLowerCase();return e.every(c=>a.includes(c))})),this.sort){let{column:i,descending:a}=this.sort,c=n.map(u=>({row:u,key:s[i].value(u)})),l=a?-1:1;c.sort((u,p)=>u.key<p.key?-l:u.key>p.key?l:0),n=c.map(u=>u.row)}this.shown=n,this.heads.forEach((i,a)=>{this.sort?.column===a?i.setAttribute("aria-sort",this.sort.descending?"descending":"ascending"):i.removeAttribute("aria-sort")});let{noun:t}=this.options,o=n.length<this.rows.length?`${v(n.length)} of ${x(this.rows.length,t)}`:x(this.rows.length,t);D(this.counter,this.note?`${o}; ${this.note}`:o),this.table.setAttribute("aria-rowcount",String(n.length+1)),this.scroller.style.height="",this.render(!0)}shortenNames(){let s=this.table.clientWidth||1200,e=n=>s<=640?24:n===0?Math.max(40,Math.floor(s/14)):56;this.names=this.options.columns.map((n,t)=>{if(this.isNumber(t)||n.text||this.shown.length>Cn)return null;let o=e(t),i=this.shown.map(a=>String(n.value(a)));return i.some(a=>a.length>o)?z(i,o):null})}render(s=!1){s&&this.shortenNames();let e=Math.min(this.shown.length,this.printing?Nn:En),n=this.scroller.clientHeight||400,t=this.printing?0:Math.max(0,Math.min(Math.floor(this.scroller.scrollTop/re)-8,e-1)),o=this.printing?e:Math.min(e,t+Math.ceil(n/re)+16);if(!s&&t===this.first)return;this.first=t;let i=document.activeElement instanceof HTMLElement&&this.body.contains(document.activeElement)?document.activeElement.dataset.index:void 0,a=[];t>0&&a.push(this.spacer(t));for(let c=t;c<o;c+=1)a.push(this.row(c));o<e&&a.push(this.spacer(e-o)),e===0&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},this.rows.length>0?"Nothing found.":this.options.empty))),this.printing&&this.shown.le)memprof",
+    R"memprof(ngth>e&&a.push(h("tr",{},h("td",{colspan:this.options.columns.length,class:"empty"},`and ${x(this.shown.length-e,this.options.noun)} more`))),this.body.replaceChildren(...a),i!==void 0&&this.body.querySelector(`[data-index="${i}"]`)?.focus({preventScroll:!0})}spacer(s){let e=h("tr",{"aria-hidden":"true",class:"spacer"},h("td",{colspan:this.options.columns.length}));return e.style.height=`${s*re}px`,e}row(s){let e=this.shown[s],{columns:n,activate:t,indent:o}=this.options,i=h("tr",{"aria-rowindex":s+2,class:t?"active":void 0});return n.forEach((a,c)=>{let l=(a.text??(m=>String(a.value(m))))(e),u=h("td",{class:`${this.isNumber(c)?"number":"text"}${a.minor?" minor":""}`,title:a.exact?a.exact(e):l});if(a.part)u.append(me(a.part(e),a.colour?.(e)??"var(--bar)"));else if(a.colour){let m=h("span",{class:"swatch","aria-hidden":"true"});m.style.backgroundColor=a.colour(e),u.append(m)}c===0&&o&&(u.style.paddingLeft=`${8+14*Math.min(o(e),16)}px`);let p=this.names[c]?.[s]??l;c===0&&t?u.append(h("button",{type:"button",class:"row-action","data-index":s,title:`${l}
+${t.does}`,keydown:m=>this.rowKey(m,s)},p)):u.append(h("span",{class:"cell"},p)),i.append(u)}),t&&i.addEventListener("click",()=>t.run(e)),i}rowKey(s,e){let n=s.key==="ArrowDown"?e+1:s.key==="ArrowUp"?e-1:-1;if(n<0||n>=this.shown.length)return;s.preventDefault(),s.stopPropagation();let t=n*re;t<this.scroller.scrollTop?this.scroller.scrollTop=t:t+re*3>this.scroller.scrollTop+this.scroller.clientHeight&&(this.scroller.scrollTop=t+re*3-this.scroller.clientHeight),this.render(!0),this.body.querySelector(`[data-index="${n}"]`)?.focus({preventScroll:!0})}print(s){this.printing=s,this.render(!0)}csv(){let{columns:s}=this.options;return[je(s.map(e=>e.title)),...this.shown.map(e=>je(s.map(n=>n.value(e))))].join("")}async copyCsv(){de(await we(this.csv())?`Copied ${x(this.shown.length,this.options.noun)} as CSV.`:"The browser did not allow copying.")}};var $n={unmatched_frees:"Frees of untracked blocks",replaced_allocations:"Allocations at the address of a live block",mismatched_sizes:"Frees with another size",cross_thread_frees:"Frees by another thread",unknown_annotations:"Annotations of blocks that were not live",untracked_allocations:"Allocations not tracked for lack of memory",null_allocations:"Allocations that returned null",overlapping_blocks:"Blocks that overlap another"},An=r=>$n[r]??r.replaceAll("_"," ");function St(r,s){let e=h("div"),n=()=>{let t=s.space;t&&e.replaceChildren(Rn(r,s),...On(t.profile.streams),...Ln(s,t.profile.out_of_memory,t.profile.further_out_of_memory.count),...Pn(t.profile.cores.ranges))};return s.on(["space","at"],n),n(),e}function Rn(r,s){let e=s.space,{profile:n}=e,t=h("dl",{class:"numbers"}),o=(c,l,u="",p="")=>{t.append(h("div",{title:[u,p].filter(m=>m).join(`
+`)},h("dt",{},c),h("dd",{},l)))};o("Allocated",f(n.allocations),y(n.allocations)),o("Freed",f(n.deallocations),y(n.deallocations)),o("Allocations",v(n.allocation_count)),o("Deallocations",v(n.deallocation_count)),n.allocation_count>0&&o("Mean allocation",f(n.allocations/n.allocation_count)),o("Peak live",f(n.cumulative_peak),y(n.cumulative_peak)),n.capacity>0&&o(n.capacity_is_per_core?"Capacity per core":"Capacity",f(n.capacity),y(n.capacity));let i=r.locate(e,s.state.at);if(n.reserved.peak>0){let c=n.reserved.peak-n.cumulative_peak;o("Peak reserved",f(n.reserved.peak),y(n.reserved.peak),"What the allocator held of the device"),o("Reserved at end",f(n.reserved.current),y(n.reserved.current)),o("Reserved above peak live",`${f(c)}, ${A(c,n.reserved.peak)}`,y(c),"Overhead of the allocator: rounding, fragmentation and cached blocks");let l=i?.timeline.reserved?.[i.row];i&&l&&o("Reserved but idle at the selected moment",`${f(l-i.timeline.total[i.row])}, ${A(l-i.timeline.total[i.row],l)}`,y(l-i.timeline.total[i.row]),"Reserved, but not allocated: cached or fragmented")}else t.append(h("div",{class:"wide"},h("dt",{},"Reserved"),h("dd",{},"Not reported: no caching allocator was recorded for this space")));if(n.active&&n.active.peak>0){o("Peak active",f(n.active.peak),y(n.active.peak),"Live blocks, and freed blocks that a stream still uses"),o("Active at end",f(n.active.current),y(n.active.current));let c=i?.timeline.active?.[i.row];i&&c!==void 0&&o("Freed but still in use at the selected moment",f(c-i.timeline.total[i.row]),y(c-i.timeline.total[i.row]),"Active, but no longer live")}let{anomalies:a}=n;for(let[c,l]of Object.entries(a))l.count>0&&o(An(c),`${v(l.count)}${l.bytes>0?`, ${f(l.bytes)}`:""}`,l.bytes>0?y(l.bytes):"");return t}function On(r){if(r.length===0)return[];let s=new E({label:"Streams and pools",noun:"row",empty:"",columns:[{title:"Stream",value:e=>b(e.stream)},{title:"Pool",value:e=>b(e.pool)||"default"},{title:"Peak reserved",value:e=>e.reserved_peak,text:e=>f(e.reserved_peak),exact:e=>y(e.reserved_peak)},{title:"Reserved at end",value:e=>e.reserved_current,text:e=>f(e.reserved_current),exact:e=>y(e.reserved_current)},{title:"Peak live",value:e=>e.cumulative_peak,text:e=>f(e.cumulative_peak),exact:e=>y(e.cumulative_peak)},{title:"Live at end",value:e=>e.cumulative_current,text:e=>f(e.cumulative_current),exact:e=>y(e.cumulative_current)},{title:"Allocations",value:e=>e.allocation_count,text:e=>v(e.allocation_count),exact:()=>""}]});return s.setRows(r),[h("h3",{},"Streams and pools"),h("p",{class:"about"},"A freed block can be reused only by its own stream and pool. Where much is reserved and little is live, no other stream can use the difference."),s.element]}function Ln(r,s,e){if(s.length===0)return[];let n=new E({label:"Allocations that ran out of memory",noun:"failure",empty:"",activate:{does:"Shows the moment on the time axis",run:t=>{r.select({event:r.model.eventOfNs(t.time_ns),ns:t.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Operation",value:t=>t.operation===null?P:b(t.operation)},{title:"Requested",value:t=>t.requested,text:t=>f(t.requested),exact:t=>y(t.requested)},{title:"Free on the device",value:t=>t.device_free,text:t=>f(t.device_free),exact:t=>y(t.device_free)},{title:"Live",value:t=>t.live_bytes,text:t=>f(t.live_bytes),exact:t=>y(t.live_bytes)},{title:"Reserved",value:t=>t.reserved_bytes,text:t=>f(t.reserved_bytes),exact:t=>y(t.reserved_bytes)},{title:"Time",value:t=>t.time_ns,text:t=>w(t.time_ns),exact:t=>`${t.time_ns} ns`}]});return n.setRows(s,e>0?`${x(e,"later failure")} not kept`:""),[h("h3",{},"Out of memory"),n.element]}function Pn(r){if(r.length===0)return[];let s=new E({label:"Peaks on single cores",noun:"range",empty:"",columns:[{title:"Cores",value:e=>b(e.range)},{title:"Peak on a core",value:e=>e.peaks.total,text:e=>f(e.peaks.total),exact:e=>y(e.peaks.total)},{title:"Circular buffers",value:e=>e.peaks.circular_buffers,text:e=>f(e.peaks.circular_buffers),exact:e=>y(e.peaks.circular_buffers)},{title:"Buffers",value:e=>e.peaks.buffers,text:e=>f(e.peaks.buffers),exact:e=>y(e.peaks.buffers)},{title:"Busiest core",value:e=>b(e.peaks.busiest_core)}]});return s.setRows(r),[h("h3",{},"Peaks on single cores"),s.element]}function Ae(r,s){let e=r.segments_by_name??[],n=s.segments_by_name??[];return e.length===0||e.length!==n.length?In(r,s):e.map((t,o)=>Bn(t,n[o]))}var Bn=(r,s)=>({name:r.name,standsForOthers:r.stands_for_others,count:r.count,firstNumber:r.first_number,lastNumber:r.last_number,durationNs:r.duration_ns,usage:s});function In(r,s){let e=new Map;r.segments.forEach(({name:t},o)=>{o<s.segments.length&&e.set(t,[...e.get(t)??[],o])});let n=Fn(r);return[...e].map(([t,o])=>{let i=c=>Hn(o,c),a=c=>s.segments[c];return{name:t,standsForOthers:!1,count:o.length,firstNumber:o[0],lastNumber:o[o.length-1],durationNs:i(c=>r.segments[c].end_ns-r.segments[c].begin_ns),usage:{segment:t,segment_peak:i(c=>a(c).segment_peak),live_at_peak:i(c=>a(c).cumulative_current-a(c).segment_change+a(c).segment_peak),allocations:i(c=>a(c).allocations),deallocations:i(c=>a(c).deallocations),segment_change:i(c=>a(c).segment_change),cumulative_current:i(c=>a(c).cumulative_current),growth:Dn(o.map(c=>[n[c],a(c).cumulative_current]))}}})}function Hn(r,s){let e=r.map(s),n=e.reduce((o,i)=>Math.max(o,i)),t=e.reduce((o,i)=>Math.min(o,i));return{first:e[0],last:e[e.length-1],least:t,greatest:n,sum:e.reduce((o,i)=>o+i),least_segment:r[e.indexOf(t)],greatest_segment:r[e.indexOf(n)]}}function Fn(r){let s=new Set,e=0;return r.segments.map(({name:n})=>(s.has(n)&&(e+=1,s.clear()),s.add(n),e))}function Dn(r){let[s,e,n,t,o]=[0,0,0,0,0];for(let[u,p]of r){let m=p-r[0][1];s+=u,e+=m,n+=u*u,t+=u*m,o+=m*m}let i=r.length,[a,c,l]=[i*n-s*s,i*o-e*e,i*t-s*e];return c<=0?{per_step:0,r_squared:1}:a<=0?{per_step:0,r_squared:0}:{per_step:l/a,r_squared:Math.min(1,l*l/(a*c))}}function Et(r){let s=r.reduce((n,t)=>Math.max(n,t.count),0),e=null;for(let n of r)n.count<3||n.count<Math.floor(s/2)||(e===null||n.lastNumber>e.lastNumber)&&(e=n);return e}function Nt(r){let s=new Map;for(let e of r.live_at_peak.by_operation){let n=e.owner===null?"\0":J(e.owner),t=s.get(n);t?(t.bytes+=e.bytes,t.blocks+=e.blocks,t.paths+=1,t.label=n):s.set(n,{label:e.owner??P,path:e.owner,paths:1,bytes:e.bytes,blocks:e.blocks})}return[...s.values()].sort((e,n)=>n.bytes-e.bytes)}function Ct(r,s){let{profile:e}=s,n=r.peak(s),t=[],o=r.run.kept_segments?r.run.kept_segments.indexOf(e.peak_segment):e.peak_segment,i=r.profile.segments[o],a=r.stepAt(n),c=`at ${w(e.peak_time_ns)}`;return t.push([c,i?`in ${b(i.name)}`:"",a?`step ${v(a.number)} of ${v(r.steps.count)}`:""].filter(l=>l).join(", ")),e.peak_operation!==null&&t.push(`reached by ${b(e.peak_operation)}`),t}function $t(r,s){return[Wn(r,s.profile),Un(r,s),Vn(r,s),qn(r)]}function Wn(r,s){let e=b(r.profile.device),n={id:"fit",question:e?`Does it fit ${e}?`:"Does it fit?",value:"",mood:"plain",lines:[],view:"allocator",link:"Allocator"},t=s.out_of_memory.length+s.further_out_of_memory.count;if(t>0){n.value=`Out of memory, ${t===1?"once":`${v(t)} times`}`,n.mood="bad";let a=s.out_of_memory[0];return a&&n.lines.push(`requested ${f(a.requested)} with ${f(a.device_free)} free, at ${w(a.time_ns)}`),n}if(s.capacity===0)return n.value=e?"No limit is known":"No device was named",n.lines.push(`the capacity of ${b(s.name)} is unknown`),n;let{first_shortfall:o}=s;if(o.requested>0){let a=(s.capacity_is_per_core?s.cores.peaks.total:s.cumulative_peak)-s.capacity;n.value=`No: ${f(Math.max(a,o.shortfall))} short`,n.mood="bad",n.lines.push(`the peak exceeds ${f(s.capacity)}${s.capacity_is_per_core?" on a core":""}`),n.lines.push(`first at ${w(o.time_ns)}: ${o.operation===null?"the program":b(o.operation)} requested ${f(o.requested)}, ${f(o.shortfall)} too much`);let[c]=o.remedy;return c&&o.remedy.length===1&&n.lines.push(`freeing ${c.owner===null?"what was allocated outside every operation":b(c.owner)} (${f(c.bytes)}) would have made room for it`),n}let i=s.capacity_is_per_core?s.cores.peaks.total:Math.max(s.cumulative_peak,s.reserved.peak);return n.value=`Yes, ${f(s.capacity-i)} to spare`,n.mood="good",n.lines.push(`${f(i)} ${s.reserved.peak>s.cumulative_peak?"reserved ":""}of ${f(s.capacity)}${s.capacity_is_per_core?" on the busiest core":""}`),n}var zn=.9;function Un(r,{profile:s}){let e={id:"growth",question:"Does it grow?",value:"",mood:"plain",lines:[],view:"segments",link:r.steps.length>0?"Segments and steps":"Segments"},n=Et(Ae(r.profile,s));if(!n)return e.value="Too few steps to tell",e.lines.push("a trend needs at least three repeated steps"),e;let{cumulative_current:t,growth:o}=n.usage;return t.least===t.greatest?(e.value="No: 0 B a step",e.mood="good",e.lines.push(`${f(t.last)} live after each ${b(n.name)} (${v(n.count)})`),e):(o.r_squared<zn?(e.value="No clear trend",e.lines.push(`${R(o.per_step)} a step, r\xB2 ${o.r_squared.toFixed(2)}`)):(e.value=`${o.per_step>0?"Yes: ":"It shrinks: "}${R(o.per_step)} a step`,e.mood=o.per_step>0?"bad":"plain"),e.lines.push(`after ${b(n.name)} ${f(t.first)} live at first, ${f(t.last)} at last, at most ${f(t.greatest)}`),e)}function Vn(r,s){let e=s.profile,n={id:"end",question:"What is live at the end?",value:f(e.cumulative_current),mood:"plain",lines:[],view:"live",at:"end",link:"What it is"},t=Ve(r,e),o=e.current_by_category??[];te(o)&&n.lines.push(o.slice(0,3).map(l=>`${C(l.owner??"other")} ${f(l.bytes)}`).join(", "));let i=l=>l.startsWith("(")?b(l):`by ${b(l)}`,a=z(t.slice(0,2).map(l=>i(l.path)),70);t.slice(0,2).forEach((l,u)=>n.lines.push(`${f(l.live)} ${a[u]}`));let c=t.reduce((l,u)=>l+u.live,0);return t.length>2&&n.lines.push(`${f(c-t[0].live-t[1].live)} by ${x(t.length-2,"other operation")}`),e.cumulative_current-c>0&&n.lines.push(`${f(e.cumulative_current-c)} ${P.slice(1,-1)}`),n}var Ye={dropped_events:"events dropped because a ring was full",reentrant_events:"events of signal handlers lost",rejected_events:"events rejected: impossible values, or no memory to keep them",unbalanced_scopes:"operations whose begin or end is missing",missing_events:"events missing from the trace",too_deep_scopes:"operations nested too deeply",unmatched_frees:"frees of untracked blocks",replaced_allocations:"allocations at the address of a live block",mismatched_sizes:"frees with a mismatched size",untracked_allocations:"allocations not tracked for want of memory",overlapping_blocks:"blocks that lie within others"};function Ze(r){let s=[];for(let[i,a]of Object.entries(r.profile.anomalies))a>0&&s.push(`${v(a)} ${Ye[i]??i.replaceAll("_"," ")}`);for(let i of r.profile.spaces)for(let[a,c]of Object.entries(i.anomalies))c.count===0||!(a in Ye)||s.push(`${b(i.name)}: ${v(c.count)} ${Ye[a]}${c.bytes>0?` (${f(c.bytes)})`:""}`);let{approximations:e,not_captured:n,unknown_reads:t,unrecorded_modules:o}=r.profile.facts;return e?.length&&s.push(`${x(e.length,"operation")} only estimated`),t?.length&&s.push(`${x(t.length,"value")} unknown to the simulation but read by the program`),n?.length&&s.push(`${x(n.length,"source")} could not be captured`),o?.length&&s.push(`${x(o.length,"library","libraries")} not recorded`),[...s,...r.run.notes.map(b)]}function qn(r){let{profile:s}=r,e=Ze(r),n={id:"exact",question:"Are the numbers exact?",value:"Yes",mood:"good",lines:e,view:"facts",link:"Facts"};s.exact?s.facts.approximations?.length?(n.value="In part: some are estimates",n.mood="bad"):e.length>0&&(n.value="Yes, with remarks",n.mood="plain"):(n.value="No: events were lost",n.mood="bad"),s.complete||e.unshift("the capture had not ended");let t=r.events||(s.cost.events??0);return e.length===0&&e.push(t>0?`${x(t,"event")}, none lost`:"no event was lost"),s.mode==="no_dispatch"&&e.push("simulated: nothing was really allocated"),n}function At(r,s,e){let n=h("section",{id:"answers","aria-label":"Answers"}),t=()=>{let i=s.space;if(!i){n.replaceChildren(h("div",{class:"answer wide"},h("h2",{},"Nothing was recorded"),h("p",{class:"value"},"No memory was allocated"),h("p",{},"The capture saw no allocation in any memory space.")));return}let a=[Gn(r,s),Xn(s,e),...$t(r,i).map(c=>Kn(s,c))];r.spaces.length>1&&a.push(jn(r,s)),n.classList.toggle("with-spaces",r.spaces.length>1),n.repla)memprof",
+    R"memprof(ceChildren(...a)};s.on(["space"],t);let o;return s.on(["from","to","unit","by","at"],()=>{clearTimeout(o),o=setTimeout(t,250)}),addEventListener("themechange",t),t(),n}function Gn(r,s){let e=s.space,n=e.profile.cumulative_peak,t=h("div",{class:"composition","aria-hidden":"true"}),o=h("ul",{class:"keys"});for(let i of e.profile.live_at_peak.by_category){if(i.bytes<=0)continue;let a=S(i.owner??"other"),c=h("span",{title:`${C(i.owner??"other")} ${f(i.bytes)}`});c.style.flexGrow=String(i.bytes),c.style.backgroundColor=a,t.append(c),o.append(h("li",{title:y(i.bytes)},se(a),`${C(i.owner??"other")} `,h("b",{},f(i.bytes)),` ${A(i.bytes,n)}`))}return h("div",{class:"answer peak","data-answer":"peak"},h("h2",{},`Peak of ${b(e.name)}`),h("p",{class:"value",title:y(n)},h("a",{href:s.link("timeline",{at:"peak"})},f(n))),...Ct(r,e).map(i=>h("p",{title:i},B(i,90))),...te(e.profile.live_at_peak.by_category)?[t,o]:[])}function Xn(r,s){let e=r.space,n=Nt(e.profile),t=e.profile.live_at_peak,o=h("table",{class:"owners","aria-label":"Largest owners at the peak"}),i=n[0]?.bytes??1,a=n.slice(0,7),c=z(a.map(p=>b(p.label)),matchMedia("(max-width: 640px)").matches?22:42);for(let[p,m]of a.entries()){let d=b(m.label),g=m.paths>1?` \xD7${m.paths}`:"";o.append(h("tr",{},h("td",{title:d+g},h("a",{href:r.link("live",{at:"peak",find:m.paths>1?m.label.split("*")[0]:m.label})},c[p]+g)),h("td",{class:"bar-cell"},me(m.bytes/i,m.path===null?S("other"):s.colour(m.path))),h("td",{class:"number",title:y(m.bytes)},f(m.bytes)),h("td",{class:"number"},A(m.bytes,t.bytes))))}let l=n.slice(7),u=t.remaining_bytes+l.reduce((p,m)=>p+m.bytes,0);return u>0&&o.append(h("tr",{class:"muted"},h("td",{},`${x(t.remaining_operations+l.reduce((p,m)=>p+m.paths,0),"other operation")}`),h("td"),h("td",{class:"number"},f(u)),h("td",{class:"number"},A(u,t.bytes)))),h("div",{class:"answer owners-answer","data-answer":"owners"},h("h2",{},"Who held it"),n.length>0?o:h("p",{},"Nothing was live."))}function Kn(r,s){let e=s.lines.length-4;return h("div",{class:`answer ${s.mood}`,"data-answer":s.id},h("h2",{},s.question),h("p",{class:"value"},s.value),...s.lines.slice(0,4).map(n=>h("p",{title:n},B(n,110))),e>0?h("p",{},`and ${e} more`):null,h("p",{class:"more"},h("a",{href:r.link(s.view,{at:s.at})},s.link)))}function jn(r,s){let e=h("table",{class:"owners","aria-label":"Memory spaces"}),n=Math.max(1,...r.spaces.map(o=>o.profile.cumulative_peak));for(let o of[...r.spaces].sort((i,a)=>a.profile.cumulative_peak-i.profile.cumulative_peak).slice(0,8))e.append(h("tr",o.index===s.state.space?{"aria-current":"true"}:{},h("td",{title:b(o.name)},h("a",{href:s.link("answers",{space:o.index,at:"peak"})},B(b(o.name),40))),h("td",{class:"bar-cell"},me(o.profile.cumulative_peak/n,"var(--bar)")),h("td",{class:"number",title:y(o.profile.cumulative_peak)},f(o.profile.cumulative_peak))));let t=h("div",{class:"answer","data-answer":"spaces"},h("h2",{},"Memory spaces, by their peaks"),e);for(let o of r.profile.memories??[]){if(r.profile.spaces.filter(u=>u.cumulative_peak>0&&o.spaces.some(p=>p.owner===u.name)).length<2)continue;let a=o.spaces.map(u=>`${b(u.owner??"")} ${f(u.bytes)}`).join(", "),c=`Together in ${b(o.name)}: ${f(o.cumulative_peak)} at ${w(o.peak_time_ns)} (${a})`,l=o.peak_operation===null?"":`, by ${b(o.peak_operation)}`;t.append(h("p",{class:"together",title:`${c}${l}: ${y(o.cumulative_peak)}`},B(c,110)))}return t}var q=class{constructor(s,e,n){this.wantedHeight=n;this.canvas=h("canvas",{role:"img","aria-label":s,tabindex:0}),this.element=h("div",{class:`chart ${e}`},this.canvas);let t=this.canvas.getContext("2d");if(!t)throw new Error("This browser has no canvas.");this.context=t,new ResizeObserver(()=>this.resize()).observe(this.element),new IntersectionObserver(o=>{this.visible=o[o.length-1].isIntersecting,this.visible&&this.dirty&&this.invalidate()},{rootMargin:"200px"}).observe(this.element),addEventListener("themechange",()=>this.invalidate()),addEventListener("beforeprint",()=>this.drawNow())}wantedHeight;element;canvas;context;width=0;height=0;visible=!1;dirty=!0;scheduled=!1;setHeight(s){s!==this.wantedHeight&&(this.wantedHeight=s,this.resize())}resize(){let s=Math.floor(this.element.clientWidth);if(s===0)return;let e=devicePixelRatio||1,[n,t]=[Math.round(s*e),Math.round(this.wantedHeight*e)];this.width===s&&this.canvas.width===n&&this.canvas.height===t||(this.width=s,this.height=this.wantedHeight,this.canvas.width=n,this.canvas.height=t,this.canvas.style.height=`${this.height}px`,this.visible?this.drawNow():this.dirty=!0)}invalidate(){this.dirty=!0,!(this.scheduled||!this.visible)&&(this.scheduled=!0,requestAnimationFrame(()=>{this.scheduled=!1,this.dirty&&this.visible&&this.drawNow()}))}drawNow(){if(this.width<120)return;this.dirty=!1;let s=devicePixelRatio||1,e=yt();this.context.setTransform(s,0,0,s,0,0),this.context.fillStyle=e.surface,this.context.fillRect(0,0,this.width,this.height),this.context.font='11px system-ui, -apple-system, "Segoe UI", sans-serif',this.context.textBaseline="middle",this.draw(this.context,e)}},Rt=0;addEventListener("wheel",r=>{r.target instanceof HTMLCanvasElement||(Rt=r.timeStamp+400)},{passive:!0});var U=class extends q{constructor(e,n,t,o){super(n,t,o);this.store=e;this.element.append(this.hoverLine,this.selectionLine,this.rubber),e.on(["from","to","unit","space","by"],()=>this.invalidate()),e.on(["hover","from","to","at","unit","view"],()=>this.placeLines());let{canvas:i}=this;i.addEventListener("wheel",a=>this.wheel(a),{passive:!1}),i.addEventListener("pointerdown",a=>this.down(a)),i.addEventListener("pointermove",a=>this.move(a)),i.addEventListener("pointerup",a=>this.up(a)),i.addEventListener("pointercancel",a=>this.leave(a)),i.addEventListener("pointerleave",a=>this.leave(a)),i.addEventListener("dblclick",()=>e.setRange(0,e.full)),i.addEventListener("blur",O)}store;hoverLine=h("div",{class:"line hover-line"});selectionLine=h("div",{class:"line selection-line"});rubber=h("div",{class:"rubber"});pointers=new Map;drag=null;get left(){return this.width<600?64:72}get right(){return this.width-12}x(e){let{from:n,to:t}=this.store.state;return this.left+(e-n)/(t-n)*(this.right-this.left)}value(e){let{from:n,to:t}=this.store.state;return n+(e-this.left)/(this.right-this.left)*(t-n)}click(e,n){let{store:t}=this,o=t.momentOf(Math.min(Math.max(this.value(e),0),t.full)),i=t.space&&t.model.liveAt(t.space,o);t.select(i?i.moment:o)}draw(e,n){this.placeLines()}placeLines(){if(this.width<120)return;let e=(n,t)=>{let o=t===null?NaN:this.x(t),i=o>=this.left-.5&&o<=this.right+.5;n.hidden=!i,i&&(n.style.transform=`translateX(${Math.round(o)}px)`)};e(this.hoverLine,this.store.hover),e(this.selectionLine,this.store.valueOf(this.store.state.at))}wheel(e){if(e.timeStamp<Rt&&!e.ctrlKey)return;e.preventDefault();let n=e.deltaMode===1?20:1,[t,o]=e.shiftKey?[e.deltaY,0]:[e.deltaX,e.deltaY];Math.abs(t)>Math.abs(o)?this.store.pan(t*n/(this.right-this.left)):this.store.zoom(Math.exp(Math.max(-240,Math.min(240,o*n))*.0025),this.value(this.clampX(e.offsetX))),this.hoverAt(e.offsetX,e.offsetY,e)}clampX(e){return Math.min(Math.max(e,this.left),this.right)}down(e){if(e.button>0)return;this.canvas.focus({preventScroll:!0}),this.canvas.setPointerCapture(e.pointerId),this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let{from:n,to:t}=this.store.state,o=e.shiftKey||e.pointerType==="touch";this.drag={x:e.offsetX,y:e.offsetY,from:n,to:t,pan:o,moved:!1}}move(e){let{drag:n}=this;if(!n){this.hoverAt(e.offsetX,e.offsetY,e);return}if(this.pointers.get(e.pointerId)&&this.pointers.size===2){this.pinch(e);return}if(Math.abs(e.offsetX-n.x)>4&&(n.moved=!0),!!n.moved)if(O(),n.pan){let o=(n.x-e.offsetX)/(this.right-this.left)*(n.to-n.from),i=Math.min(Math.max(o,-n.from),this.store.full-n.to);this.store.setRange(n.from+i,n.to+i)}else{let[o,i]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];this.rubber.style.transform=`translateX(${o}px)`,this.rubber.style.width=`${i-o}px`,this.rubber.classList.add("shown")}}pinch(e){let n=()=>{let[a,c]=[...this.pointers.values()];return Math.max(8,Math.abs(a.x-c.x))},t=n();this.pointers.set(e.pointerId,{x:e.offsetX,y:e.offsetY});let[o,i]=[...this.pointers.values()];this.store.zoom(t/n(),this.value(this.clampX((o.x+i.x)/2))),this.drag&&(this.drag.moved=!0)}up(e){let{drag:n}=this;if(this.pointers.delete(e.pointerId),!(!n||this.pointers.size>0)){if(this.drag=null,this.rubber.classList.remove("shown"),!n.moved)this.click(this.clampX(e.offsetX),e.offsetY);else if(!n.pan){let[t,o]=[this.clampX(Math.min(n.x,e.offsetX)),this.clampX(Math.max(n.x,e.offsetX))];o-t>4&&this.store.setRange(this.value(t),this.value(o))}}}leave(e){this.pointers.delete(e.pointerId),e.type==="pointercancel"&&(this.drag=null),!this.drag&&(this.rubber.classList.remove("shown"),this.store.setHover(null),O())}hoverAt(e,n,t){if(e<this.left-4||e>this.right+4){this.store.setHover(null),O();return}this.store.setHover(this.value(this.clampX(e)));let o=this.tip(this.clampX(e),n);o?oe(o,t.clientX,t.clientY):O()}drawTimeAxis(e,n,t,o){let{from:i,to:a,unit:c}=this.store.state,l=K(i,a,Math.max(2,Math.floor((this.right-this.left)/110)),!1),u=l.length>1?l[1]-l[0]:a-i;e.textAlign="center";for(let p of l){let m=Math.round(this.x(p))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(m,t),e.lineTo(m,o+4),e.stroke();let d=c==="event"?v(p):ut(p,u),g=e.measureText(d).width/2;e.fillStyle=n.muted,e.fillText(d,Math.min(Math.max(m,g),this.width-g),o+12)}e.textAlign="left"}};var ie=20,Re=class extends U{constructor(e,n){let t=(n.steps.length>0?1:0)+(n.segments.length>0?1:0);super(e,"Segments and steps along the time axis. The section Segments has them as a table.","band",Math.max(1,t)*ie+4);this.model=n}model;get hasSteps(){return this.model.steps.length>0}ends(e){return this.store.state.unit==="event"?[e.beginEvent,e.endEvent]:[e.beginNs,e.endNs]}stepPieces(){let{from:e,to:n,unit:t}=this.store.state,{steps:o}=this.model,i=o.begins[t==="event"?"event":"ns"],a=(n-e)/Math.max(1,this.right-this.left)*1.5,c=[];for(let l=$(i,e);l<o.length&&i[l]<=n;){let u=o.at(l),[p,m]=this.ends(u),d=m-p<a?Math.max(l+1,$(i,p+a)):l+1,g=o.at(d-1),k=g.number+g.count-1,M=k>u.number?`${v(u.number)}\u2013${v(k)}`:`step ${v(u.number)}`;m>=e&&c.push({begin:p,end:this.ends(g)[1],text:M,segment:null,step:u,name:""}),l=d}return c}segmentPieces(){let{model:e}=this,n=e.segments.map(t=>{let[o,i]=this.ends(t);return{begin:o,end:i,text:b(t.name),segment:t,step:null,name:t.name}});return e.run.kept_segments&&this.addPatterns(n),this.merged(n)}addPatterns(e){let{from:n,to:t}=this.store.state,o=new Set(this.model.segments.map(l=>l.index)),i=this.model.steps.begins[this.store.state.unit==="event"?"event":"ns"],a=$(i,n),c=$(i,t);if(!(this.model.steps.length===0||c-a>400)){for(let l=a;l<=c;l+=1){let u=this.model.steps.at(l);if(u.pattern<0||u.count>1||o.has(u.segment))continue;let[p,m]=this.ends(u);for(let d of this.model.detail.patterns[u.pattern]?.segments??[])e.push({begin:p+d.begin*(m-p),end:p+d.end*(m-p),text:b(d.name),segment:null,step:u,name:d.name})}e.sort((l,u)=>l.begin-u.begin)}}merged(e){let{from:n,to:t}=this.store.state,o=(t-n)/Math.max(1,this.right-this.left),i=[];for(let a of e){if(a.end<n||a.begin>t)continue;let c=i[i.length-1];c&&a.end-c.begin<o*1.5&&a.end-a.begin<o?c.end=a.end:i.push({...a})}return i}draw(e,n){super.draw(e,n);let t=2;this.hasSteps&&(this.drawRow(e,n,this.stepPieces(),t,"steps"),t+=ie),this.model.segments.length>0&&this.drawRow(e,n,this.segmentPieces(),t,"segments")}drawRow(e,n,t,o,i){e.fillStyle=n.muted,e.textAlign="right",e.fillText(i,this.left-6,o+ie/2),e.textAlign="left",t.forEach((a,c)=>{let l=Math.max(this.x(a.begin),this.left),u=Math.min(this.x(a.end),this.right),p=(a.step?a.step.number:a.segment?.index??c)%2===0;e.fillStyle=p?n.band:n.bandAlt,e.fillRect(l,o,Math.max(u-l,.5),ie-2),!(u-l<24)&&(e.fillStyle=n.text,e.fillText(V(e,a.text,u-l-8),l+4,o+ie/2-1))})}pieceAt(e,n){let t=Math.floor((n-2)/ie),o=this.value(e);return(this.hasSteps&&t<=0?this.stepPieces():this.segmentPieces()).find(a=>o>=a.begin&&o<=a.end)??null}tip(e,n){let t=this.pieceAt(e,n),{store:o,model:i}=this;if(!t||!o.space)return null;if(t.segment){let l=o.space.profile.segments[i.segments.indexOf(t.segment)];return{title:b(t.segment.name),lines:[["begins",w(t.segment.beginNs)],["takes",w(t.segment.endNs-t.segment.beginNs)],...l?[["segment peak",f(l.segment_peak)],["segment change",f(l.segment_change)],["live at its end",f(l.cumulative_current)]]:[]]}}let{step:a}=t;if(!a)return null;let c=i.data.table("step_usage",0,o.state.space);return{title:t.name?b(t.name):a.count>1?`${x(a.count,"step")} from step ${v(a.number)}`:`Step ${v(a.number)}`,lines:[...t.name?[["step",v(a.number)]]:[],["begins",w(a.beginNs)],["takes",w(a.endNs-a.beginNs)],...c?[["peak within",f(c.peak[a.row])],["live at its end",f(c.current[a.row])]]:[]],note:t.name?"Where the segment lies within the step is the mean of all steps like it.":void 0}}click(e,n){let t=this.pieceAt(e,n);if(!t)return;let{from:o,to:i}=this.store.state,a=(t.end-t.begin)*.02;Math.abs(o-(t.begin-a))<a&&Math.abs(i-(t.end+a))<a?this.store.setRange(0,this.store.full):this.store.setRange(Math.max(0,t.begin-a),Math.min(this.store.full,t.end+a))}};function V(r,s,e){if(s.length*14>e&&r.measureText(s).width>e){let n=0,t=Math.min(s.length,Math.ceil(e/3));for(;n<t;){let o=n+t+1>>1;r.measureText(`${s.slice(0,o)}\u2026`).width<=e?n=o:t=o-1}return n<2?"":`${s.slice(0,n)}\u2026`}return s}var ae=16,Yn=120,Oe=class extends U{constructor(e,n,t){let o=new Map,i=n.detail?.frames.length??0;for(let u=0;u<i;u+=1){let p=n.invocationsOf(u);if(p)for(let m=0;m<p.length;m+=1){let d=p.columns.thread[m];o.set(d,Math.max(o.get(d)??0,p.columns.depth[m]+1))}}let a=0,c=0,l=[];for(let[u,p]of[...o].sort((m,d)=>m[0]-d[0])){let m=Math.min(p,Yn-a);c+=p-m,m>0&&l.push({thread:u,first:a,count:m}),a+=m}super(e,"Invocations of operations over time, one lane for each thread and depth. The table below has those in the range.","gantt",Math.max(a,1)*ae+l.length*4+6);this.model=n;this.colours=t;this.lanes=l,this.rows=a,this.leftOut=c;for(let u of l)this.laneOf.set(u.thread,u.first)}model;colours;lanes=[];laneOf=new Map;rows;leftOut;y(e){let n=this.lanes.findIndex(t=>e>=t.first&&e<t.first+t.count);return 2+e*ae+n*4}forEachVisible(e){let{model:n,store:t}=this,o=n.detail?.frames??[],i=t.state.unit==="event",{from:a,to:c}=t.state,l=(m,d)=>this.x(d)-this.x(m)>=64&&d>a&&m<c,u=[],p=(m,d,g,k)=>{let M=o[m],[_,T]=i?[M.begin_event,M.end_event]:[M.begin_ns,M.end_ns],N=T>_?(g-d)/(T-_):1;this.visitTable(m,L=>d+(L-_)*N,k,[],e),u.push([d,g])};for(let m=1;m<o.length;m+=1){let[d,g]=i?[o[m].begin_event,o[m].end_event]:[o[m].begin_ns,o[m].end_ns];l(d,g)&&n.invocationsOf(m)&&p(m,d,g,0)}for(let[m,d]of fe(n,this.store,l))n.invocationsOf(d)&&p(d,...i?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);this.visitTable(0,m=>m,0,u,e)}visitTable(e,n,t,o,i){let a=this.model.invocationsOf(e);if(!a)return;let{columns:c}=a,l=this.store.state.unit==="event",u=l?c.begin_event:c.beg)memprof",
+    R"memprof(in_ns,p=l?c.end_event:c.end_ns,{from:m,to:d}=this.store.state;for(let g=0;g<a.length;g+=1){let k=n(u[g]);if(k>d&&t===0&&o.length===0)break;let M=n(p[g]);if(M<m||k>d||o.some(([N,L])=>k>=N&&M<=L))continue;let _=this.laneOf.get(c.thread[g]);if(_===void 0)continue;let T=_+c.depth[g];T<this.rows&&i({table:a,frame:e,row:g,lane:T,begin:k,end:M,standIn:t})}}draw(e,n){if(super.draw(e,n),this.rows===0){e.fillStyle=n.muted,e.fillText("No operation was recorded.",this.left,this.height/2);return}this.drawLanes(e,n);let t=new Float64Array(this.rows).fill(-1);this.forEachVisible(o=>{let i=Math.max(this.x(o.begin),this.left),a=Math.min(Math.max(this.x(o.end),i+1),this.right);if(a<=t[o.lane]||a<=i)return;t[o.lane]=Math.max(t[o.lane],Math.floor(a));let c=this.y(o.lane),l=o.table.columns.operation[o.row],u=l>0?this.model.profile.operations[l-1]?.path??"":"",p=l>0?this.colours.anyColour(u):n.band;e.fillStyle=p;let m=a-i>3?.5:0;e.globalAlpha=o.standIn>0?.6:1,e.fillRect(i,c,a-i-m,ae-2),e.globalAlpha=1,!(a-i<30)&&(e.fillStyle=l>0?Me(p):n.text,e.fillText(V(e,this.text(o),a-i-6),i+3,c+ae/2-1))})}drawLanes(e,n){this.lanes.forEach((t,o)=>{let i=this.y(t.first);o>0&&(e.fillStyle=n.line,e.fillRect(this.left,i-3,this.right-this.left,1)),e.fillStyle=n.muted,e.textAlign="right";let a=this.model.detail?.threads[t.thread]?.name;e.fillText(V(e,a?b(a):`thread ${t.thread}`,this.left-10),this.left-6,i+ae/2-1),e.textAlign="left"})}text(e){let{operation:n,count:t}=e.table.columns,o=n[e.row],i=t[e.row]>1?` \xD7${v(t[e.row])}`:"";return o>0?b(this.model.profile.operations[o-1]?.name??"?")+i:x(t[e.row],"invocation")}delta(e){return this.model.data.table("deltas",e.frame,this.store.state.space)?.delta[e.row]??null}at(e,n){let t=null;return this.forEachVisible(o=>{let i=this.y(o.lane);n<i||n>=i+ae||e>=this.x(o.begin)-1&&e<=Math.max(this.x(o.end),this.x(o.begin)+1)+1&&(!t||o.end-o.begin<t.end-t.begin)&&(t=o)}),t}tip(e,n){let t=this.at(e,n);if(!t)return null;let{columns:o}=t.table,i=this.model.profile.operations[o.operation[t.row]-1],a=this.delta(t),c=o.begin_ns[t.row],l=o.end_ns[t.row];return{title:this.text(t),lines:[...i&&i.path!==i.name?[["path",b(i.path)]]:[],["duration",w(l-c)],...a!==null?[["memory",`${R(a)} in ${b(this.store.space?.name??"")}`]]:[],["begins",`${w(c)} \xB7 event ${v(o.begin_event[t.row])}`],["ends",`${w(l)} \xB7 event ${v(o.end_event[t.row])}`]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}.`:o.count[t.row]>1?"Invocations too short to be kept one by one.":void 0}}click(e,n){if(!this.at(e,n)){super.click(e,n);return}this.store.select(this.store.momentOf(this.value(e)))}bytesText(e){let n=this.delta(e);return n===null?"":f(n)}};function fe(r,s,e){let n=r.detail?.frames??[];if(n.length<2)return[];let t=new Map,o=new Set;for(let p=1;p<n.length;p+=1){let m=n[p].step;if(m<0||m>=r.steps.length)continue;let{pattern:d}=r.steps.at(m);o.add(m),d>=0&&!t.has(d)&&t.set(d,p)}let{from:i,to:a,unit:c}=s.state,l=[],u=r.steps.begins[c==="event"?"event":"ns"];for(let p=$(u,i);p<r.steps.length;p+=1){let m=r.steps.at(p),[d,g]=c==="event"?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs];if(g<i)continue;if(d>a||l.length>60)break;let k=t.get(m.pattern);k===void 0||o.has(m.row)||m.count>1||!e(d,g)||l.push([m,k])}return l}function Lt(r,s,e,n,t){let o={timelines:e.allTimelines.filter(i=>i.length>0),timeline:new Int16Array(n).fill(-1),row:new Int32Array(n),low:new Float64Array(n).fill(1/0),standIn:new Float64Array(n)};o.timelines.forEach((i,a)=>Ot(s,o,a,t,0));for(let[i,a]of fe(r,s,(c,l)=>Zn(s,t,c,l))){let c=o.timelines.findIndex(u=>u.frame===r.detail.frames[a]);if(c<=0||!Jn(r,e,i,o.timelines[c].frame.step))continue;let l=Qn(s,i,o.timelines[c]);Ot(s,o,c,u=>t(l(u)),i.number)}return o}function Zn(r,s,e,n){let{from:t,to:o}=r.state;return s(n)-s(e)>=64&&n>t&&e<o}function Jn(r,s,e,n){let t=r.data.table("step_usage",0,s.index);return!t||e.row===0||n<=0?!1:t.peak[e.row]===t.peak[n]&&t.current[e.row]===t.current[n]&&t.current[e.row-1]===t.current[n-1]}function Qn(r,s,{frame:e}){let n=r.state.unit==="event",[t,o]=n?[s.beginEvent,s.endEvent]:[s.beginNs,s.endNs],[i,a]=n?[e.begin_event,e.end_event]:[e.begin_ns,e.end_ns],c=a>i?(o-t)/(a-i):1;return l=>t+(l-i)*c}function Ot(r,s,e,n,t){let o=s.timelines[e],i=s.row.length,a=r.begins(o),{frame:c}=o,l=r.state.unit==="event",u=c?l?c.end_event:c.end_ns:r.full,p=n(e===0||!c?a[0]:l?c.begin_event:c.begin_ns),m=n(u);if(e>0){if(m-p<64)return;for(let d=Math.max(0,Math.floor(p));d<Math.min(i,Math.ceil(m));d+=1)(d<p||d+1>m)&&(t===0||s.timeline[d]!==0)||(s.timeline[d]=-1,s.low[d]=1/0,s.standIn[d]=t)}for(let d=0;d<o.length;d+=1){let g=n(a[d]);if(g>=i)break;let k=d+1<o.length?n(a[d+1]):m;if(k<0)continue;let M=Math.max(0,Math.floor(g)),_=Math.min(i,Math.max(Math.floor(g)+1,Math.ceil(k)));for(let T=M;T<_;T+=1){let N=s.timeline[T];(N<0||o.total[d]>s.timelines[N].total[s.row[T]])&&(s.timeline[T]=e,s.row[T]=d),o.low[d]<s.low[T]&&(s.low[T]=o.low[d])}}}function Pt(r){let{context:s,colours:e,store:n,x:t,y:o}=r,{timeline:i}=r.space;if(!i.reserved)return;let a=n.begins(i);s.strokeStyle=e.text,s.lineWidth=1.5,s.setLineDash([6,3]),s.beginPath();let c=0,l=-1;for(let u=0;u<i.length;u+=1){let p=u+1<i.length?a[u+1]:n.full;if(p<n.state.from||a[u]>n.state.to)continue;let m=Math.min(Math.max(t(a[u]),r.left),r.right),d=Math.min(Math.max(t(p),r.left),r.right),g=o(i.reserved[u]);l<0?s.moveTo(m,g):i.reserved[u]!==c&&s.lineTo(m,g),s.lineTo(d,g),c=i.reserved[u],l=g}s.stroke(),s.setLineDash([]),s.lineWidth=1,l>=0&&Je(r,`reserved ${f(c)}`,r.right-4,l-8,"right")}function Bt(r,s,e,n){let{context:t}=r;n||(t.strokeStyle=S("temporary"),t.lineWidth=1.5,t.setLineDash([2,3]),t.beginPath(),t.moveTo(r.left,e),t.lineTo(r.right,e),t.stroke(),t.setLineDash([]),t.lineWidth=1);let i=r.x(r.store.valueOf(r.model.peak(r.space)))<(r.left+r.right)/2,a=n?`capacity ${f(s)}, far above \u2191`:`capacity ${f(s)}`;Je(r,a,i?r.right-4:r.left+6,n?r.top-1:e+9,i?"right":"left")}function It(r){let{context:s,space:e,y:n}=r;if(e.profile.cumulative_peak<=0)return;let t=r.x(r.store.valueOf(r.model.peak(e)));if(t<r.left-1||t>r.right+1)return;let o=n(e.profile.cumulative_peak);s.fillStyle=r.colours.text,s.beginPath(),s.moveTo(t,o+1),s.lineTo(t-4.5,o-7),s.lineTo(t+4.5,o-7),s.fill();let i=t>(r.left+r.right)/2,a=Math.max(o-4,r.top+2),{capacity:c,capacity_is_per_core:l,reserved:u}=e.profile,p=d=>d>0&&Math.abs(n(d)-a)<11,m=p(u.peak)||!l&&p(c);Je(r,`peak ${f(e.profile.cumulative_peak)}`,i?t-9:t+9,m?o+10:a,i?"right":"left")}function Ht(r){let{context:s,y:e}=r;s.fillStyle=r.colours.text;for(let n of he(r.model,r.space)){let t=r.x(n.ns);t<r.left||t>r.right||(s.beginPath(),s.arc(t,e(n.set.bytes),2.5,0,2*Math.PI),s.fill())}}function Je({context:r,colours:s},e,n,t,o){r.textAlign=o,r.lineWidth=3,r.strokeStyle=s.surface,r.strokeText(e,n,t),r.lineWidth=1,r.fillStyle=s.text,r.fillText(e,n,t),r.textAlign="left"}var be=class extends U{constructor(e,n,t,o,i){super(e,o?`Live bytes of ${b(o.name)} over time. The tables below have the numbers.`:"Live bytes over time, stacked. The table beside it has the composition at the selected moment.","timeline",i);this.model=n;this.colours=t;this.fixedSpace=o}model;colours;fixedSpace;picks=null;get space(){return this.fixedSpace??this.store.space}stack(e){return _e(this.model,this.space,e,this.fixedSpace?"space":this.store.state.by,this.colours)}scale(){let{from:e,to:n}=this.store.state,t=0,o=0;for(let u of this.space.allTimelines){let p=this.store.begins(u);for(let m=0;m<u.length;m+=1)(m+1<u.length?p[m+1]:this.store.full)<e||p[m]>n||(u.total[m]>t&&(t=u.total[m]),u.reserved&&u.reserved[m]>o&&(o=u.reserved[m]))}let{capacity:i,capacity_is_per_core:a}=this.space.profile,c=a?0:i,l=Math.max(t,o,1);return c>0&&c<=l*2&&(l=Math.max(l,c)),{top:l*1.06,capacity:c,capacityAbove:c>l}}get top(){return 14}get bottom(){return this.height-22}draw(e,n){super.draw(e,n);let{space:t,top:o,bottom:i}=this;if(!t||t.timeline.length===0){e.fillStyle=n.muted,e.textAlign="center",e.fillText("Nothing was allocated.",this.width/2,this.height/2),e.textAlign="left";return}let a=this.scale(),c=u=>i-u/a.top*(i-o);this.drawTimeAxis(e,n,o,i),this.drawByteAxis(e,n,a.top,c),this.picks=Lt(this.model,this.store,t,this.right-this.left,u=>this.x(u)-this.left),e.save(),e.beginPath(),e.rect(this.left,0,this.right-this.left,i),e.clip(),this.drawStack(e,n,c),this.drawLow(e,n,c),this.drawVeil(e,n),e.restore(),e.strokeStyle=n.muted,e.beginPath(),e.moveTo(this.left,i+.5),e.lineTo(this.right,i+.5),e.stroke();let l={context:e,colours:n,model:this.model,store:this.store,space:t,left:this.left,right:this.right,top:o,x:u=>this.x(u),y:c};Pt(l),a.capacity>0&&Bt(l,a.capacity,a.capacityAbove?o+1:c(a.capacity),a.capacityAbove),It(l),this.model.hasEvents||Ht(l)}drawByteAxis(e,n,t,o){e.textAlign="right";for(let i of K(0,t,Math.max(2,Math.floor((this.bottom-this.top)/44)),!0)){let a=Math.round(o(i))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke(),e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a)}e.textAlign="left"}drawStack(e,n,t){let o=this.picks,i=o.row.length,a=o.timelines.map(p=>this.stack(p)),c=a[0]?.groups??[],l=new Float64Array(i),u=new Float64Array(i);c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];u[d]=l[d]+(g<0?0:Ft(a[g],m,p.key,o.row[d]))}this.fillBand(e,p.colour(),l,u,t),l.set(u)}),l.fill(0),e.strokeStyle=n.surface,e.lineWidth=1,c.forEach((p,m)=>{for(let d=0;d<i;d+=1){let g=o.timeline[d];l[d]+=g<0?0:Ft(a[g],m,p.key,o.row[d])}m+1<c.length&&this.strokeSteps(e,l,t)}),e.strokeStyle=n.text,e.globalAlpha=.55,this.strokeSteps(e,l,t),e.globalAlpha=1}fillBand(e,n,t,o,i){e.fillStyle=n,e.beginPath();let a=0;for(let c=1;c<=t.length;c+=1)if(!(c<t.length&&t[c]===t[a]&&o[c]===o[a])){if(o[a]>t[a]){let l=i(o[a]);e.rect(this.left+a,l,c-a,i(t[a])-l)}a=c}e.fill()}strokeSteps(e,n,t){e.beginPath();let o=NaN;for(let i=0;i<n.length;i+=1){let a=Math.round(t(n[i]))+.5;a!==o&&(Number.isNaN(o)?e.moveTo(this.left+i,a):(e.lineTo(this.left+i,o),e.lineTo(this.left+i,a)),o=a)}Number.isNaN(o)||e.lineTo(this.left+n.length,o),e.stroke()}drawLow(e,n,t){let o=this.picks,{from:i,to:a}=this.store.state,c=(a-i)/this.store.full;if((this.model.hasEvents?this.model.events:this.space.profile.allocation_count+this.space.profile.deallocation_count)*c/o.row.length<40)return;e.strokeStyle=n.text,e.globalAlpha=.45,e.beginPath();let u=!1;for(let p=0;p<o.row.length;p+=1){let m=o.timeline[p],d=m<0?0:o.timelines[m].total[o.row[p]];if(m<0||t(o.low[p])-t(d)<2){u=!1;continue}let g=t(o.low[p]);u?e.lineTo(this.left+p+.5,g):e.moveTo(this.left+p+.5,g),u=!0}e.setLineDash([2,2]),e.stroke(),e.setLineDash([]),e.globalAlpha=1}drawVeil(e,n){let{standIn:t}=this.picks;e.fillStyle=n.surface,e.globalAlpha=.35;for(let o=0;o<t.length;){let i=o+1;for(;i<t.length&&t[i]===t[o];)i+=1;t[o]>0&&e.fillRect(this.left+o,0,i-o,this.bottom),o=i}e.globalAlpha=1}click(e,n){let{space:t,model:o,store:i}=this;if(this.fixedSpace&&i.set({space:this.fixedSpace.index}),!t||o.hasEvents){let c=this.pickedAt(e);c&&c.standIn===0?i.select({event:c.timeline.event?.[c.row]??0,ns:c.timeline.ns[c.row]}):super.click(e,n);return}let a=null;for(let c of he(o,t))Math.abs(this.x(c.ns)-e)>24||(a===null||Math.abs(this.x(c.ns)-e)<Math.abs(this.x(a)-e))&&(a=c.ns);a!==null?i.select({event:0,ns:a}):super.click(e,n)}pickedAt(e){let{picks:n}=this;if(!n)return null;let t=Math.min(Math.max(Math.floor(e-this.left),0),n.row.length-1),o=n.timeline[t];return o<0?null:{timeline:n.timelines[o],row:n.row[t],standIn:n.standIn[t]}}tip(e){let{space:n,model:t}=this,o=this.pickedAt(e);if(!n||!o)return null;let{timeline:i,row:a}=o,c=i.total[a],l=[["live",`${f(c)} (${y(c)})`]],u=this.stack(i);if(u.groups.length>1||u.groups[0]?.key!=="live"){let g=u.groups.map((k,M)=>({group:k,name:u.labels[M],value:u.values[M][a]})).filter(k=>k.value>0);g.sort((k,M)=>M.value-k.value);for(let{group:k,name:M,value:_}of g.slice(0,7))l.push([M,`${f(_)}  ${A(_,c)}`,k.colour()]);g.length>7&&l.push([`${g.length-7} more`,f(g.slice(7).reduce((k,M)=>k+M.value,0))])}i.blocks&&l.push(["blocks",v(i.blocks[a])]),i.reserved&&l.push(["reserved",f(i.reserved[a])]);let p={event:i.event?.[a]??0,ns:i.ns[a]},m=t.segmentAt(p);m&&l.push(["segment",B(b(m.name),40)]);let d=t.stepAt(p);if(d&&l.push(["step",d.count>1?`${v(d.number)}\u2013${v(d.number+d.count-1)}`:v(d.number)]),o.standIn>0){let g=t.steps.at(i.frame.step).number;return{title:`Step ${v(o.standIn)}`,lines:l.slice(0,-1),note:`As in step ${v(g)}, which has the same segments, the same bytes and the same peak. What each moment of this one was is not kept.`}}return{title:`${w(i.ns[a])}${i.event?` \xB7 event ${v(i.event[a])}`:""}`,lines:l,note:this.tipNote(e,o)}}tipNote(e,n){let{timeline:t,row:o}=n;if(!t.event)return`The largest of ${x(this.space.profile.timeline.events_per_point,"event")}.`;let i=this.picks.low[Math.floor(e-this.left)];return i<t.total[o]&&Number.isFinite(i)?`The largest moment in this column of pixels; the least is ${f(i)}.`:void 0}};function Ft(r,s,e,n){if(r.groups[s]?.key===e)return r.values[s][n];let t=r.groups.findIndex(o=>o.key===e);return t<0?0:r.values[t][n]}function Qe(r){let s=["B","KiB","MiB","GiB","TiB","PiB"],e=0;for(;r>=1024&&e+1<s.length;)r/=1024,e+=1;return`${Number(r.toFixed(2))} ${s[e]}`}var et=34,Le=class extends U{constructor(e,n,t){super(e,"Blocks over time by address offset. The table below has those in the range.","blocks",340);this.model=n;this.colours=t;e.on(["space"],()=>this.showAll()),this.showAll(),this.canvas.addEventListener("keydown",o=>this.key(o)),this.canvas.addEventListener("wheel",o=>{o.altKey&&(o.preventDefault(),o.stopImmediatePropagation(),this.zoomOffsets(Math.exp(o.deltaY*.0025),this.offset(o.offsetY)))},{passive:!1,capture:!0})}model;colours;low=0;high=1;space=-1;owners=[];orders=new WeakMap;get full(){let e=this.model.detail?.regions[this.store.state.space]??[],n=e[e.length-1];return n?n.offset+n.bytes:1}showAll(){this.space=this.store.state.space,this.low=0,this.high=this.full,this.invalidate()}zoomOffsets(e,n=(this.low+this.high)/2){let t=Math.max(0,n-(n-this.low)*e),o=Math.min(this.full,n+(this.high-n)*e);o-t<64||([this.low,this.high]=[t,o],this.invalidate())}panOffsets(e){let n=Math.min(Math.max(e*(this.high-this.low),-this.low),this.full-this.high);[this.low,this.high]=[this.low+n,this.high+n],this.invalidate()}key(e){if(e.altKey){if(e.key==="ArrowUp")this.zoomOffsets(.7);else if(e.key==="ArrowDown")this.zoomOffsets(1/.7);else if(e.key==="PageUp")this.panOffsets(.4);else if(e.key==="PageDown")this.panOffsets(-.4);else return;e.preventDefault(),e.stopPropagation()}}get top(){return et+12}get bottom(){return this.height-22}y(e){return this.bottom-(e-this.low)/(this.high-this.low)*(this.bottom-this.top)}offset(e){return this.low+(this.bottom-e)/(this.bottom-this.top)*(this.high-this.low)}forEachVisible(e){let n=this.store.space;if(!n)return;let t=this.model.detail?.frames??[],o=this.store.state.unit==="event",{from:i,to:a}=this.store.state,c=(m,d)=>this.x(d)-this.x(m)>=64)memprof",
+    R"memprof(&&d>i&&m<a,l=[],u=(m,d,g,k)=>{let M=n.blocksOf(m);if(!M)return;let _=t[m],[T,N]=o?[_.begin_event,_.end_event]:[_.begin_ns,_.end_ns],L=N>T?(g-d)/(N-T):1;this.visitTable(M,X=>d+(X-T)*L,k,[],e),l.push([d,g])};for(let m=1;m<t.length;m+=1){let[d,g]=o?[t[m].begin_event,t[m].end_event]:[t[m].begin_ns,t[m].end_ns];c(d,g)&&u(m,d,g,0)}for(let[m,d]of fe(this.model,this.store,c))u(d,...o?[m.beginEvent,m.endEvent]:[m.beginNs,m.endNs],m.number);let p=n.blocksOf(0);p&&this.visitTable(p,m=>m,0,l,e)}visitTable(e,n,t,o,i){let a=this.store.state.unit==="event",c=a?e.columns.begin_event:e.columns.begin_ns,l=a?e.columns.end_event:e.columns.end_ns,{from:u,to:p}=this.store.state;for(let m of this.byOwner(e)){let d=n(c[m]),g=n(l[m]);g<u||d>p||o.some(([k,M])=>d>=k&&g<=M)||i({table:e,row:m,begin:d,end:g,standIn:t})}}byOwner(e){let n=this.orders.get(e);if(!n){let{owner:t}=e.columns;n=Uint32Array.from({length:e.length},(o,i)=>i).sort((o,i)=>t[o]-t[i]||o-i),this.orders.set(e,n)}return n}ownerColours(){let e=this.store.state.by!=="operation";return(this.model.detail?.owners??[]).map((n,t)=>{if(e)return S(n.category);let{path:o,rest:i}=this.model.ownerPath(t);return i?W(-1):o===null?S("other"):this.colours.colour(o)})}draw(e,n){super.draw(e,n);let t=this.store.space;this.space!==this.store.state.space&&this.showAll();let o=t?.blocksOf(0);if(!t||!o||o.length===0){e.fillStyle=n.muted,e.fillText("No block was recorded in this memory space.",this.left,this.height/2);return}this.owners=this.ownerColours(),this.drawTimeAxis(e,n,this.top,this.bottom),this.drawOffsets(e,n),e.save(),e.beginPath(),e.rect(this.left,this.top,this.right-this.left,this.bottom-this.top),e.clip(),this.drawBlocks(e,n),e.restore(),this.drawRest(e,n,o)}drawOffsets(e,n){let t=K(this.low,this.high,6,!0);e.textAlign="right";for(let i of t){let a=Math.round(this.y(i))+.5;e.fillStyle=n.muted,e.fillText(i===0?"0":Qe(i),this.left-6,a),e.strokeStyle=n.line,e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke()}e.textAlign="left";let o=this.model.detail?.regions[this.store.state.space]??[];e.strokeStyle=n.muted,e.setLineDash([1,3]);for(let i of o.slice(1,200)){let a=Math.round(this.y(i.offset))+.5;a<this.top||a>this.bottom||(e.beginPath(),e.moveTo(this.left,a),e.lineTo(this.right,a),e.stroke())}e.setLineDash([])}drawBlocks(e,n){let t="",{right:o,bottom:i,top:a,left:c}=this;this.forEachVisible(({table:l,row:u,begin:p,end:m,standIn:d})=>{let{offset:g,bytes:k,owner:M}=l.columns,_=this.y(g[u]),T=this.y(g[u]+k[u]);if(T>i||_<a)return;let N=Math.max(this.x(p),c),L=Math.max(1,Math.min(this.x(m),o)-N),X=Math.max(1,_-T),ee=this.owners[M[u]]??n.muted;ee!==t&&(e.fillStyle=t=ee),d>0&&(e.globalAlpha=.55);let sn=L>3?.75:0,on=X>3?.75:0;e.fillRect(N,T,L-sn,X-on),d>0&&(e.globalAlpha=1)})}rest=null;restOf(e){if(this.rest?.table===e)return this.rest;let n=this.store.space.timeline,t=n.event??new Float64Array(n.length),o=new Float64Array(n.length+1);for(let l=0;l<e.length;l+=1)o[Dt(t,e.columns.begin_event[l])]+=e.columns.bytes[l],e.columns.stays[l]!==1&&(o[Dt(t,e.columns.end_event[l])]-=e.columns.bytes[l]);let i=new Float64Array(n.length),a=0,c=0;for(let l=0;l<i.length;l+=1)a+=o[l],i[l]=Math.max(0,n.total[l]-a),c=Math.max(c,i[l]);return this.rest={table:e,values:i,most:c},this.rest}drawRest(e,n,t){let{values:o,most:i}=this.restOf(t);e.fillStyle=n.muted;let a=t.left===0?`all ${x(t.length,"block")} drawn`:`${x(t.left,"smaller block")} as one band of at most ${f(i)}`;if(e.fillText(V(e,a,this.right-this.left-5),this.left+5,9),i===0)return;let c=this.store.space.timeline,l=this.store.begins(c);e.fillStyle=W(-1),e.beginPath();for(let u=0;u<o.length;u+=1){let p=u+1<o.length?l[u+1]:this.store.full;if(p<this.store.state.from||l[u]>this.store.state.to||o[u]===0)continue;let m=Math.max(this.x(l[u]),this.left),d=Math.max(.5,o[u]/i*(et-16));e.rect(m,et+4-d,Math.max(.7,Math.min(this.x(p),this.right)-m),d)}e.fill()}at(e,n){let t=null,o=1/0;return this.forEachVisible(i=>{let{offset:a,bytes:c}=i.table.columns,l=this.y(a[i.row]),u=Math.min(this.y(a[i.row]+c[i.row]),l-1);if(n<u-1||n>l+1)return;let p=this.x(i.begin);e<p-1||e>Math.max(this.x(i.end),p+1)+1||c[i.row]>o||(o=c[i.row],t=i)}),t}tip(e,n){if(n<this.top)return this.restTip(e);let t=this.at(e,n);if(!t)return null;let o=ue(this.model,this.store.state.space,t.table.columns,t.row);return{title:[o.name,o.dtype,o.shape].filter(a=>a).map(b).join(" ")||`block of ${f(o.bytes)}`,lines:[["size",`${f(o.bytes)} (${y(o.bytes)})`],["operation",o.rest?F:o.path===null?P:b(o.path)],["category",C(o.category)],["allocated",`${w(o.beginNs)} \xB7 event ${v(o.beginEvent)}`],["freed",o.stays?"not within the range recorded":`${w(o.endNs)} \xB7 event ${v(o.endEvent)}`],...o.stays?[]:[["lived",`${w(o.endNs-o.beginNs)}, ${x(o.endEvent-o.beginEvent,"event")}`]],["address",o.address]],note:t.standIn>0?`From another step with the same segments and bytes, in place of step ${v(t.standIn)}: addresses may differ.`:void 0}}restTip(e){let n=this.store.space,t=n?.blocksOf(0);if(!n||!t||t.left===0)return null;let{values:o}=this.restOf(t),i=$(this.store.begins(n.timeline),this.value(e));return{title:"Blocks too small to draw",lines:[["live then",`${f(o[i])}  ${A(o[i],n.timeline.total[i])}`]]}}};function Dt(r,s){let e=0,n=r.length;for(;e<n;){let t=e+n>>1;r[t]<s?e=t+1:n=t}return e}function G(r,s,e,n){let t=s.map(([i,a])=>h("button",{type:"button","data-value":i,click:()=>{n(i),o()}},a)),o=()=>{for(let i of t)i.setAttribute("aria-pressed",String(i.dataset.value===e()))};return o(),{element:h("div",{class:"choice",role:"group","aria-label":r},...t),update:o}}var Wt={pytorch_operations:"PyTorch's operators",approximations:"Operations with estimated memory",unknown_reads:"Values that the program read but the simulation did not know",not_captured:"What could not be captured",torch_segments:"PyTorch's segments of device memory",torch_allocator_settings:"Settings of PyTorch's allocator",unrecorded_modules:"Libraries whose events are missing"};function zt(r){let s=h("div",{},es(r),ts(r));for(let[e,n]of Object.entries(r.profile.facts))n.length!==0&&s.append(h("h3",{},Wt[e]??b(e).replaceAll("_"," ")),ns(e,n).element);return s}function es(r){let s=Ze(r);return s.length===0?h("p",{class:"lead"},r.profile.exact?"The numbers are exact and consistent; no event was lost.":"Events were lost."):h("ul",{class:"remarks"},...s.map(e=>h("li",{},e)))}function ts(r){let{profile:s,run:e}=r,n=h("dl",{class:"numbers"}),t=(i,a,c=!1)=>{a&&n.append(h("div",{class:c?"wide":void 0},h("dt",{},i),h("dd",{},a)))};t("Command line",b(s.process.command_line),!0),t("File",b(e.source),b(e.source).length>24),t("Host",b(s.process.host)),t("Process",s.process.id>=0?String(s.process.id):""),t("Rank",s.process.rank>=0?`${s.process.rank} of ${s.process.world_size}`:""),t("Started",s.begin_unix_ns>0?new Date(s.begin_unix_ns/1e6).toISOString().replace("T"," ").replace(/\..*/," UTC"):""),t("Duration",w(s.duration_ns)),t("Mode",s.mode.replaceAll("_"," ")),t("Device",b(s.device)||"none named"),t("memprof",b(s.library_version));let o=r.events||(s.cost.events??0);return t("Events",o>0?v(o):""),(s.cost.memory_bytes??0)>0&&t("Memory of the profiler",f(s.cost.memory_bytes)),(s.cost.record_ns_per_event??0)>0&&t("Time to record an event",`${s.cost.record_ns_per_event.toFixed(1)} ns`),n}function ns(r,s){let n=[...new Set(s.slice(0,100).flatMap(o=>Object.keys(o)))].map(o=>{let i=o.replace(/_ns$/,"").replaceAll("_"," "),a=b(i.charAt(0).toUpperCase()+i.slice(1));if(!s.every(l=>typeof l[o]=="number"))return{title:a,value:l=>l[o]===null||l[o]===void 0?"":b(typeof l[o]=="object"?JSON.stringify(l[o]):String(l[o]))};let c=l=>l[o];return o.endsWith("_ns")?{title:a,value:c,text:l=>w(c(l)),exact:l=>I(c(l))}:o==="address"?{title:a,value:c,text:l=>ne(c(l)),exact:()=>""}:/bytes|memory|_size$/.test(o)?{title:a,value:c,text:l=>f(c(l)),exact:l=>y(c(l))}:{title:a,value:c,text:l=>v(c(l)),exact:()=>""}}),t=new E({label:Wt[r]??b(r),noun:"row",empty:"",columns:n});return t.setRows(s),t}function Ut(r){let s=-1;for(let e=0;e<r.length;e+=1)r[e]==="\\"?e+=1:r[e]==="/"&&(s=e);return{parent:s<0?null:r.slice(0,s),name:ss(r.slice(s+1))}}function ss(r){return r==="\\-"?"":r.replace(/\\([\\/])/g,"$1")}var j=24;function Vt(r){let s={label:"everything live",kind:"all",bytes:r.total,blocks:r.blocks,category:null,path:null,children:[],parent:null},e=new Map,n=(i,a,c,l,u)=>{let p={label:a,kind:c,bytes:0,blocks:0,category:u,path:l,children:[],parent:i};return i.children.push(p),p},t=(i,a)=>{let c=a?"\0rest":i??"\0outside",l=e.get(c);if(l)return l;let u=s,p=a?F:P;if(!a&&i!==null){let m=Ut(i);m.parent!==null&&(u=t(m.parent,!1)),p=m.name}return l=n(u,p,"operation",a?null:i,null),e.set(c,l),l},o=new Map;for(let i of r.rows??[]){let a=t(i.path,i.rest),c=i.category===null?a:n(a,C(i.category),"category",i.path,i.category);o.set(tt(i.path,i.rest,i.category),c);for(let l=c;l&&l!==s;l=l.parent)l.bytes+=i.bytes,l.blocks+=i.blocks}for(let i of r.blockRows){let a=o.get(tt(i.path,i.rest,i.category))??o.get(tt(i.path,i.rest,null));if(!a)continue;let c=[i.name||i.shape,i.name&&i.shape].filter(u=>u).join(" ")||"block",l=n(a,c,"block",i.path,i.category);l.bytes=i.bytes,l.blocks=1}return Gt(s),Xt(s),qt(s),s}function qt(r){r.children.forEach((s,e)=>{let n=s,t=1;for(;n.kind==="operation"&&n.children.length===1&&n.children[0].kind==="operation"&&n.children[0].bytes===n.bytes;)[n]=n.children,t+=1;t>1&&(n.label=`${s.label} \u203A ${t>2?"\u2026 \u203A ":""}${n.label}`,n.parent=r,r.children[e]=n),qt(n)})}var tt=(r,s,e)=>`${s?"\0rest":r??"\0outside"}${e??""}`;function Gt(r){for(let t of r.children)Gt(t);if(r.children.filter(t=>t.kind==="block").length===0)return;let e=r.bytes-r.children.reduce((t,o)=>t+o.bytes,0),n=r.blocks-r.children.reduce((t,o)=>t+o.blocks,0);e>0&&r.children.push({label:`${x(n,"smaller block")}`,kind:"rest",bytes:e,blocks:n,category:r.category,path:r.path,children:[],parent:r})}function Xt(r){r.children.sort((s,e)=>e.bytes-s.bytes),r.children.forEach(Xt)}var Pe=class extends q{constructor(e,n){super("What was live at the selected moment, by operation, category and block. The table beside it has the same.","icicle",j*4);this.colourOf=e;this.byCategory=n;let{canvas:t}=this;t.addEventListener("click",o=>this.clicked(o.offsetX,o.offsetY)),t.addEventListener("pointermove",o=>this.hover(o)),t.addEventListener("pointerleave",O),t.addEventListener("keydown",o=>this.key(o)),t.addEventListener("blur",()=>{this.cursor=null,O(),this.invalidate()})}colourOf;byCategory;root=null;focus=null;cells=[];cursor=null;show(e){let n=[];for(let t=this.focus;t?.parent;t=t.parent)n.unshift(`${t.kind} ${t.label}`);this.root=this.focus=e;for(let t of n){let o=this.focus?.children.find(i=>`${i.kind} ${i.label}`===t);if(!o)break;this.focus=o}this.cursor=null,this.layout(),this.invalidate()}layout(){this.cells=[];let{focus:e,width:n}=this;if(!e)return;let t=[];for(let a=e.parent;a;a=a.parent)t.unshift(a);t.forEach((a,c)=>this.cells.push({node:a,x:0,width:n,depth:c}));let o=(a,c,l,u)=>{this.cells.push({node:a,x:c,width:l,depth:u});let p=c;for(let m of a.children){let d=a.bytes>0?m.bytes/a.bytes*l:0;d>=.4&&o(m,p,d,u+1),p+=d}};o(e,0,n,t.length);let i=0;for(let a of this.cells)i=Math.max(i,a.depth);this.setHeight(Math.max(3,i+1)*j+2)}draw(e,n){if(this.cells.length>0&&this.cells[0].width!==this.width&&this.layout(),!this.root||this.root.bytes===0){e.fillStyle=n.muted,e.fillText(this.root?"Nothing was live.":"Who held it is not known at this moment.",8,this.height/2);return}for(let t of this.cells){let o=1+t.depth*j,{node:i}=t,a=i.kind==="all"?n.band:this.byCategory()&&i.category!==null?S(i.category):i.kind==="operation"||!this.byCategory()?this.operationShade(i,n.bandAlt):W(-1);if(e.fillStyle=a,i.kind==="rest"&&(e.globalAlpha=.5),e.fillRect(t.x,o,Math.max(.5,t.width-1),j-1.5),e.globalAlpha=1,i===this.cursor&&(e.strokeStyle=n.text,e.lineWidth=2,e.strokeRect(t.x+1,o+1,Math.max(2,t.width-3),j-3.5),e.lineWidth=1),t.width<28)continue;e.fillStyle=a.startsWith("#")&&i.kind!=="all"&&i.kind!=="rest"?Me(a):n.text;let c=V(e,`${b(i.label)}  ${f(i.bytes)}`,t.width-10);e.fillText(c,t.x+5,o+j/2)}}operationShade(e,n){return this.byCategory()?n:this.colourOf(e.path)}cellAt(e,n){let t=Math.floor((n-1)/j);return this.cells.find(o=>o.depth===t&&e>=o.x&&e<o.x+o.width)}clicked(e,n){let t=this.cellAt(e,n);t&&this.zoomTo(t.node)}zoomTo(e){this.focus=e===this.focus&&e.parent?e.parent:e,this.layout(),this.invalidate(),O()}hover(e){let n=this.cellAt(e.offsetX,e.offsetY);if(!n){O();return}this.tip(n.node,e.clientX,e.clientY)}tip(e,n,t){let o=this.root?.bytes??0;oe({title:b(e.label),lines:[["bytes",`${f(e.bytes)} (${y(e.bytes)})`],["of all live",A(e.bytes,o)],...Number.isNaN(e.blocks)?[]:[["blocks",String(e.blocks)]],...e.path!==null&&e.kind!=="all"?[["operation",b(e.path)]]:[],...e.category!==null?[["category",C(e.category)]]:[]]},n,t)}key(e){let n=this.cursor??this.focus;if(!n)return;let t,o=n.parent?.children??[];if(e.key==="ArrowDown")t=n.children[0];else if(e.key==="ArrowUp")t=n.parent;else if(e.key==="ArrowRight")t=o[o.indexOf(n)+1];else if(e.key==="ArrowLeft")t=o[o.indexOf(n)-1];else if(e.key==="Enter"||e.key===" "){e.preventDefault(),e.stopPropagation(),this.zoomTo(n);return}else if(e.key==="Escape"&&this.focus?.parent){e.stopPropagation(),this.zoomTo(this.focus);return}else return;if(e.preventDefault(),e.stopPropagation(),!t)return;this.cursor=t,this.invalidate();let i=this.cells.find(c=>c.node===t),a=this.canvas.getBoundingClientRect();this.tip(t,a.left+(i?i.x+Math.min(i.width/2,200):0),a.top+(i?i.depth*j:0))}};var le=r=>r.rest?F:r.path===null?P:b(r.path),Be=class{constructor(s,e,n){this.model=s;this.store=e;this.colours=n;this.icicle=new Pe(o=>o===null?S("other"):n.colour(o),()=>e.state.by!=="operation"),this.operations=this.operationsTable(),this.blocks=this.blocksTable();let t=G("Rows",[["folded","Folded by name"],["operations","Every operation"],["blocks","Blocks"]],()=>this.mode,o=>{this.mode=o,this.showTable()});this.element=h("div",{},this.sentence,this.icicle.element,h("div",{class:"toolbar"},t.element),this.place),e.on(["at","space"],()=>this.update()),e.on(["by"],()=>this.icicle.invalidate()),e.on(["find"],()=>{e.state.view==="live"&&this.find(e.state.find)}),this.update(),this.showTable(),e.state.view==="live"&&e.state.find&&this.find(e.state.find)}model;store;colours;element;sentence=h("p",{class:"lead"});icicle;operations;blocks;place=h("div",{});live=null;mode="folded";find(s){this.operations.find(s),this.blocks.find(s)}total(){return this.live?.total??0}operationsTable(){let s=e=>e.kind==="rest"?e:e.kind==="block"?{bytes:e.of.bytes,blocks:1}:e.of;return new E({label:"What was live at the selected moment, by operation and category",noun:"row",empty:"Who held it is not known at this moment.",sort:{column:2,descending:!0},columns:[{title:"Operation",value:e=>e.kind==="rest"?"others":le(e.of)+(e.kind==="owner"&&e.times>1?` \xD7${e.times}`:""),colour:e=>e.kind==="rest"||e.of.path===null?S("other"):this.colours.colour(e.of.path)},{title:"Cat)memprof",
+    R"memprof(egory",value:e=>e.kind==="owner"&&e.of.category!==null?C(e.of.category):""},{title:"Live",value:e=>s(e).bytes,text:e=>f(s(e).bytes),exact:e=>y(s(e).bytes),part:e=>s(e).bytes/Math.max(1,this.total())},{title:"Of all",value:e=>s(e).bytes/Math.max(1,this.total()),text:e=>A(s(e).bytes,this.total()),exact:()=>"",minor:!0},{title:"Blocks",value:e=>s(e).blocks,text:e=>Number.isNaN(s(e).blocks)?"":v(s(e).blocks),exact:()=>""}]})}blocksTable(){let s=t=>t.kind==="block"?t.of:null,e=t=>t.kind==="block"?t.of.bytes:t.kind==="rest"?t.bytes:0,n=this.model.hasEvents;return new E({label:"Blocks live at the selected moment",noun:"row",empty:"Which blocks were live is not known at this moment.",sort:{column:0,descending:!0},columns:[{title:"Bytes",value:e,text:t=>f(e(t)),exact:t=>y(e(t))},{title:"Name",value:t=>t.kind==="rest"?x(t.blocks,"smaller block"):b(s(t)?.name??"")},{title:"Operation",value:t=>s(t)?le(s(t)):""},{title:"Category",value:t=>s(t)?C(s(t).category):"",colour:t=>S(s(t)?.category??"other")},{title:"Shape",value:t=>b(s(t)?.shape??""),minor:!0},{title:"Type",value:t=>b(s(t)?.dtype??""),minor:!0},...n?[{title:"Since",value:t=>s(t)?.beginNs??0,text:t=>s(t)?w(s(t).beginNs):"",exact:t=>s(t)?`event ${v(s(t).beginEvent)}`:"",minor:!0}]:[],{title:"Address",value:t=>s(t)?.address??"",minor:!0}]})}showTable(){this.mode!=="blocks"&&this.fillOperations(),this.place.replaceChildren((this.mode==="blocks"?this.blocks:this.operations).element)}isSampled(s,e){let{profile:n,timeline:t}=s;return e.bucketEvents>1&&n.allocation_count+n.deallocation_count>=t.length}fillOperations(){let s=this.live?.rows??[];if(this.mode==="operations"){this.operations.setRows(s.map(n=>({kind:"owner",of:n,times:1})));return}let e=new Map;for(let n of s){let t=n.path===null?null:J(n.path),o=`${n.rest}${t??"\0"}${n.category??""}`,i=e.get(o);if(!i){e.set(o,{kind:"owner",of:{...n},times:1});continue}i.of.path=t,i.of.bytes+=n.bytes,i.of.blocks+=n.blocks,i.times+=1}this.operations.setRows([...e.values()])}update(){let{model:s,store:e}=this,{space:n}=e;if(!n)return;let t=this.live=s.liveAt(n,e.state.at);if(!t){D(this.sentence,"Nothing was allocated."),this.icicle.show(null),this.operations.setRows([]),this.blocks.setRows([]);return}let o=s.segmentAt(t.moment),i=s.stepAt(t.moment),c=[`${f(t.total)} (${y(t.total)})`,t.blocks>0?` in ${x(t.blocks,"block")}`:"",` at ${w(t.moment.ns)}`,s.hasEvents?`, event ${v(t.moment.event)}`:"",o?`, in ${b(o.name)}`:"",i?i.count>1?`, steps ${v(i.number)} to ${v(i.number+i.count-1)}`:`, step ${v(i.number)}`:"",".",t.total===n.profile.cumulative_peak&&t.total>0?" This is the peak.":"",this.isSampled(n,t)?` The largest moment of ${x(t.bucketEvents,"event")}.`:"",t.rows===null?s.hasEvents?"":" A profile knows who held it only at the peak, at the peaks of segments and at the end: the dots on the curve. A trace knows it at every moment.":""].join("");D(this.sentence,c),_t(c),this.icicle.show(t.rows?Vt(t):null),this.fillOperations();let l=t.blockRows.reduce((m,d)=>m+d.bytes,0),u=t.blockRows.map(m=>({kind:"block",of:m})),p=t.blocks-t.blockRows.length;p>0&&t.blockRows.length>0&&u.push({kind:"rest",bytes:Math.max(0,t.total-l),blocks:p}),this.blocks.setRows(u,p>0&&t.blockRows.length>0?`${x(p,"smaller block")} as one row`:"")}};var os={total_delta:0,self_delta:0,max_delta:0,allocated:0,freed:0,self_allocated:0,self_freed:0,allocation_count:0,deallocation_count:0,peak:0,self_peak:0,live:0};function Kt(r,s,e){let n=r.profile.operations.map(()=>0);r.profile.operations.forEach((l,u)=>{l.parent>=0&&(n[u]=n[l.parent]+1)});let t=rs(r.profile.operations),o=(l,u,p,m=!1,d=!1)=>({title:l,about:u,value:p,text:g=>m?R(p(g)):f(p(g)),exact:g=>y(p(g)),minor:d}),i=l=>l.operation.invocations>0?Math.round(l.usage.total_delta/l.operation.invocations):0,a=new E({label:"Operations over the whole run",noun:"operation",empty:"No operation was recorded: track_operation names them.",indent:l=>a.isFlat?0:l.depth,activate:{does:"Shows what of it is live at the selected moment",run:l=>{s.set({view:"live",find:l.operation.path}),document.getElementById("live")?.scrollIntoView()}},columns:[{title:"Operation",about:"As they nest, unless another column is sorted by",value:l=>b(a.isFlat?l.operation.path:l.operation.name),colour:l=>e.rank(l.operation.path)>=0?e.colour(l.operation.path):S("other")},{title:"Count",about:"How often it ran",value:l=>l.operation.invocations,text:l=>v(l.operation.invocations),exact:()=>""},o("Total","Bytes allocated, operations within included",l=>l.usage.allocated),o("Self","Bytes allocated by itself",l=>l.usage.self_allocated),o("Average","Allocated less freed in one invocation, operations within included",i,!0),o("Max","Greatest of those",l=>l.usage.max_delta,!0),o("Peak","Greatest rise above the bytes at its begin, operations within included",l=>l.usage.peak),o("Self peak","The same without the operations within",l=>l.usage.self_peak,!1,!0),o("Live at the end","Of what it allocated by itself",l=>l.usage.live,!1,!0)]}),c=()=>{let l=s.space?.name??"";a.setRows(t.map(u=>{let p=r.profile.operations[u];return{operation:p,depth:n[u],usage:r.usage(p,l)??{space:l,...os}}}))};return s.on(["space"],c),c(),h("div",{},a.element)}function rs(r){let s=new Map;r.forEach((t,o)=>{let i=s.get(t.parent);i?i.push(o):s.set(t.parent,[o])});let e=[],n=[...s.get(-1)??[]].reverse();for(;n.length>0;){let t=n.pop();e.push(t),n.push(...[...s.get(t)??[]].reverse())}return e}var Ie=class extends q{constructor(e,n){super("The whole run, and the range of it that the views show. Keys: plus and minus zoom, A and D pan, P goes to the peak.","overview",34);this.store=e;this.model=n;e.on(["from","to","unit","space","at","hover"],()=>this.invalidate());let{canvas:t}=this;t.addEventListener("pointerdown",o=>this.down(o)),t.addEventListener("pointermove",o=>this.move(o)),t.addEventListener("pointerup",()=>this.drag=null),t.addEventListener("pointercancel",()=>this.drag=null),t.addEventListener("dblclick",()=>e.setRange(0,e.full))}store;model;drag=null;get left(){return this.width<600?58:72}get right(){return this.width-12}x(e){return this.left+e/this.store.full*(this.right-this.left)}value(e){return Math.min(1,Math.max(0,(e-this.left)/(this.right-this.left)))*this.store.full}down(e){if(e.button>0)return;this.canvas.setPointerCapture(e.pointerId);let{from:n,to:t}=this.store.state,o=e.offsetX,i=n<=0&&t>=this.store.full,a=Math.abs(o-this.x(n))<6&&!i?"from":Math.abs(o-this.x(t))<6&&!i?"to":!i&&o>this.x(n)&&o<this.x(t)?"move":"new";this.drag={kind:a,at:this.value(o),from:n,to:t}}move(e){let n=this.value(e.offsetX);if(!this.drag){let{from:a,to:c}=this.store.state,l=Math.abs(e.offsetX-this.x(a))<6||Math.abs(e.offsetX-this.x(c))<6;this.canvas.style.cursor=l?"ew-resize":"crosshair";return}let{kind:t,from:o,to:i}=this.drag;if(t==="new"&&Math.abs(this.x(n)-this.x(this.drag.at))>3)this.store.setRange(Math.min(n,this.drag.at),Math.max(n,this.drag.at));else if(t==="from")this.store.setRange(Math.min(n,i),i);else if(t==="to")this.store.setRange(o,Math.max(n,o));else if(t==="move"){let a=Math.min(Math.max(n-this.drag.at,-o),this.store.full-i);this.store.setRange(o+a,i+a)}}draw(e,n){let t=this.store.space?.timeline,{left:o,right:i,height:a}=this;if(t&&t.length>0){let g=this.store.begins(t),k=new Float64Array(i-o),M=1;for(let _=0;_<t.length;_+=1){let T=Math.max(0,Math.floor(this.x(g[_])-o)),N=_+1<t.length?Math.ceil(this.x(g[_+1])-o):k.length;for(let L=T;L<Math.min(k.length,Math.max(N,T+1));L+=1)k[L]=Math.max(k[L],t.total[_]);M=Math.max(M,t.total[_])}e.fillStyle=n.muted,e.globalAlpha=.55,e.beginPath(),k.forEach((_,T)=>{let N=_/M*(a-6);N>0&&e.rect(o+T,a-2-N,1,N)}),e.fill(),e.globalAlpha=1,e.textAlign="right",e.fillStyle=n.muted,e.fillText(f(M),o-6,9),e.fillText(w(this.model.durationNs),o-6,a-9),e.textAlign="left"}let{from:c,to:l,at:u}=this.store.state,[p,m]=[this.x(c),this.x(l)];e.fillStyle=n.surface,e.globalAlpha=.72,e.fillRect(o,0,p-o,a),e.fillRect(m,0,i-m,a),e.globalAlpha=1,e.strokeStyle=n.accent,e.strokeRect(Math.round(p)+.5,.5,Math.max(2,Math.round(m-p)-1),a-1);let d=Math.round(this.x(this.store.valueOf(u)))+.5;e.beginPath(),e.moveTo(d,0),e.lineTo(d,a),e.stroke()}};var jt=5e4;function Yt(r,s,e,n){let t=h("details",{},h("summary",{},r),s),o,i=()=>{clearTimeout(o),t.open&&(o=setTimeout(n,120))};return t.addEventListener("toggle",()=>t.open&&n()),e.on(["from","to","unit","space"],i),t}function Zt(r,s,e){let n=new E({label:"Invocations of operations in the range",noun:"invocation",empty:"No invocation lies in the range.",activate:{does:"Shows it on the time axis",run:t=>is(s,t.invocation.begin,t.invocation.end)},columns:[{title:"Operation",value:t=>t.path},{title:"Times",about:"More than 1: too short to be kept one by one",value:t=>t.times,text:t=>v(t.times),exact:()=>""},{title:"Begin",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>I(t.beginNs)},{title:"Duration",value:t=>t.endNs-t.beginNs,text:t=>w(t.endNs-t.beginNs),exact:t=>I(t.endNs-t.beginNs)},{title:"Memory",about:"Allocated less freed, operations within included",value:t=>t.delta,text:t=>R(t.delta),exact:t=>y(t.delta)},{title:"Thread",value:t=>t.thread,minor:!0}]});return Yt("Invocations in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{if(t.length>=jt||o.standIn>0)return;let{columns:i}=o.table,a=r.profile.operations[i.operation[o.row]-1],c=i.thread[o.row];t.push({invocation:o,path:a?b(a.path):"(several)",delta:e.delta(o)??0,beginNs:i.begin_ns[o.row],endNs:i.end_ns[o.row],times:i.count[o.row],thread:b(r.detail?.threads[c]?.name??"")||String(c)})}),n.setRows(t)})}function Jt(r,s,e){let n=new E({label:"Blocks in the range",noun:"block",empty:"No block lies in the range.",sort:{column:0,descending:!0},activate:{does:"Selects the moment of its allocation",run:t=>s.select({event:t.beginEvent,ns:t.beginNs})},columns:[{title:"Bytes",value:t=>t.bytes,text:t=>f(t.bytes),exact:t=>y(t.bytes)},{title:"Name",value:t=>b(t.name)},{title:"Operation",value:t=>le(t)},{title:"Category",value:t=>C(t.category),colour:t=>S(t.category)},{title:"Shape",value:t=>b(t.shape),minor:!0},{title:"Allocated",value:t=>t.beginNs,text:t=>w(t.beginNs),exact:t=>`event ${v(t.beginEvent)}`},{title:"Lived",about:"Empty: not freed within what was recorded",value:t=>t.stays?1/0:t.endNs-t.beginNs,text:t=>t.stays?"stays":w(t.endNs-t.beginNs),exact:t=>t.stays?"":`${v(t.endEvent-t.beginEvent)} events`,minor:!0},{title:"Address",value:t=>t.address,minor:!0}]});return Yt("Blocks in this range as a table",n.element,s,()=>{let t=[];e.forEachVisible(o=>{t.length<jt&&o.standIn===0&&t.push(ue(r,s.state.space,o.table.columns,o.row))}),n.setRows(t)})}function is(r,s,e){let n=Math.max((e-s)*.05,1);r.setRange(Math.max(0,s-n),Math.min(r.full,e+n))}var Fe=class{constructor(s,e){this.model=s;this.store=e;this.folded=this.foldedTable(),this.all=this.allTable(),this.steps=this.stepsTable(),this.checkpoints=this.checkpointTable();let n=[["folded","Folded by name"],["all","Every segment"]];s.steps.length>0&&n.push(["steps","Steps"]);let t=s.profile.checkpoints??[];if(t.length>0){n.push(["checkpoints","Checkpoints"]);let i=(s.profile.checkpoint_count??0)-t.length;this.checkpoints.setRows(t,i>0?`${x(i,"other")} of ${v(t.length+i)} not kept`:"")}let o=G("Rows",n,()=>this.mode,i=>{this.mode=i,this.show()});this.element=h("div",{},h("div",{class:"toolbar"},o.element),this.place),e.on(["space"],()=>this.update()),this.update(),this.show()}model;store;element;mode="folded";place=h("div");folded;all;steps;checkpoints;show(){this.mode==="steps"&&this.fillSteps(),this.place.replaceChildren({folded:this.folded,all:this.all,steps:this.steps,checkpoints:this.checkpoints}[this.mode].element)}rows(){let{space:s}=this.store;return s?this.model.segments.map((e,n)=>{let t=s.profile.segments[n];return{name:e.name,index:e.index,beginNs:e.beginNs,endNs:e.endNs,durationNs:e.endNs-e.beginNs,usage:t}}):[]}update(){let s=this.rows(),{run:e}=this.model,n=e.segment_count-s.length,t=n>0?`${x(n,"other")} of the run's ${v(e.segment_count)} have no row`:"";this.folded.setRows(this.store.space?Ae(this.model.profile,this.store.space.profile):[]),this.all.setRows(s,t),this.mode==="steps"&&this.fillSteps()}fillSteps(){let s=this.model.data.table("step_usage",0,this.store.state.space);if(!s)return;let e=[];for(let n=0;n<this.model.steps.length;n+=1){let t=this.model.steps.at(n);e.push({row:n,number:t.number,count:t.count,beginNs:t.beginNs,durationNs:t.endNs-t.beginNs,peak:s.peak[n],current:s.current[n],change:s.current[n]-(n>0?s.current[n-1]:0),pattern:t.pattern})}this.steps.setRows(e)}showRange(s,e,n,t){let{store:o,model:i}=this,a=o.state.unit==="event",[c,l]=a?[i.eventOfNs(s),i.eventOfNs(e)]:[s,e],u=(l-c)*.02;o.setRange(Math.max(0,c-u),Math.min(o.full,l+u)),o.select({event:t??i.eventOfNs(n),ns:n}),o.set({view:"timeline"}),document.getElementById("timeline")?.scrollIntoView()}showName(s){let{segments:e}=this.model,n=e.filter(i=>i.name===s.name);if(n.length===0)return;let t=e.findIndex(i=>i.index===s.usage.segment_peak.greatest_segment),o=this.store.space?.profile.segments[t]?.peak_time_ns??n[0].beginNs;this.showRange(n[0].beginNs,n[n.length-1].endNs,o)}foldedTable(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:t,text:a=>o?R(t(a)):f(t(a)),exact:a=>y(t(a)),minor:i});return new E({label:"Segments, folded by name",noun:"name",empty:"The run took no snapshot.",activate:{does:"Shows the stretch from its first to its last",run:e=>this.showName(e)},columns:[{title:"Segment",value:e=>e.standsForOthers?F:b(e.name)},{title:"Times",value:e=>e.count,text:e=>v(e.count),exact:()=>""},{title:"Time",about:"Of all together",value:e=>e.durationNs.sum,text:e=>w(e.durationNs.sum),exact:e=>I(e.durationNs.sum)},s("Least peak","Least segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.least,!1,!0),s("Greatest peak","Greatest segment peak: live bytes above those at its begin",({usage:e})=>e.segment_peak.greatest),s("Live at most","Greatest live bytes within one, those of earlier segments included",({usage:e})=>e.live_at_peak.greatest),s("Allocations","Bytes allocated in all of them",({usage:e})=>e.allocations.sum,!1,!0),s("Deallocations","Bytes freed in all of them",({usage:e})=>e.deallocations.sum,!1,!0),s("Change","Allocations less deallocations, of all together",({usage:e})=>e.segment_change.sum,!0),s("Live after the last","Live bytes at the end of the last one",({usage:e})=>e.cumulative_current.last),s("Growth a step","Slope of a line through what is live at their ends",({usage:e})=>e.growth.per_step,!0,!0)]})}bytesColumns(){let s=(e,n,t,o=!1,i=!1)=>({title:e,about:n,value:a=>a.usage[t],text:a=>o?R(a.usage[t]):f(a.usage[t]),exact:a=>y(a.usage[t]),minor:i});return[s("Segment peak","Greatest live bytes above those at its begin","segment_peak"),s("Allocations","Bytes allocated","allocations",!1,!0),s("Deallocations","Bytes freed","deallocations",!1,!0),s("Segment change","Allocations less deallocations","segment_change",!0),s("Cumulative peak","Greatest live bytes from the begin of the run to its end","cumulat)memprof",
+    R"memprof(ive_peak"),s("Cumulative current","Live bytes at its end","cumulative_current")]}allTable(){return new E({label:"Every segment",noun:"segment",empty:"The run took no snapshot.",activate:{does:"Shows it on the time axis",run:s=>this.showRange(s.beginNs,s.endNs,s.usage.peak_time_ns)},columns:[{title:"Segment",value:s=>b(s.name)},{title:"No.",about:"Its place in the run, from 1",value:s=>s.index+1,text:s=>v(s.index+1),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs),minor:!0},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},...this.bytesColumns()]})}stepsTable(){return new E({label:"Steps",noun:"row",empty:"No steps repeat in this run.",activate:{does:"Shows it on the time axis",run:s=>{let e=this.model.steps.at(s.row);this.showRange(e.beginNs,e.endNs,e.beginNs,e.beginEvent)}},columns:[{title:"Step",value:s=>s.number,text:s=>s.count>1?`${v(s.number)}\u2013${v(s.number+s.count-1)}`:v(s.number),exact:()=>""},{title:"Begin",value:s=>s.beginNs,text:s=>w(s.beginNs),exact:s=>I(s.beginNs)},{title:"Time",value:s=>s.durationNs,text:s=>w(s.durationNs),exact:s=>I(s.durationNs)},{title:"Peak within",about:"Greatest live bytes within the step",value:s=>s.peak,text:s=>f(s.peak),exact:s=>y(s.peak)},{title:"Live at its end",value:s=>s.current,text:s=>f(s.current),exact:s=>y(s.current)},{title:"Change",about:"Against the end of the row before; of the first row since the capture began",value:s=>s.change,text:s=>R(s.change),exact:s=>y(s.change)},{title:"Kind",about:"Steps of one kind have the same segments with the same bytes",value:s=>s.pattern+1,text:s=>s.pattern<0?"other":String.fromCharCode(65+s.pattern%26)+(s.pattern>=26?Math.floor(s.pattern/26):""),exact:()=>"",minor:!0}]})}checkpointTable(){let{store:s,model:e}=this;return new E({label:"Checkpoints",noun:"checkpoint",empty:"The run has no checkpoints.",activate:{does:"Shows the moment on the time axis",run:n=>{s.select({event:e.eventOfNs(n.time_ns),ns:n.time_ns}),document.getElementById("timeline")?.scrollIntoView()}},columns:[{title:"Checkpoint",value:n=>n.name?b(n.name):"(periodic)"},{title:"No.",about:"Its place among all, from 1",value:n=>n.number+1,text:n=>v(n.number+1),exact:()=>"",minor:!0},{title:"Time",value:n=>n.time_ns,text:n=>w(n.time_ns),exact:n=>I(n.time_ns)},{title:"Live",about:"In all memory spaces together",value:n=>n.live_bytes,text:n=>f(n.live_bytes),exact:n=>y(n.live_bytes)},{title:"Blocks",value:n=>n.live_blocks,text:n=>v(n.live_blocks),exact:()=>""},{title:"Largest",value:n=>He(n)[0]?.bytes??0,text:n=>f(He(n)[0]?.bytes??0),exact:n=>y(He(n)[0]?.bytes??0)},{title:"Largest blocks",about:"Name, shape and type, or the operation",value:n=>He(n).slice(0,3).map(as).join(", ")}]})}},He=r=>r.spaces.flatMap(s=>s.largest_blocks).sort((s,e)=>e.bytes-s.bytes),as=r=>{let s=[r.name,r.shape,r.dtype].filter(e=>e).join(" ");return`${b(s||(r.operation??P))} (${f(r.bytes)})`};function Qt(r,s){let e=[];return r.columns.forEach((n,t)=>{if(e.push({label:n.title,from:0,to:n.peak_bytes,part:null,kind:"peak",column:t}),t+1===r.columns.length)return;let o=nt(r,t),i=n.peak_bytes,a=(u,p,m)=>{e.push({label:u,from:i,to:i+p,part:m,kind:p<0?"less":"more",column:t+1}),i+=p},c=o.length>s?o.slice(0,s-1):o;for(let u of c)a(u.part,u.changes[t],u);let l=o.slice(c.length);l.length>0&&a(`${l.length} other parts`,l.reduce((u,p)=>u+p.changes[t],0),null)}),e}function nt(r,s){return r.parts.filter(e=>e.changes[s]!==0).sort((e,n)=>Math.abs(n.changes[s])-Math.abs(e.changes[s]))}var H=26,Y=22,ls=14,st=8,De=class extends q{constructor(e,n){super("Peaks, and the parts of the step by which they differ. Arrows move from bar to bar. The table below has the same numbers.","waterfall",Y+H);this.waterfall=e;this.activate=n;this.bars=Qt(e,ls),this.setHeight(Y+H*this.bars.length+6);let t=Math.max(...e.columns.map(a=>a.peak_bytes)),o=Math.max(0,...this.bars.filter(a=>a.kind!=="peak").map(a=>Math.abs(a.to-a.from)));this.zoomed=o>0&&o<t/20;let{canvas:i}=this;i.addEventListener("pointermove",a=>this.hover(a)),i.addEventListener("pointerleave",O),i.addEventListener("click",a=>this.open(this.rowAt(a.offsetY))),i.addEventListener("keydown",a=>this.key(a)),i.addEventListener("blur",()=>{this.cursor=-1,O(),this.invalidate()})}waterfall;activate;bars;cursor=-1;zoomed;get axis(){return this.zoomed?"differences":"zero"}setAxis(e){this.zoomed=e==="differences",this.invalidate()}get left(){return this.width<600?120:220}get right(){return this.width-100}range(){let e=this.bars.flatMap(o=>o.kind==="peak"?[o.to]:[o.from,o.to]),n=Math.max(1,...e);if(!this.zoomed)return[0,n];let t=Math.min(...e);return[Math.max(0,t-Math.max(1,n-t)*.25),n]}draw(e,n){let[t,o]=this.range(),i=a=>this.left+(Math.max(a,t)-t)/(o-t||1)*(this.right-this.left);this.drawAxis(e,n,t,o,i),this.bars.forEach((a,c)=>{let l=Y+c*H,u=l+H/2,p=i(a.kind==="peak"?t:Math.min(a.from,a.to)),m=i(Math.max(a.from,a.to));if(c===this.cursor&&(e.fillStyle=n.band,e.fillRect(0,l,this.width,H)),e.fillStyle=cs(a),e.fillRect(p,l+5,Math.max(m-p,1.5),H-10),a.kind==="peak"&&t>0&&this.drawBreak(e,n,l),c+1<this.bars.length){let g=Math.round(i(a.to))+.5;e.strokeStyle=n.muted,e.beginPath(),e.moveTo(g,l+H-5),e.lineTo(g,l+H+5),e.stroke()}e.fillStyle=a.kind==="peak"?n.text:n.muted;let d=a.kind==="peak"?st:st+14;e.fillText(V(e,b(a.label),this.left-d-10),d,u),e.textAlign="right",e.fillStyle=n.text,e.fillText(us(a),this.width-st,u),e.textAlign="left"})}drawAxis(e,n,t,o,i){let a=Y+H*this.bars.length,c=K(t,o,Math.max(2,Math.floor((this.right-this.left)/110)),!0),l=new Set(c.map(f)).size===c.length?f:y;e.textAlign="center";for(let u of c){let p=Math.round(i(u))+.5;e.strokeStyle=n.line,e.beginPath(),e.moveTo(p,Y-4),e.lineTo(p,a),e.stroke(),e.fillStyle=n.muted,e.fillText(l(u),p,Y/2-2)}e.textAlign="left"}drawBreak(e,n,t){e.strokeStyle=n.surface,e.lineWidth=2;for(let o of[8,13])e.beginPath(),e.moveTo(this.left+o,t+H-4),e.lineTo(this.left+o+5,t+4),e.stroke();e.lineWidth=1}rowAt(e){let n=Math.floor((e-Y)/H);return n>=0&&n<this.bars.length?n:-1}hover(e){let n=this.rowAt(e.offsetY);n<0?O():this.tell(n,e.clientX,e.clientY),this.canvas.style.cursor=n>=0&&this.bars[n].part?"pointer":"default"}tell(e,n,t){let o=this.bars[e],{columns:i}=this.waterfall,a=[];if(o.kind==="peak"){let c=i[o.column];a.push(["peak",y(c.peak_bytes)]),c.peak_segment!==null&&a.push(["in",b(c.peak_segment)]),c.peak_operation!==null&&a.push(["operation",b(c.peak_operation)])}else i.forEach((c,l)=>{o.part&&a.push([b(c.title),y(o.part.bytes[l])])}),a.push([`to ${b(i[o.column].title)}`,`${o.to>o.from?"+":""}${y(o.to-o.from)} (${A(Math.abs(o.to-o.from),i[o.column-1].peak_bytes)})`]);oe({title:b(o.label),lines:a,note:o.part?"Click or Enter shows its operations in the table.":void 0},n,t)}open(e){let n=e>=0?this.bars[e].part:null;n&&this.activate(n.part)}key(e){let n=e.key==="ArrowDown"?1:e.key==="ArrowUp"?-1:0;if(e.key==="Enter"&&this.open(this.cursor),n===0)return;e.preventDefault(),this.cursor=Math.min(this.bars.length-1,Math.max(0,this.cursor+n)),this.invalidate();let t=this.canvas.getBoundingClientRect();this.tell(this.cursor,t.left+this.left,t.top+Y+(this.cursor+1)*H)}};function cs(r){return S(r.kind==="peak"?"parameter":r.kind==="more"?"temporary":"optimizer_state")}var us=r=>r.kind==="peak"?f(r.to):R(r.to-r.from);function en(r){Ne(),$e(),Se();let s=b(r.title);document.title=`${s} \u2013 memprof`;let e=fs(r),t=[["waterfall","From peak to peak",ds(r,l=>{e.find(l),document.getElementById("operations")?.scrollIntoView(),e.focusSearch()})],["operations","Operations at the peak",[e.element]]];r.categories.length>0&&t.push(["categories","Categories at the peak",[gs(r).element]]);let o=h("nav",{"aria-label":"Sections"},...["answers",...t.map(([l])=>l)].map(l=>h("a",{href:`#${l}`},l[0].toUpperCase()+l.slice(1)))),i=r.columns.map(l=>b(l.title)).join(", "),a=h("header",{},h("div",{class:"bar-top"},h("h1",{},s),h("span",{class:"about"},i),o,Ce())),c=h("main",{},hs(r),...t.map(([l,u,p])=>h("section",{id:l,"aria-labelledby":`${l}-title`},h("h2",{id:`${l}-title`},u),...p)));document.getElementById("loading")?.remove(),document.body.prepend(a,c),document.body.append(h("footer",{},"Made by memprof. Bytes are exact; hold the pointer over a number for all of its digits.")),new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${a.offsetHeight}px`)).observe(a)}function hs(r){let{columns:s}=r,e=s.flatMap((o,i)=>{let a=[o.peak_segment===null?"":`in ${b(o.peak_segment)}`,o.peak_operation===null?"":`reached by ${b(o.peak_operation)}`,o.file===null?"":b(o.file)],c=ot("peak",b(o.title),f(o.peak_bytes),y(o.peak_bytes),a);return i===0?[c]:[ms(r,i),c]}),n=[...r.notes,...ps(r)],t=h("section",{id:"answers","aria-label":"Answers",class:"with-spaces"},...e);return n.length>0&&t.append(h("div",{class:"answer wide","data-answer":"notes"},h("h2",{},"Notes"),...n.map(o=>h("p",{},o)))),t}function ot(r,s,e,n,t){return h("div",{class:"answer","data-answer":r},h("h2",{},s),h("p",{class:"value",title:n},e),...t.filter(o=>o).map(o=>h("p",{title:o},B(o,90))))}function ms(r,s){let e=r.changes[s-1],n=r.columns[s-1],t=nt(r,s-1),o=`From ${b(n.title)} to ${b(r.columns[s].title)}`;if(t.length===0)return ot("change",o,"Equal",y(0),["part by part, to the byte"]);let i=t.slice(0,4).map(c=>`${b(c.part)} ${R(c.changes[s-1])}`);t.length>4&&i.push(`and ${x(t.length-4,"part")} more`);let a=A(Math.abs(e),n.peak_bytes);return ot("change",o,e===0?"Equal in sum":`${R(e)}${a?` (${a})`:""}`,y(e),i)}function ps(r){let{columns:s}=r,e=[];s.some(t=>t.peak_segment!==s[0].peak_segment)&&e.push("The peaks are in different phases: each column has what was live at its own."),s.some(t=>t.space!==s[0].space)&&e.push(`The columns are of different memory spaces: ${s.map(t=>b(t.space)).join(", ")}.`);let n=s.find(t=>!t.has_categories);return n&&e.push(`Of ${b(n.title)} it is not known which operation held which category, so that parts go by names alone; a trace knows it.`),e}function ds(r,s){let e=new De(r,s),n=G("Axis",[["zero","From zero"],["differences","Around the differences"]],()=>e.axis,t=>e.setAxis(t));return[h("div",{class:"toolbar"},n.element,h("span",{class:"about"},"Each bar begins where the one above it ended.")),e.element]}function tn(r){let s=(e,n)=>e.bytes[n]??0;return[...r.columns.map((e,n)=>({title:b(e.title),about:"Bytes live at the peak; a dash where there is no such operation",value:t=>s(t,n),text:t=>t.bytes[n]===null?"\u2013":f(s(t,n)),exact:t=>t.bytes[n]===null?"no such operation":y(s(t,n))})),...r.changes.map((e,n)=>({title:r.changes.length>1?`Change to ${b(r.columns[n+1].title)}`:"Change",value:t=>t.changes[n],text:t=>R(t.changes[n]),exact:t=>y(t.changes[n])}))]}function fs(r){let s=new E({label:"Operations at the peak",noun:"operation",empty:"Nothing was live.",columns:[{title:"Part",value:e=>b(e.part)},{title:"Operation",value:e=>b(e.operation)},...tn(r)]});return s.setRows(r.parts.flatMap(e=>bs(e))),s}function bs(r){return r.operations.map(s=>{let e=Math.max(...s.paths);return{part:r.part,operation:e>1?`${s.operation} \xD7${e}`:s.operation,bytes:s.bytes.map((n,t)=>s.paths[t]===0?null:n),changes:s.changes}})}function gs(r){let s=new E({label:"Categories at the peak",noun:"row",empty:"No block had a category.",columns:[{title:"Category",value:e=>C(e.part)},...tn(r)]});return s.setRows(r.categories.map(e=>({part:e.category,operation:"",bytes:e.bytes,changes:e.changes}))),s}var vs=[["+ \u2212","zoom in and out around the selected moment"],["A D","pan left and right"],["\u2190 \u2192","the moment before and after; with Shift ten of them"],["P","select the peak"],["N B","the next larger peak after, or before, the selected moment"],["0","the whole run"],["Home End","the begin and the end of the run"],["X","time or events along the axis"],["C","colours by category, operation or memory space"],["Wheel","zoom; sideways or with Shift pan; with Alt over the blocks zoom their addresses"],["Drag","zoom into a stretch; with Shift pan; double click for the whole run"],["1 \u2026 9","go to a section"],["/","search the nearest table"],["?","this list"]];function ys(r){let s=new Ee(r),e=new xe(r);Ne(),$e(),Se();let n=b(r.run.title)||"memprof";document.title=`${n} \u2013 memprof`;let t=[["answers","Answers",()=>At(r,s,e)]];r.spaces.length>0&&(t.push(["timeline","Timeline",()=>Ms(r,s,e)],["live","Live",()=>Z("live","What was live at the selected moment",new Be(r,s,e).element)]),r.detail&&t.push(["lanes","Lanes",()=>Ts(r,s,e)],["blocks","Blocks",()=>Ss(r,s,e)]),t.push(["segments","Segments",()=>Z("segments",r.steps.length>0?"Segments and steps":"Segments",new Fe(r,s).element)],["operations","Operations",()=>Z("operations","Operations over the whole run",Kt(r,s,e))],["allocator","Allocator",()=>Z("allocator","Allocator",St(r,s))])),t.push(["facts","Facts",()=>Z("facts","Facts",zt(r))]);let o=h("main",{},...t.map(([,,c])=>c())),i=ws(r,s,n,t.map(([c,l])=>[c,l]));document.getElementById("loading")?.remove(),document.body.prepend(i,o);let a=Ns();document.body.append(h("footer",{},`Made by memprof${r.profile.library_version?` ${b(r.profile.library_version)}`:""}. Bytes are exact; hold the pointer over a number for all of its digits. `,h("button",{type:"button",class:"quiet",click:()=>a.showModal()},"Keys")),a),Cs(s,a,t.map(([c])=>c)),Es(s)}function Z(r,s,...e){return h("section",{id:r,"aria-labelledby":`${r}-title`},h("h2",{id:`${r}-title`},s),...e)}function ws(r,s,e,n){let{profile:t}=r,o=t.process.rank>=0?`rank ${t.process.rank} of ${t.process.world_size}`:"",i=[b(t.device),w(r.durationNs),r.hasEvents?x(r.events,"event"):"from a profile",o].filter(p=>p).join(" \xB7 "),a=h("select",{"aria-label":"Memory space",change:()=>s.set({space:a.selectedIndex,at:r.peak(r.spaces[a.selectedIndex])})});for(let p of r.spaces)a.append(h("option",{},`${B(b(p.name),40)} \u2013 ${f(p.profile.cumulative_peak)}`));s.on(["space"],()=>a.selectedIndex=s.state.space),a.selectedIndex=s.state.space;let c=h("nav",{"aria-label":"Sections"},...n.map(([p,m])=>h("a",{href:`#${p}`,"data-section":p,click:d=>{d.preventDefault(),nn(s,p)}},m))),l=h("div",{class:"bar-top"},h("h1",{title:b(t.process.command_line)||e},e),h("span",{class:"about"},i),r.spaces.length>1?a:null,c,h("button",{type:"button",class:"quiet",title:"Copies the address of what is shown now",click:()=>{ks(s)}},"Copy link"),Ce()),u=h("header",{},l,r.spaces.length>0?new Ie(s,r).element:null);return new ResizeObserver(()=>document.documentElement.style.setProperty("--header",`${u.offsetHeight}px`)).observe(u),u}async function ks(r){r.writeAddressNow(),de(await we(location.href)?"Copied the link.":"The browser did not allow copying.")}function Ms(r,s,e){let n=new be(s,r,e,null,260),t=r.spaces.length>1?h("div",{class:"space-lanes"}):null,o=h("div",{class:"legend","aria-hidden":"true"}),i=()=>_s(r,s,e,o);s.on(["hover","at","space","by"],i),addEventListener("themechange",i),i();let a=()=>{let c=s.state.by==="space"&&t!==null;if(n.element.hidden=c,o.hidden=c,!!t&&(t.hidden=!c,!(!c||t.childEl)memprof",
+    R"memprof(ementCount>0)))for(let l of r.spaces)l.profile.cumulative_peak<=0||t.append(h("h3",{},`${b(l.name)} `,h("span",{class:"muted"},`peak ${f(l.profile.cumulative_peak)}`)),new be(s,r,e,l,130).element)};return s.on(["by"],a),a(),Z("timeline","Live bytes over time",xs(r,s),n.element,...t?[t]:[],new Re(s,r).element,o)}function xs(r,s){let e=[["category","Category"],["operation","Operation"]];r.spaces.length>1&&e.push(["space","Space"]);let n=G("Stacked by",e,()=>s.state.by,i=>s.set({by:i}));s.on(["by"],n.update);let t=G("Along the axis",[["time","Time"],["event","Events"]],()=>s.state.unit,i=>s.setUnit(i));s.on(["unit"],t.update);let o=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i);return h("div",{class:"toolbar"},n.element,r.hasEvents?t.element:null,h("div",{class:"choice",role:"group","aria-label":"Zoom"},o("\u2212","Zoom out",()=>s.zoom(2)),o("+","Zoom in",()=>s.zoom(.5)),o("Whole run","Show the whole run",()=>s.setRange(0,s.full))),h("div",{class:"choice",role:"group","aria-label":"Moment"},o("\u2039","The moment before",()=>s.move(-1)),o("\u203A","The moment after",()=>s.move(1)),o("Peak","Select the peak",()=>s.selectPeak()),o("\u2191 before","The next larger peak before",()=>We(s,-1)),o("\u2191 after","The next larger peak after",()=>We(s,1))))}function We(r,s){r.selectLarger(s)||de(s>0?"Nothing larger comes later.":"Nothing larger came before.")}function _s(r,s,e,n){let{space:t}=s;if(!t)return;let o=s.hover!==null?s.momentOf(s.hover):s.state.at,i=r.locate(t,o);if(!i){n.replaceChildren();return}let a=i.timeline.total[i.row];if(!i.timeline.composition){let l=r.liveAt(t,s.state.at);if(s.state.by==="category"){n.replaceChildren(...(l?.byCategory??[]).map(d=>rt("",C(d.category),C(d.category),d.bytes,l.total)));return}let u=(l?.byOperation??[]).slice(0,9),p=u.map(d=>le(d)),m=z(p,Ke);n.replaceChildren(...u.map((d,g)=>rt("",p[g],m[g],d.bytes,l.total)));return}let c=_e(r,t,i.timeline,s.state.by,e);n.replaceChildren(...c.groups.map((l,u)=>rt(l.colour(),b(l.label),c.labels[u],c.values[u][i.row],a)))}function rt(r,s,e,n,t){return h("div",{class:n===0?"none":void 0,title:`${s}
+${y(n)}`},r?se(r):null,h("span",{class:"name"},e),h("span",{class:"number"},n===0?"\u2013":f(n)),h("span",{class:"number part"},n===0?"":A(n,t)))}function Ts(r,s,e){let n=new Oe(s,r,e),t=r.invocationsOf(0),o=[];return t&&t.left>0&&o.push(`${v(t.left)} of ${v(t.frame.invocations)} invocations were too short to be kept.`),n.leftOut>0&&o.push(`${v(n.leftOut)} deeper lanes are not drawn.`),Z("lanes","Operations over time",h("div",{class:"scrolled"},n.element),o.length>0?h("p",{class:"about"},o.join(" ")):h("span"),Zt(r,s,n))}function Ss(r,s,e){let n=new Le(s,r,e),t=(i,a,c)=>h("button",{type:"button",title:a,"aria-label":a,click:c},i),o=h("div",{class:"toolbar"},h("div",{class:"choice",role:"group","aria-label":"Addresses"},t("\u2212","Zoom out of the addresses",()=>n.zoomOffsets(2)),t("+","Zoom into the addresses",()=>n.zoomOffsets(.5)),t("\u2193","Lower addresses",()=>n.panOffsets(-.4)),t("\u2191","Higher addresses",()=>n.panOffsets(.4)),t("All addresses","Show all addresses",()=>n.showAll())),h("span",{class:"about"},"Height is size, width is lifetime. Dotted lines mark address ranges that no block ever used. A block smaller than a pixel is drawn as one."));return Z("blocks","Blocks over time by address",o,n.element,Jt(r,s,n))}function nn(r,s){r.set({view:s}),document.getElementById(s)?.scrollIntoView()}function Es(r){let s=r.state.view;s&&requestAnimationFrame(()=>document.getElementById(s)?.scrollIntoView()),addEventListener("hashchange",()=>{s=r.state.view,document.getElementById(s)?.scrollIntoView()});let e=[...document.querySelectorAll("nav a")],n=()=>{let t=(document.querySelector("header")?.offsetHeight??0)+innerHeight*.12,o="";for(let i of document.querySelectorAll("main > section"))i.getBoundingClientRect().top<t&&(o=i.id);for(let i of e)i.dataset.section===o?i.setAttribute("aria-current","true"):i.removeAttribute("aria-current")};addEventListener("scroll",n,{passive:!0}),n()}function Ns(){let r=h("dialog",{"aria-label":"Keys",click:s=>{s.target===r&&r.close()}},h("h2",{},"Keys"),h("dl",{},...vs.flatMap(([s,e])=>[h("dt",{},s),h("dd",{},e)])),h("form",{method:"dialog"},h("button",{},"Close")));return r}function Cs(r,s,e){addEventListener("keydown",n=>{let{target:t}=n;if(n.ctrlKey||n.metaKey||n.altKey||s.open)return;if(t instanceof HTMLInputElement||t instanceof HTMLSelectElement||t instanceof HTMLTextAreaElement){n.key==="Escape"&&t.blur();return}let o=t instanceof HTMLElement&&t.closest(".rows, .scrolled")!==null&&!(t instanceof HTMLCanvasElement);$s(r,s,e,n,o)&&(n.preventDefault(),O())})}function $s(r,s,e,n,t){let{key:o}=n;if(/^[1-9]$/.test(o)){let i=e[Number(o)-1];return i&&nn(r,i),i!==void 0}if(t&&(o.startsWith("Arrow")||o==="Home"||o==="End"))return!1;switch(o){case"+":case"=":case"w":return r.zoom(1/1.5),!0;case"-":case"s":return r.zoom(1.5),!0;case"a":return r.pan(-.2),!0;case"d":return r.pan(.2),!0;case"0":return r.setRange(0,r.full),!0;case"ArrowLeft":case"ArrowRight":return r.move((o==="ArrowLeft"?-1:1)*(n.shiftKey?10:1)),!0;case"Home":return r.select({event:0,ns:0}),!0;case"End":return r.select(r.model.end),!0;case"p":return r.selectPeak(),!0;case"n":return We(r,1),!0;case"b":return We(r,-1),!0;case"x":return r.setUnit(r.state.unit==="time"?"event":"time"),!0;case"c":{let i=r.model.spaces.length>1?["category","operation","space"]:["category","operation"];return r.set({by:i[(i.indexOf(r.state.by)+1)%i.length]}),!0}case"/":return As(),!0;case"?":return s.showModal(),!0;default:return!1}}function As(){let r=null,s=1/0;for(let e of document.querySelectorAll("input[type=search]")){let n=e.getBoundingClientRect(),t=Math.abs(n.top-innerHeight*.4);n.width>0&&t<s&&([r,s]=[e,t])}r?.focus()}function Rs(r){let s=document.getElementById("loading")??document.body;s.textContent=r instanceof Error?r.message:String(r),s.setAttribute("role","alert")}at().then(r=>{r instanceof ce?ys(new ye(r)):en(r),requestAnimationFrame(()=>requestAnimationFrame(()=>performance.measure("memprof-first-paint")))}).catch(Rs);})();</script>
 </body>
 </html>
 )memprof",
@@ -35572,10 +37011,10 @@ static_assert(trace_visitor<run_frames>);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_40
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_41) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_41
 
 // ---- <memprof/report/markdown.hpp>
 #include <algorithm>
@@ -35769,10 +37208,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_41
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_42) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_42
 
 // ---- <memprof/analysis/phase_name.hpp>
 #include <string_view>
@@ -36749,10 +38188,10 @@ inline void append_notes(std::string& text, const memory_breakdown& breakdown) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_42
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_43) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_43
 
 // ---- <memprof/report/peak_picture.hpp>
 #include <algorithm>
@@ -37476,10 +38915,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_43
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_44) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_44
 
 // ---- <memprof/report/training_step_text.hpp>
 #include <algorithm>
@@ -37623,6 +39062,648 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/analysis/waterfall/operation_part.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Which part of a training step an operation belongs to. Programs name their operations differently; parts can be compared.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Operations whose path matches `pattern` belong to `part`. A pattern is a path of globs: `*` stands for any characters within a
+/// name, `**` for any number of names.
+struct part_rule {
+  std::string pattern;
+  std::string part;
+
+  bool operator==(const part_rule&) const = default;
+};
+
+/// The operations of memprof's own examples; the estimator has those of examples/nano_gpt. The first rule that matches counts.
+inline constexpr std::array<std::array<std::string_view, 2>, 16> known_parts{{
+    // examples/nano_gpt
+    {"batch", "inputs"},
+    {"forward/embedding/**", "embedding"},
+    {"forward/block/attention/**", "attention"},  // in examples/torch_gpt, too
+    {"forward/block/mlp/**", "mlp"},
+    {"forward/block/**", "norms and residuals"},
+    {"forward/layer_norm", "head and loss"},
+    {"forward/rms_norm", "head and loss"},
+    {"forward/lm_head/**", "head and loss"},
+    {"forward/cross_entropy/**", "head and loss"},
+    {"backward/block/recomputation/**", "recomputation"},
+    {"backward/**", "backward"},
+    {"adamw/**", "optimizer"},
+    {"free_gradients/**", "optimizer"},
+    // examples/torch_gpt
+    {"forward/head/**", "head and loss"},
+    {"forward/aten::*/**", "embedding"},
+    {"gradients of */**", "backward"},
+}};
+
+namespace detail {
+
+/// Whether a name matches a glob in which `*` stands for any characters.
+[[nodiscard]] inline bool matches_glob(std::string_view glob, std::string_view name) {
+  std::size_t at = 0;
+  std::size_t next = 0;
+  std::size_t star = std::string_view::npos;  // the last one, which may still take more
+  std::size_t taken = 0;
+  while (next < name.size()) {
+    if (at < glob.size() && glob[at] == '*') {
+      star = at++;
+      taken = next;
+    } else if (at < glob.size() && glob[at] == name[next]) {
+      ++at;
+      ++next;
+    } else if (star != std::string_view::npos) {
+      at = star + 1;
+      next = ++taken;
+    } else {
+      return false;
+    }
+  }
+  return glob.substr(at).find_first_not_of('*') == std::string_view::npos;
+}
+
+/// Whether the names from `first` on match a pattern.
+[[nodiscard]] inline bool matches_path(std::string_view pattern, const std::vector<std::string>& names, std::size_t first = 0) {
+  const std::size_t slash = pattern.find('/');
+  const std::string_view glob = pattern.substr(0, slash);
+  const bool is_last = slash == std::string_view::npos;
+  const std::string_view rest = is_last ? std::string_view{} : pattern.substr(slash + 1);
+  if (glob == "**") {
+    if (is_last) return true;
+    for (std::size_t skipped = first; skipped <= names.size(); ++skipped) {
+      if (matches_path(rest, names, skipped)) return true;
+    }
+    return false;
+  }
+  if (first == names.size() || !matches_glob(glob, names[first])) return false;
+  return is_last ? first + 1 == names.size() : matches_path(rest, names, first + 1);
+}
+
+/// Whether a name is one that libtorch gave: of an operator ("aten::mm") or of a node of the backward pass ("MmBackward0").
+[[nodiscard]] inline bool is_torch_operator(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  const bool is_node = digits != std::string_view::npos && name.substr(0, digits + 1).ends_with("Backward");
+  return is_node || name.find("::") != std::string_view::npos;
+}
+
+/// How many of a path's names are scopes of the program, before the first operator of libtorch.
+[[nodiscard]] inline std::size_t scope_depth(const std::vector<std::string>& path) {
+  return static_cast<std::size_t>(std::find_if(path.begin(), path.end(), is_torch_operator) - path.begin());
+}
+
+/// What a category alone says: whoever allocated it, a parameter is one.
+[[nodiscard]] constexpr std::string_view part_of(category kind) noexcept {
+  switch (kind) {
+    case category::parameter: return "parameters";
+    case category::gradient: return "gradients";
+    case category::optimizer_state: return "optimizer state";
+    case category::input: return "inputs";
+    case category::kv_cache: return "kv cache";
+    default: return {};
+  }
+}
+
+}  // namespace detail
+
+/// The name of operations and parts for what was allocated outside every operation.
+inline constexpr std::string_view outside_every_operation = "(outside every operation)";
+
+/// An operation as it stands in a waterfall: which part it belongs to, and its name there.
+struct operation_place {
+  std::string part;
+  std::string operation;
+};
+
+/// The place of bytes that the operation `path` allocated, names from the outermost on, with that category. `rules` come before
+/// the categories, and those before `known_parts`; what none of them knows is a part of its own, under its scopes' names. Of
+/// libtorch's operators the outermost names the operation: which others it calls differs between real and fake tensors.
+[[nodiscard]] inline operation_place place_of(const std::vector<std::string>& path, category kind,
+                                              const std::vector<part_rule>& rules = {}) {
+  const std::size_t scopes = detail::scope_depth(path);
+  const auto joined = [&](std::size_t count) {
+    std::string text;
+    for (std::size_t index = 0; index < std::min(count, path.size()); ++index) text += (index == 0 ? "" : "/") + path[index];
+    return text.empty() ? std::string{outside_every_operation} : text;
+  };
+  operation_place place{{}, joined(scopes + 1)};
+  for (const part_rule& rule : rules) {
+    if (!detail::matches_path(rule.pattern, path)) continue;
+    place.part = rule.part;
+    return place;
+  }
+  place.part = detail::part_of(kind);
+  if (!place.part.empty()) return place;
+  for (const auto& [pattern, part] : known_parts) {
+    if (!detail::matches_path(pattern, path)) continue;
+    place.part = part;
+    return place;
+  }
+  place.part = joined(scopes);
+  return place;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/analysis/waterfall.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// Several accounts of one training step side by side (an estimate, a run without dispatch, a real one), and every byte by
+/// which their peaks differ under the name of an operation.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What one operation held with one category at a peak.
+struct held_bytes {
+  std::vector<std::string> path;  ///< names of the operations, outermost first; empty: outside every operation
+  memprof::category category = category::other;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+};
+
+/// One account of a step: what was live at the peak of a memory space. `held` sums to `peak`.
+struct waterfall_column {
+  std::string title;  ///< "estimate", "no dispatch", "measured"
+  std::string file;   ///< that it was read from; empty: from none
+  std::string space;
+  run_mode mode = run_mode::normal;
+  std::int64_t peak = 0;
+  std::string segment;          ///< in which the peak was; empty: not known
+  std::string operation;        ///< path of the one that reached it; empty: none was open
+  bool has_categories = false;  ///< whether `held` has them, as of a trace; a profile has only sums by category
+  std::vector<owned_bytes> by_category;
+  std::vector<held_bytes> held;
+};
+
+/// Bytes in each column of a waterfall. The step from column n - 1 to n is `change(n)`.
+struct waterfall_bytes {
+  std::vector<std::int64_t> bytes;
+
+  [[nodiscard]] std::int64_t change(std::size_t column) const { return bytes[column] - bytes[column - 1]; }
+  [[nodiscard]] bool differs() const {
+    return std::any_of(bytes.begin(), bytes.end(), [&](std::int64_t each) { return each != bytes.front(); });
+  }
+  /// The greatest change, without its sign.
+  [[nodiscard]] std::int64_t greatest_change() const {
+    std::int64_t greatest = 0;
+    for (std::size_t column = 1; column < bytes.size(); ++column) greatest = std::max(greatest, std::abs(change(column)));
+    return greatest;
+  }
+};
+
+/// An operation. Where `paths` is 0 the column has no such operation.
+struct waterfall_row : waterfall_bytes {
+  std::string operation;
+  std::vector<std::int64_t> blocks;
+  std::vector<std::int64_t>
+      paths;  ///< how many operations of the program stand in the row: layers, or calls of the same operator
+};
+
+/// All operations of a part. Their rows sum to it.
+struct waterfall_part : waterfall_bytes {
+  std::string name;
+  std::vector<waterfall_row> rows;
+};
+
+struct waterfall_category : waterfall_bytes {
+  std::string name;
+};
+
+/// At least two accounts of one step. The parts of a column sum to its peak, and so the changes of all parts to the change of the
+/// peak: nothing is left over.
+struct waterfall {
+  std::vector<waterfall_column> columns;
+  std::vector<waterfall_part> parts;  ///< that with the greatest change first, then that with the most bytes
+  std::vector<waterfall_category> categories;
+
+  /// The peaks.
+  [[nodiscard]] waterfall_bytes total() const {
+    waterfall_bytes peaks;
+    for (const waterfall_column& column : columns) peaks.bytes.push_back(column.peak);
+    return peaks;
+  }
+};
+
+/// The account that a profile has of a space. `stacks` is the table of the same run: `stack_table_of(profile)`, or that of its
+/// trace, which has categories. Throws `memprof::error` if the operations do not sum to the peak, as where they are not known.
+[[nodiscard]] inline waterfall_column column_of(std::string title, const profile& source, const space_profile& space,
+                                                const stack_table& stacks) {
+  waterfall_column column;
+  column.title = std::move(title);
+  column.file = source.provenance.file;
+  column.space = space.name;
+  column.mode = source.mode;
+  column.peak = space.cumulative_peak;
+  column.operation = space.peak_operation;
+  column.has_categories = stacks.has_categories;
+  column.by_category = space.live_at_peak.by_category;
+  const auto segment = static_cast<std::size_t>(space.peak_segment);
+  if (space.peak_segment >= 0 && segment < source.segments.size()) column.segment = source.segments[segment].name;
+  std::int64_t sum = 0;
+  for (const stack_row& row : stacks.rows) {
+    if (stacks.spaces[row.space].name != space.name || (row.peak_blocks | row.peak_bytes) == 0) continue;
+    held_bytes& held = column.held.emplace_back();
+    for (const std::uint32_t node : stacks.path(row.operation)) held.path.push_back(stacks.operations[node].name);
+    held.category = row.category;
+    held.bytes = row.peak_bytes;
+    held.blocks = row.peak_blocks;
+    if (row.peak_bytes < 0 || __builtin_add_overflow(sum, row.peak_bytes, &sum)) sum = -1;
+    if (sum < 0) break;
+  }
+  if (sum == column.peak && (column.peak == 0 || space.live_at_peak.bytes == column.peak)) return column;
+  detail::raise("the operations of " + (column.file.empty() ? column.title : "'" + column.file + "'") +
+                " do not sum to the peak of " + space.name + ": it does not say what was live then, or was cut");
+}
+
+namespace detail {
+
+/// A name with its numbers replaced, so that layers that are told apart by a number look alike: "h.11/attn" is "h.*/attn". Digits
+/// after a letter belong to the name.
+[[nodiscard]] inline std::string with_folded_layers(std::string_view name) {
+  const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
+  const auto is_letter = [](char character) {
+    return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z');
+  };
+  std::string result;
+  for (std::size_t index = 0; index < name.size();) {
+    std::size_t end = index;
+    while (end < name.size() && is_digit(name[end])) ++end;
+    if (end == index) {
+      result += name[index++];
+      continue;
+    }
+    if (index != 0 && is_letter(name[index - 1])) {
+      result += name.substr(index, end - index);
+    } else {
+      result += '*';
+    }
+    index = end;
+  }
+  return result;
+}
+
+/// The rows of a waterfall while they are collected.
+class waterfall_builder {
+ public:
+  waterfall_builder(const std::vector<waterfall_column>& columns, const std::vector<part_rule>& rules)
+      : columns_{columns}, rules_{rules}, has_categories_{std::all_of(columns.begin(), columns.end(), [](const auto& column) {
+          return column.has_categories;
+        })} {
+    find_layers();
+    for (std::size_t column = 0; column < columns_.size(); ++column) {
+      for (const held_bytes& held : columns_[column].held) add(column, held);
+    }
+  }
+
+  [[nodiscard]] std::vector<waterfall_part> parts() const {
+    std::vector<waterfall_part> result;
+    for (const auto& [name, rows] : parts_) {
+      waterfall_part& part = result.emplace_back();
+      part.name = name;
+      part.bytes.resize(columns_.size());
+      for (const auto& [operation, found] : rows) {
+        waterfall_row& row = part.rows.emplace_back(found.row);
+        for (const auto& paths : found.paths) row.paths.push_back(static_cast<std::int64_t>(paths.size()));
+        for (std::size_t column = 0; column < columns_.size(); ++column) part.bytes[column] += row.bytes[column];
+      }
+      sort_rows(part.rows);
+    }
+    sort_rows(result);
+    return result;
+  }
+
+ private:
+  struct collected {
+    waterfall_row row;
+    std::vector<std::set<std::vector<std::string>>> paths;
+  };
+
+  [[nodiscard]] operation_place place(const held_bytes& held) const {
+    operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
+    for (std::string* const name : {&found.part, &found.operation}) {
+      if (const std::string folded = with_folded_layers(*name); layers_.count(folded) != 0) *name = folded;
+    }
+    return found;
+  }
+
+  /// Names that differ only in a number within one column.
+  void find_layers() {
+    for (const waterfall_column& column : columns_) {
+      std::map<std::string, std::string> first_of;
+      for (const held_bytes& held : column.held) {
+        const operation_place found = place_of(held.path, has_categories_ ? held.category : category::other, rules_);
+        for (const std::string& name : {found.part, found.operation}) {
+          const std::string folded = with_folded_layers(name);
+          if (first_of.try_emplace(folded, name).first->second != name) layers_.insert(folded);
+        }
+      }
+    }
+  }
+
+  void add(std::size_t column, const held_bytes& held) {
+    const operation_place at = place(held);
+    collected& found = parts_[at.part][at.operation];
+    if (found.paths.empty()) {
+      found.row.operation = at.operation;
+      found.row.bytes.resize(columns_.size());
+      found.row.blocks.resize(columns_.size());
+      found.paths.resize(columns_.size());
+    }
+    found.row.bytes[column] += held.bytes;
+    found.row.blocks[column] += held.blocks;
+    found.paths[column].insert(held.path);
+  }
+
+  template <class Row>
+  static void sort_rows(std::vector<Row>& rows) {
+    std::stable_sort(rows.begin(), rows.end(), [](const Row& left, const Row& right) {
+      const std::int64_t of_left = left.greatest_change();
+      const std::int64_t of_right = right.greatest_change();
+      if (of_left != of_right) return of_left > of_right;
+      return *std::max_element(left.bytes.begin(), left.bytes.end()) > *std::max_element(right.bytes.begin(), right.bytes.end());
+    });
+  }
+
+  const std::vector<waterfall_column>& columns_;
+  const std::vector<part_rule>& rules_;
+  bool has_categories_;
+  std::set<std::string> layers_;
+  std::map<std::string, std::map<std::string, collected>> parts_;
+};
+
+}  // namespace detail
+
+/// Puts accounts of one step side by side. Categories decide the part of an operation only if all columns have them. Linear in
+/// the operations, and in `rules` for each. Throws `memprof::error` for fewer than two columns.
+[[nodiscard]] inline waterfall make_waterfall(std::vector<waterfall_column> columns, const std::vector<part_rule>& rules = {}) {
+  if (columns.size() < 2) detail::raise("a waterfall needs at least two columns");
+  waterfall result;
+  result.columns = std::move(columns);
+  result.parts = detail::waterfall_builder{result.columns, rules}.parts();
+  for (std::size_t column = 0; column < result.columns.size(); ++column) {
+    for (const owned_bytes& held : result.columns[column].by_category) {
+      auto row = std::find_if(result.categories.begin(), result.categories.end(),
+                              [&](const waterfall_category& known) { return known.name == held.owner; });
+      if (row == result.categories.end()) {
+        row = result.categories.emplace(row);
+        row->name = held.owner;
+        row->bytes.resize(result.columns.size());
+      }
+      row->bytes[column] += held.bytes;
+    }
+  }
+  return result;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_44
+
+#if !defined(MEMPROF_SINGLE_HEADER_45) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_45
+
+// ---- <memprof/report/waterfall_text.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// A waterfall as text: the peaks, why they differ, and a table of every operation that differs.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
+
+/// "estimate 1.43 GiB (1,533,996,032 B) in BACKWARD_PASS, operation backward/lm_head".
+[[nodiscard]] inline page_line peak_line(const waterfall_column& column) {
+  page_line line;
+  line.add(column.title + " ").add(short_and_exact_bytes(column.peak), emphasis::strong);
+  if (!column.segment.empty()) line.add(" in ").add_name(column.segment);
+  if (!column.operation.empty()) line.add(", operation ").add_name(column.operation);
+  return line;
+}
+
+/// How many operations differ between two columns in parts that do not.
+[[nodiscard]] inline std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
+  std::int64_t count = 0;
+  for (const waterfall_part& part : of.parts) {
+    if (part.change(column) != 0) continue;
+    count += std::count_if(part.rows.begin(), part.rows.end(), [&](const waterfall_row& row) { return row.change(column) != 0; });
+  }
+  return count;
+}
+
+/// Why column `column` is more or less than the one before, in at most `most` parts.
+[[nodiscard]] inline page_line reason_line(const waterfall& of, std::size_t column, std::size_t most) {
+  const std::string& title = of.columns[column].title;
+  const std::string& before = of.columns[column - 1].title;
+  const std::int64_t change = of.total().change(column);
+  std::vector<const waterfall_part*> parts;
+  for (const waterfall_part& part : of.parts) {
+    if (part.change(column) != 0) parts.push_back(&part);
+  }
+  page_line line;
+  if (parts.empty()) {
+    line.add(title + " equals " + before + ", part by part to the byte");
+    const std::int64_t moved = operations_that_change(of, column);
+    return moved == 0 ? line : line.add("; " + grouped(moved, "operation differs", "operations differ") + " within them");
+  }
+  std::stable_sort(parts.begin(), parts.end(), [&](const waterfall_part* left, const waterfall_part* right) {
+    return std::abs(left->change(column)) > std::abs(right->change(column));
+  });
+  if (change == 0) {
+    line.add(title + " equals " + before + ", but its parts do not: ");
+  } else {
+    line.add(title + " is ").add(short_and_exact_bytes(std::abs(change)), emphasis::strong);
+    line.add(change > 0 ? " more than " : " less than ").add(before);
+    const std::int64_t base = of.columns[column - 1].peak;
+    const std::string share = short_percent(change, base);
+    if (base != 0 && share != "0.0 %" && share != "-0.0 %") line.add(" (" + std::string{change > 0 ? "+" : ""} + share + ")");
+    line.add(": ");
+  }
+  std::int64_t rest = 0;
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    if (index >= most) {
+      rest += parts[index]->change(column);
+      continue;
+    }
+    line.add(index == 0 ? "" : ", ").add_name(parts[index]->name);
+    line.add(" " + signed_short_bytes(parts[index]->change(column)));
+  }
+  if (parts.size() > most) {
+    line.add(", " + grouped(static_cast<std::int64_t>(parts.size() - most), "other part", "other parts") + " " +
+             signed_short_bytes(rest));
+  }
+  return line;
+}
+
+/// A row of the table: bytes in each column, then the changes. `is_there` says which columns have such an operation.
+template <class IsThere>
+[[nodiscard]] std::vector<page_line> waterfall_cells(page_line name, const waterfall_bytes& of, IsThere&& is_there) {
+  std::vector<page_line> cells{std::move(name)};
+  for (std::size_t column = 0; column < of.bytes.size(); ++column) {
+    cells.emplace_back(is_there(column) ? short_bytes(of.bytes[column]) : std::string{"-"});
+  }
+  for (std::size_t column = 1; column < of.bytes.size(); ++column) {
+    const std::int64_t change = of.change(column);
+    cells.push_back(page_line{}.add(signed_short_bytes(change), change == 0 ? emphasis::faint : emphasis::strong));
+  }
+  return cells;
+}
+
+[[nodiscard]] inline page_table waterfall_table(const waterfall& of, std::string_view first) {
+  page_table table;
+  table.has_titles = true;
+  table.columns.push_back({first, false});
+  for (const waterfall_column& column : of.columns) table.columns.push_back({column.title, true});
+  for (std::size_t column = 1; column < of.columns.size(); ++column) table.columns.push_back({"change", true});
+  return table;
+}
+
+/// "  forward/block/attention x12": an operation, and how many there are of it.
+[[nodiscard]] inline page_line operation_name(const waterfall_row& row) {
+  const std::int64_t paths = row.paths.empty() ? 0 : *std::max_element(row.paths.begin(), row.paths.end());
+  page_line name;
+  name.add("  ").add_name(row.operation);
+  if (paths > 1) name.add(" x" + std::to_string(paths), emphasis::faint);
+  return name;
+}
+
+/// Every part that differs with those of its operations that do, or all; and what the others sum to.
+[[nodiscard]] inline page_section part_section(const waterfall& of, bool shows_all) {
+  page_section section;
+  section.is_wide = true;
+  section.table = waterfall_table(of, "Operation at the peak");
+  const auto everywhere = [](std::size_t) { return true; };
+  waterfall_bytes equal{std::vector<std::int64_t>(of.columns.size())};
+  std::int64_t equal_parts = 0;
+  for (const waterfall_part& part : of.parts) {
+    if (!shows_all && !part.differs()) {
+      for (std::size_t column = 0; column < equal.bytes.size(); ++column) equal.bytes[column] += part.bytes[column];
+      ++equal_parts;
+      continue;
+    }
+    section.table.rows.push_back(waterfall_cells(page_line{}.add_name(part.name, emphasis::strong), part, everywhere));
+    for (const waterfall_row& row : part.rows) {
+      if (!shows_all && !row.differs()) continue;
+      section.table.rows.push_back(
+          waterfall_cells(operation_name(row), row, [&](std::size_t column) { return row.paths[column] != 0; }));
+    }
+  }
+  if (equal_parts != 0) {
+    section.table.rows.push_back(
+        waterfall_cells(page_line{}.add_name(grouped(equal_parts, "equal part", "equal parts")), equal, everywhere));
+  }
+  section.table.rows.push_back(waterfall_cells(page_line{}.add_name("sum", emphasis::strong), of.total(), everywhere));
+  return section;
+}
+
+[[nodiscard]] inline page_section category_section(const waterfall& of) {
+  page_section section;
+  section.is_wide = true;
+  section.table = waterfall_table(of, "Category at the peak");
+  for (const waterfall_category& row : of.categories) {
+    section.table.rows.push_back(waterfall_cells(page_line{}.add_name(row.name), row, [](std::size_t) { return true; }));
+  }
+  return section;
+}
+
+/// What has to be known of the columns.
+[[nodiscard]] inline page_section waterfall_notes(const waterfall& of, bool shows_all) {
+  page_section section;
+  section.heading = "Notes";
+  const auto same = [&](auto field) {
+    return std::all_of(of.columns.begin(), of.columns.end(),
+                       [&](const waterfall_column& column) { return column.*field == of.columns.front().*field; });
+  };
+  if (!same(&waterfall_column::segment))
+    section.lines.emplace_back("The peaks are in different phases: each column has what was live at its own.");
+  if (!same(&waterfall_column::space)) {
+    page_line line{"The columns are of different memory spaces:"};
+    for (const waterfall_column& column : of.columns) line.add(" ").add_name(column.space);
+    section.lines.push_back(line);
+  }
+  if (!shows_all) {
+    const std::int64_t parts = std::count_if(of.parts.begin(), of.parts.end(), [](const waterfall_part& part) {
+      return !part.differs() && std::any_of(part.rows.begin(), part.rows.end(), [](const auto& row) { return row.differs(); });
+    });
+    if (parts != 0) {
+      section.lines.emplace_back(grouped(parts, "equal part consists", "equal parts consist") +
+                                 " of other operations in some columns: --all names them.");
+    }
+  }
+  const auto lacks = std::find_if_not(of.columns.begin(), of.columns.end(),
+                                      [](const waterfall_column& column) { return column.has_categories; });
+  if (lacks != of.columns.end()) {
+    section.lines.push_back(
+        page_line{"Of "}
+            .add(lacks->title)
+            .add(" it is not known which operation held which category, so that parts go by names alone; a trace "
+                 "knows it."));
+  }
+  return section;
+}
+
+}  // namespace detail
+
+/// A waterfall in lines of at most `options.columns`: the answer, then every part and operation that differs, or with `shows_all`
+/// all of them. Changes stand in the order of the columns; "-" is an operation that the column does not have, "x12" how many
+/// operations of the program are one row.
+[[nodiscard]] inline std::string to_text(const waterfall& of, const text_options& options = {}, bool shows_all = false) {
+  constexpr std::size_t most_reasons = 4;
+  constexpr std::size_t most_lines_each = 6;
+  detail::page_section peaks;
+  peaks.heading = "Peak";
+  for (const waterfall_column& column : of.columns) peaks.lines.push_back(detail::peak_line(column));
+  detail::page_section reasons;
+  reasons.heading = "Change";
+  for (std::size_t column = 1; column < of.columns.size(); ++column)
+    reasons.lines.push_back(detail::reason_line(of, column, most_reasons));
+  std::string text;
+  const auto add = [&](const detail::page_section& section) {
+    for (const std::string& line :
+         detail::section_text(section, std::max<std::size_t>(options.columns, 60), most_lines_each, options.is_colored))
+      text += line + '\n';
+  };
+  add(peaks);
+  add(reasons);
+  add(detail::waterfall_notes(of, shows_all));
+  text += '\n';
+  add(detail::part_section(of, shows_all));
+  if (of.categories.empty()) return text;
+  text += '\n';
+  add(detail::category_section(of));
+  return text;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_45
+
+#if !defined(MEMPROF_SINGLE_HEADER_46) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_46
+
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
 #include <cstdint>
@@ -37686,10 +39767,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_46
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_47) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_47
 
 // ---- <memprof/trace/trace_writer.hpp>
 #include <cstddef>
@@ -37848,10 +39929,86 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_47
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_48) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_48
+
+// ---- <memprof/profile/json_events.hpp>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+#include <string>
+
+/// @file
+/// A JSON document as a parser meets it, value by value: no document is in memory.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What nlohmann/json's parser calls. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` of arrays and objects,
+/// and `name(key)`; it may raise errors.
+template <class Reader>
+struct json_events {
+  using number_integer_t = nlohmann::ordered_json::number_integer_t;
+  using number_unsigned_t = nlohmann::ordered_json::number_unsigned_t;
+  using number_float_t = nlohmann::ordered_json::number_float_t;
+  using string_t = nlohmann::ordered_json::string_t;
+  using binary_t = nlohmann::ordered_json::binary_t;
+
+  Reader* reader;
+  json_input* input = nullptr;     ///< where the texts come from, if their length has a limit
+  std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
+  std::string fault = {};
+
+  bool null() { return take({.kind = json_kind::null}); }
+  bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
+  bool number_integer(number_integer_t number) { return take({.kind = json_kind::integer, .integer = number}); }
+  bool number_unsigned(number_unsigned_t number) { return take({.kind = json_kind::natural, .natural = number}); }
+  bool number_float(number_float_t number, const string_t& text) {
+    return take({.kind = json_kind::real, .real = number, .text = text});
+  }
+  bool string(string_t& text) { return take({.kind = json_kind::string, .text = text}); }
+  bool binary(binary_t& /*bytes*/) { return false; }  // only in formats other than text
+  bool start_object(std::size_t /*elements*/) { return open(json_kind::object); }
+  bool start_array(std::size_t /*elements*/) { return open(json_kind::array); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(string_t& text) {
+    end_token();
+    reader->name(text);
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
+    fault_position = position;
+    fault = problem.what();
+    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
+    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
+    // It ends with what was read last, which may be anything of any length.
+    constexpr std::size_t longest = 200;
+    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
+    return false;
+  }
+
+ private:
+  /// After a text or a number the parser's buffer is empty; it keeps all else.
+  void end_token() {
+    if (input != nullptr) input->end_token();
+  }
+  bool take(const json_value& value) {
+    if (value.kind != json_kind::null && value.kind != json_kind::boolean) end_token();
+    reader->take(value);
+    return true;
+  }
+  bool open(json_kind kind) {
+    reader->open(kind);
+    return true;
+  }
+  bool close() {
+    reader->close();
+    return true;
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/profile/reflect.hpp>
 #include <array>
@@ -37870,28 +40027,6 @@ static_assert(event_writer<trace_writer>);
 /// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
 
 namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
-struct not_reflected {};
-}  // namespace detail
-
-/// The names of a struct's fields, in the order of declaration. Specialise it for a struct to make it `reflected`.
-template <class T>
-inline constexpr detail::not_reflected field_names{};
-
-/// Those of `field_names<T>` that a document may lack because an earlier memprof wrote it; they keep their default. Empty as long
-/// as a struct is as version 1 of the format defined it. Specialise it when a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> later_fields{};
-
-/// Those of `field_names<T>` that are integers and may be negative. All other integers are sizes, counts and times, and a
-/// document in which one is negative is refused. Specialise it when such a field is added.
-template <class T>
-inline constexpr std::array<std::string_view, 0> signed_fields{};
-
-/// Those of `field_names<T>` that are text and null in a document where the struct's field is empty.
-template <class T>
-inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
 /// The names of an enumeration's values, in order. Specialise it for an enumeration to make it `named_enumeration`.
 template <class E>
@@ -38106,7 +40241,8 @@ inline constexpr auto field_names<space_profile> = std::to_array<std::string_vie
                                                                                     "streams",
                                                                                     "out_of_memory",
                                                                                     "further_out_of_memory",
-                                                                                    "stands_for_others"});
+                                                                                    "stands_for_others",
+                                                                                    "facets"});
 
 template <>
 inline constexpr auto nullable_fields<space_profile> = std::to_array<std::string_view>({"peak_operation"});
@@ -38117,7 +40253,7 @@ inline constexpr auto signed_fields<space_profile> = std::to_array<std::string_v
 template <>
 inline constexpr auto later_fields<space_profile> = std::to_array<std::string_view>(
     {"current_by_category", "capacity", "capacity_is_per_core", "first_shortfall", "segments_by_name", "cores", "reserved",
-     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others"});
+     "active", "streams", "out_of_memory", "further_out_of_memory", "stands_for_others", "facets"});
 
 template <>
 inline constexpr auto field_names<memory_profile> = std::to_array<std::string_view>({"name", "cumulative_peak",
@@ -38212,23 +40348,15 @@ inline constexpr auto later_fields<profile> = std::to_array<std::string_view>({"
 template <>
 inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({"begin_unix_ns"});
 
-/// Types as one value, to run over them: `list.each([]<class T>() { ... })`.
-template <class... Types>
-struct type_list {
-  template <class Function>
-  constexpr void each(Function function) const {
-    (function.template operator()<Types>(), ...);
-  }
-};
-
 /// Every struct of a profile.
 using profile_structs =
-    type_list<process_info, owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
-              named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
-              space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage, named_reserved_usage,
-              reserved_profile, active_usage, named_active_usage, active_profile, stream_usage, out_of_memory_failure,
-              space_profile, memory_profile, operation_invocation, operation_usage, operation_profile, checkpoint_usage,
-              checkpoint, profiler_cost, event_anomalies, provenance, profile>;
+    decltype(type_list<process_info>{} + facet_structs{} +
+             type_list<owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
+                       named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
+                       space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage,
+                       named_reserved_usage, reserved_profile, active_usage, named_active_usage, active_profile, stream_usage,
+                       out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
+                       operation_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 namespace detail {
 
@@ -38279,18 +40407,6 @@ constexpr void for_each_field(T& value, Function&& function) {
 /// document is read without ever being in memory as a whole.
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-enum class json_kind : std::uint8_t { null, boolean, integer, natural, real, string, array, object };
-
-/// A value as a parser meets it; of an array or object only that it begins.
-struct json_value {
-  json_kind kind = json_kind::null;
-  bool truth = false;
-  std::int64_t integer = 0;   ///< if negative
-  std::uint64_t natural = 0;  ///< an integer without a minus sign
-  double real = 0;
-  std::string_view text = {};  ///< of a string; of a real number as it is written, if that is known
-};
 
 struct json_type;
 
@@ -38723,62 +40839,7 @@ class json_reader {
   std::string fault_;  ///< of a value before format and version were known; empty: none
 };
 
-/// What nlohmann/json's parser calls.
-struct json_events {
-  using number_integer_t = nlohmann::ordered_json::number_integer_t;
-  using number_unsigned_t = nlohmann::ordered_json::number_unsigned_t;
-  using number_float_t = nlohmann::ordered_json::number_float_t;
-  using string_t = nlohmann::ordered_json::string_t;
-  using binary_t = nlohmann::ordered_json::binary_t;
-
-  json_reader* reader;
-  std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
-  std::string fault = {};
-
-  bool null() { return take({.kind = json_kind::null}); }
-  bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
-  bool number_integer(number_integer_t number) { return take({.kind = json_kind::integer, .integer = number}); }
-  bool number_unsigned(number_unsigned_t number) { return take({.kind = json_kind::natural, .natural = number}); }
-  bool number_float(number_float_t number, const string_t& text) {
-    return take({.kind = json_kind::real, .real = number, .text = text});
-  }
-  bool string(string_t& text) { return take({.kind = json_kind::string, .text = text}); }
-  bool binary(binary_t& /*bytes*/) { return false; }  // only in formats other than text
-  bool start_object(std::size_t /*elements*/) { return open(json_kind::object); }
-  bool start_array(std::size_t /*elements*/) { return open(json_kind::array); }
-  bool end_object() { return close(); }
-  bool end_array() { return close(); }
-  bool key(string_t& text) {
-    reader->name(text);
-    return true;
-  }
-  bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
-    fault_position = position;
-    fault = problem.what();
-    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
-    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
-    // It ends with what was read last, which may be anything of any length.
-    constexpr std::size_t longest = 200;
-    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
-    return false;
-  }
-
- private:
-  bool take(const json_value& value) {
-    reader->take(value);
-    return true;
-  }
-  bool open(json_kind kind) {
-    reader->open(kind);
-    return true;
-  }
-  bool close() {
-    reader->close();
-    return true;
-  }
-};
-
-[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events& events) {
+[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
@@ -38791,7 +40852,7 @@ struct json_events {
 template <reflected T>
 std::int64_t read_document(json_input& input, const document_source& source, const json_rules& rules, T& target) {
   json_reader reader{{&json_type_of<T>, &target}, source, rules, &input};
-  json_events events{.reader = &reader};
+  json_events<json_reader> events{.reader = &reader, .input = &input};
   const bool is_json = nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events);
   if (!is_json) raise_about_syntax(source, input, events);
   reader.finish();
@@ -38852,7 +40913,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
   json_input input{text};
   json_reader nothing{{}, source, {}, &input};
-  json_events events{.reader = &nothing};
+  json_events<json_reader> events{.reader = &nothing};
   if (!nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) {
     raise_about_syntax(source, input, events);
   }
@@ -39067,153 +41128,308 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/format/foreign_json.hpp>
+#include <cstddef>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Reads another program's JSON: `reader` meets each value (`json_events`) and keeps what it needs, and nothing else is in memory
+/// but one text. Returns why the end is missing, as a sentence without its stop; empty: it is not. `file` stands at its begin.
+template <class Reader>
+[[nodiscard]] std::string read_foreign_json(std::FILE* file, const std::filesystem::path& path, Reader& reader) {
+  json_input input{file, path};
+  json_events<Reader> events{.reader = &reader, .input = &input};
+  if (nlohmann::ordered_json::sax_parse(json_input_iterator{&input}, json_input_iterator{}, &events)) return {};
+  if (events.fault.starts_with("number overflow"))
+    return "byte " + std::to_string(input.taken()) + ": a number beyond all limits";
+  const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
+  if (input.taken() == 0 && input.at_end()) return "it is empty";
+  if (input.at_end() && offset >= input.taken())
+    return "it is cut off after " + std::to_string(input.taken()) + " bytes: the JSON does not end";
+  return "byte " + std::to_string(offset) + ": not JSON from here on";
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/format/torch_snapshot_json.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Takes the records of a snapshot out of its JSON, each when its object ends.
+/// Takes the records of a snapshot out of its JSON as the parser meets their values, and hands each on when its object ends. What
+/// a record does not need is in memory for no longer than the parser's own token.
 template <class Sink>
 class torch_json_handler {
  public:
-  using json = nlohmann::ordered_json;
-
   torch_json_handler(const std::filesystem::path& path, torch_stacks& stacks, Sink& sink)
       : path_(path), stacks_(stacks), sink_(sink) {}
 
-  /// As the parser of nlohmann/json calls it: false gives the value's memory back.
-  bool operator()(int depth, json::parse_event_t what, json& parsed) {
-    using event = json::parse_event_t;
-    if (depth == 0) is_dictionary_ = is_dictionary_ || what == event::object_start;
-    if (depth > deepest) raise_about("it", "is nested too deep for a snapshot");
-    if (depth == 1 && what == event::key) {
-      key_ = parsed.get<std::string>();
-      is_snapshot_ = is_snapshot_ || key_ == "segments" || key_ == "device_traces";
-      device_ = 0;
-      return true;
-    }
-    if (key_ == "device_traces") {
-      if (depth == 3 && what == event::object_end) return add_event(parsed), false;
-      if (depth == 2 && what == event::array_end) return ++device_, false;
-    } else if (key_ == "segments") {
-      if (depth == 2 && what == event::object_end) return add_segment(parsed), false;
-    } else if (key_ == "external_annotations") {
-      if (depth == 2 && what == event::object_end) return add_annotation(parsed), false;
-    } else if (key_ == "allocator_settings" && depth == 1 && what == event::object_end) {
-      for (const auto& [name, value] : parsed.items())
-        sink_.setting(name, value.is_string() ? value.template get<std::string>() : dump(value));
-      return false;
-    }
-    return true;
+  // --- what a parser calls ------------------------------------------------------------------------------------------
+
+  void name(std::string_view key) {
+    key_ = key;
+    if (!within_.empty() && within_.back() == part::snapshot) begin_section();
+    if (is_setting()) append_key();
   }
+  void open(json_kind kind) {
+    if (within_.size() == deepest) raise_about("it", "is nested too deep for a snapshot");
+    const part next = part_of(kind);
+    begin(next, kind);
+    within_.push_back(next);
+  }
+  void close() {
+    const part ended = within_.back();
+    within_.pop_back();
+    end(ended);
+  }
+  void take(const json_value& value) {
+    if (within_.empty()) return;
+    switch (within_.back()) {
+      case part::event: return set_event(field_of(value));
+      case part::segment: return set_segment(field_of(value));
+      case part::block: return set_block(field_of(value));
+      case part::frame: return set_frame(field_of(value));
+      case part::annotation: return set_annotation(field_of(value));
+      case part::pool: return add_to_pool(field_of(value));
+      case part::settings: return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : text_of(value));
+      case part::setting: return append_element(text_of(value));
+      default: return;
+    }
+  }
+
+  /// After the end of a document that was read to its end.
   void finish() const {
-    if (!is_dictionary_ || !is_snapshot_)
+    if (!is_snapshot_)
       raise("cannot read '" + path_.string() + "': a snapshot has 'segments' and 'device_traces', and this has neither");
   }
 
  private:
-  static constexpr int deepest = 64;
+  /// What an array or object is.
+  enum class part : std::uint8_t {
+    snapshot,
+    traces,
+    device,
+    event,
+    segments,
+    segment,
+    blocks,
+    block,
+    frames,
+    frame,
+    pool,
+    annotations,
+    annotation,
+    settings,
+    setting,
+    other,
+  };
 
-  [[nodiscard]] static std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-  [[nodiscard]] static torch_field field_of(std::string_view key, const json& value) {
-    torch_field field{key, {}, {}};
-    if (value.is_string()) field.text = value.get_ref<const std::string&>();
-    if (value.is_boolean()) field.integer = value.get<bool>() ? 1 : 0;
-    if (value.is_number_unsigned()) {
-      const auto number = value.get<std::uint64_t>();
-      if (number <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        field.integer = static_cast<std::int64_t>(number);
-    } else if (value.is_number_integer()) {
-      field.integer = value.get<std::int64_t>();
+  static constexpr std::size_t deepest = 64;
+
+  [[nodiscard]] part part_of(json_kind kind) const {
+    const bool is_object = kind == json_kind::object;
+    if (within_.empty()) return is_object ? part::snapshot : part::other;
+    switch (within_.back()) {
+      case part::snapshot:
+        if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
+        return key_ == "device_traces"          ? part::traces
+               : key_ == "segments"             ? part::segments
+               : key_ == "external_annotations" ? part::annotations
+                                                : part::other;
+      case part::traces: return is_object ? part::other : part::device;
+      case part::device: return is_object ? part::event : part::other;
+      case part::segments: return is_object ? part::segment : part::other;
+      case part::blocks: return is_object ? part::block : part::other;
+      case part::frames: return is_object ? part::frame : part::other;
+      case part::annotations: return is_object ? part::annotation : part::other;
+      case part::settings:
+      case part::setting: return part::setting;
+      case part::event:
+      case part::block:
+        if (is_object) return part::other;
+        return key_ == "frames" ? part::frames : key_ == "pool_id" && within_.back() == part::event ? part::pool : part::other;
+      case part::segment:
+        if (is_object) return part::other;
+        return key_ == "blocks" ? part::blocks : key_ == "segment_pool_id" ? part::pool : part::other;
+      default: return part::other;
     }
+  }
+
+  void begin(part next, json_kind kind) {
+    switch (next) {
+      case part::event: event_ = {}; break;
+      case part::segment:
+        segment_ = {};
+        has_address_ = false;
+        next_address_ = 0;
+        without_address_ = 0;
+        break;
+      case part::block: block_ = {}; break;
+      case part::frames: labels_.clear(); break;
+      case part::frame:
+        frame_name_.clear();
+        frame_file_.clear();
+        frame_line_ = 0;
+        break;
+      case part::annotation: annotation_ = {}; break;
+      case part::pool: pool_.clear(); break;
+      case part::settings: break;
+      case part::setting: begin_setting(kind); break;
+      default: refuse_container(); break;
+    }
+  }
+
+  void end(part ended) {
+    switch (ended) {
+      case part::device: ++device_; break;
+      case part::event: sink_.event(device_, event_); break;
+      case part::segment: end_segment(); break;
+      case part::block: add_block(); break;
+      case part::frame: labels_.push_back(stacks_.frame(frame_name_, frame_file_, frame_line_)); break;
+      case part::frames: end_frames(); break;
+      case part::annotation: sink_.annotation(annotation_); break;
+      case part::pool: end_pool(); break;
+      case part::setting: end_setting(); break;
+      default: break;
+    }
+  }
+
+  /// A key of the snapshot itself.
+  void begin_section() {
+    for (const std::string_view known : {"segments", "device_traces"}) {
+      if (key_ != known) continue;
+      bool& is_there = known == "segments" ? has_segments_ : has_traces_;
+      if (is_there) raise_about("'" + key_ + "'", "occurs twice");
+      is_there = is_snapshot_ = true;
+    }
+    device_ = 0;
+  }
+
+  // --- fields -------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] torch_field field_of(const json_value& value) const {
+    torch_field field{key_, {}, {}};
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (value.kind == json_kind::string) field.text = value.text;
+    if (value.kind == json_kind::boolean) field.integer = value.truth ? 1 : 0;
+    if (value.kind == json_kind::integer) field.integer = value.integer;
+    if (value.kind == json_kind::natural && value.natural <= most) field.integer = static_cast<std::int64_t>(value.natural);
     return field;
   }
-  [[nodiscard]] static torch_pool pool_of(const json& value) {
-    if (!value.is_array() || value.size() != 2) return {};
-    return {field_of("", value[0]).integer.value_or(0), field_of("", value[1]).integer.value_or(0)};
+  void set_event(const torch_field& field) {
+    if (set(event_, field, stacks_)) return;
+    raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_), whole_number());
+  }
+  void set_segment(const torch_field& field) {
+    if (!set(segment_, field)) raise_about("segment " + std::to_string(segments_), whole_number());
+    if (field.key != "address") return;
+    has_address_ = true;
+    if (next_address_ == 0) next_address_ = segment_.address;
+  }
+  void set_block(const torch_field& field) {
+    if (!block_.set(field)) raise_about("a block of segment " + std::to_string(segments_), whole_number());
+  }
+  void set_frame(const torch_field& field) {
+    if (key_ == "name") frame_name_ = field.text;
+    if (key_ == "filename") frame_file_ = field.text;
+    if (key_ == "line") frame_line_ = field.integer.value_or(0);
+  }
+  void set_annotation(const torch_field& field) {
+    if (key_ == "name") annotation_.name = field.text;
+    if (key_ == "stage") annotation_.is_begin = field.text == "START";
+    if (key_ == "time_us") annotation_.time_us = field.integer.value_or(0);
+  }
+  /// An array or object in the place of a number.
+  void refuse_container() {
+    if (within_.empty()) return;
+    const torch_field nothing{key_, {}, {}};
+    if (within_.back() == part::event) set_event(nothing);
+    if (within_.back() == part::segment) set_segment(nothing);
+    if (within_.back() == part::block) set_block(nothing);
   }
 
-  void add_event(const json& item) {
-    torch_event made;
-    for (const auto& [key, value] : item.items()) {
-      if (key == "frames") {
-        made.stack = stack_of(value);
-      } else if (key == "pool_id") {
-        made.pool = pool_of(value);
-      } else if (!set(made, field_of(key, value), stacks_)) {
-        raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_),
-                    whole_number(key));
-      }
-    }
-    sink_.event(device_, made);
+  // --- parts of records ---------------------------------------------------------------------------------------------
+
+  void add_to_pool(const torch_field& field) {
+    if (pool_.size() < 3) pool_.push_back(field.integer.value_or(0));
   }
-  void add_segment(const json& item) {
-    torch_segment made;
-    const std::string what = "segment " + std::to_string(segments_++);
-    for (const auto& [key, value] : item.items()) {
-      if (key == "segment_pool_id") {
-        made.pool = pool_of(value);
-      } else if (!set(made, field_of(key, value))) {
-        raise_about(what, whole_number(key));
-      }
-    }
-    std::uint64_t next = made.address;
-    const auto blocks = item.find("blocks");
-    if (blocks != item.end() && blocks->is_array()) {
-      for (const json& block : *blocks) {
-        torch_block_fields fields;
-        if (!block.is_object()) continue;
-        for (const auto& [key, value] : block.items()) {
-          if (key == "frames") {
-            fields.block.stack = stack_of(value);
-          } else if (!fields.set(field_of(key, value))) {
-            raise_about("a block of " + what, whole_number(key));
-          }
-        }
-        fields.add_to(made, next);
-      }
-    }
-    sink_.segment(made);
+  void end_pool() {
+    torch_pool& of = within_.back() == part::event ? event_.pool : segment_.pool;
+    of = pool_.size() == 2 ? torch_pool{pool_[0], pool_[1]} : torch_pool{};
   }
-  void add_annotation(const json& item) {
-    torch_annotation made;
-    for (const auto& [key, value] : item.items()) {
-      const torch_field field = field_of(key, value);
-      if (key == "name") made.name = field.text;
-      if (key == "stage") made.is_begin = field.text == "START";
-      if (key == "time_us") made.time_us = field.integer.value_or(0);
-    }
-    sink_.annotation(made);
-  }
-  [[nodiscard]] std::uint32_t stack_of(const json& frames) {
+  /// Innermost first, and stacks grow inwards.
+  void end_frames() {
     std::uint32_t stack = 0;
-    if (!frames.is_array()) return stack;
-    for (std::size_t index = frames.size(); index-- > 0;) {
-      std::string_view name;
-      std::string_view file;
-      std::int64_t line = 0;
-      if (!frames[index].is_object()) continue;
-      for (const auto& [key, value] : frames[index].items()) {
-        const torch_field field = field_of(key, value);
-        if (key == "name") name = field.text;
-        if (key == "filename") file = field.text;
-        if (key == "line") line = field.integer.value_or(0);
-      }
-      stack = stacks_.within(stack, stacks_.frame(name, file, line));
-    }
-    return stack;
+    for (std::size_t index = labels_.size(); index-- > 0;) stack = stacks_.within(stack, labels_[index]);
+    (within_.back() == part::event ? event_.stack : block_.block.stack) = stack;
+  }
+  /// Old blocks have no address: they follow each other, perhaps before the segment says where it begins.
+  void add_block() {
+    const std::size_t known = segment_.blocks.size();
+    if (block_.has_address) has_address_ = true;
+    block_.add_to(segment_, next_address_);
+    if (!has_address_) without_address_ += segment_.blocks.size() - known;
+  }
+  void end_segment() {
+    for (std::size_t index = 0; index < without_address_; ++index) segment_.blocks[index].address += segment_.address;
+    ++segments_;
+    sink_.segment(segment_);
   }
 
-  [[nodiscard]] static std::string whole_number(const std::string& key) {
-    return "'" + key + "' must be a whole number below 2^63, and where it is no time not below 0";
+  // --- settings: texts as they are, all else as JSON ----------------------------------------------------------------
+
+  [[nodiscard]] bool is_setting() const { return !within_.empty() && within_.back() == part::setting; }
+  [[nodiscard]] static std::string text_of(const json_value& value) {
+    std::string out;
+    switch (value.kind) {
+      case json_kind::boolean: return value.truth ? "true" : "false";
+      case json_kind::integer: return std::to_string(value.integer);
+      case json_kind::natural: return std::to_string(value.natural);
+      case json_kind::real: return std::string{value.text};
+      case json_kind::string: append_json_string(out, value.text); return out;
+      default: return "null";
+    }
+  }
+  void begin_setting(json_kind kind) {
+    if (within_.back() == part::settings) {
+      setting_name_ = key_;
+      setting_.clear();
+      brackets_.clear();
+    }
+    const bool is_object = kind == json_kind::object;
+    append_element(is_object ? "{" : "[");
+    brackets_ += is_object ? '}' : ']';
+  }
+  void append_key() {
+    std::string text;
+    append_json_string(text, key_);
+    append_element(text + ':');
+  }
+  void append_element(std::string_view text) {
+    if (setting_.size() > max_fact_text) return;
+    const bool is_first = setting_.empty() || setting_.back() == '{' || setting_.back() == '[' || setting_.back() == ':';
+    if (!is_first) setting_ += ',';
+    setting_ += text;
+  }
+  void end_setting() {
+    if (setting_.size() <= max_fact_text) setting_ += brackets_.back();
+    brackets_.pop_back();
+    if (within_.back() == part::settings) sink_.setting(setting_name_, setting_);
+  }
+
+  [[nodiscard]] std::string whole_number() const {
+    return "'" + key_ + "' must be a whole number below 2^63, and where it is no time not below 0";
   }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
@@ -39222,27 +41438,37 @@ class torch_json_handler {
   std::filesystem::path path_;
   torch_stacks& stacks_;
   Sink& sink_;
-  std::string key_;
-  bool is_dictionary_ = false;
+  std::vector<part> within_;  // all arrays and objects that are open
+  std::string key_;           // the last one
   bool is_snapshot_ = false;
+  bool has_segments_ = false;
+  bool has_traces_ = false;
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
+  torch_event event_;  // these while they are read
+  torch_segment segment_;
+  bool has_address_ = false;
+  std::uint64_t next_address_ = 0;
+  std::size_t without_address_ = 0;  // how many of its blocks are counted from its begin
+  torch_block_fields block_;
+  torch_annotation annotation_;
+  std::vector<std::int64_t> pool_;
+  std::vector<label> labels_;  // of frames
+  std::string frame_name_;
+  std::string frame_file_;
+  std::int64_t frame_line_ = 0;
+  std::string setting_name_;
+  std::string setting_;
+  std::string brackets_;  // that close it
 };
 
 /// Reads a snapshot from JSON, likewise. `file` stands at its begin.
 template <class Sink>
 [[nodiscard]] std::string read_torch_json(std::FILE* file, const std::filesystem::path& path, torch_stacks& stacks, Sink& sink) {
   torch_json_handler<Sink> handler{path, stacks, sink};
-  try {
-    const nlohmann::ordered_json rest = nlohmann::ordered_json::parse(file, std::ref(handler));
-    (void)rest;
-  } catch (const nlohmann::ordered_json::parse_error& fault) {
-    return "byte " + std::to_string(fault.byte) + ": not JSON from here on";
-  } catch (const nlohmann::ordered_json::out_of_range&) {
-    return "it has a number that no computer can hold";
-  }
-  handler.finish();
-  return {};
+  std::string damage = read_foreign_json(file, path, handler);
+  if (damage.empty()) handler.finish();
+  return damage;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -39277,6 +41503,7 @@ class torch_history_writer {
   void event(std::size_t number, const torch_event& happened) {
     if (number >= counts_.size()) return;  // the file has changed since
     ++counts_[number];
+    if (happened.action == torch_event::action_type::other) return;
     if (is_merged_) {
       merged_.push_back({number, happened});
     } else {
@@ -39522,16 +41749,11 @@ class torch_snapshot_source {
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/format/ttnn_graph_json.hpp>
-#include <array>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <functional>
-#include <limits>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -39560,93 +41782,128 @@ struct ttnn_node {
 
 namespace detail {
 
-/// Takes the nodes out of the JSON, each when its object ends.
+/// Takes the nodes out of the JSON as the parser meets their values, and hands each on when its object ends. What a node does not
+/// need is not kept.
 template <class Sink>
 class ttnn_graph_handler {
  public:
-  using json = nlohmann::ordered_json;
-
   ttnn_graph_handler(const std::filesystem::path& path, Sink& sink) : path_(path), sink_(sink) {}
 
-  /// As the parser of nlohmann/json calls it: false gives the value's memory back.
-  bool operator()(int depth, json::parse_event_t what, json& parsed) {
-    using event = json::parse_event_t;
-    if (depth == 0 && (what == event::object_start || what == event::value))
-      raise_about("it", "a graph trace is an array of nodes");
-    if (depth > deepest) raise_about(place(), "is nested too deep for a node");
-    if (depth != 1) return true;
-    if (what == event::object_end) return add(parsed), false;
-    if (what == event::value || what == event::array_end) raise_about(place(), "is no object");
-    return true;
+  // --- what a parser calls ------------------------------------------------------------------------------------------
+
+  void name(std::string_view key) { (depth_ == 2 ? node_key_ : key_) = key; }
+  void open(json_kind kind) {
+    const bool is_object = kind == json_kind::object;
+    if (depth_ == 0 && is_object) raise_about("it", "a graph trace is an array of nodes");
+    if (depth_ == 1 && !is_object) raise_about(place(), "is no object");
+    if (depth_ == deepest) raise_about(place(), "is nested too deep for a node");
+    if (depth_ == 1) {
+      node_ = {};
+      has_number_as_type_ = true;
+    }
+    if (depth_ == 2) begin_part(is_object);
+    if (depth_ == 3 && inside_ == inside::connections) refuse_number(node_key_);
+    if (depth_ == 3 && inside_ == inside::parameters) set_parameter({.kind = kind});
+    ++depth_;
+  }
+  void close() {
+    --depth_;
+    if (depth_ == 2) inside_ = inside::other;
+    if (depth_ == 1) end_node();
+  }
+  void take(const json_value& value) {
+    if (depth_ == 0) raise_about("it", "a graph trace is an array of nodes");
+    if (depth_ == 1) raise_about(place(), "is no object");
+    if (depth_ == 2) return set_node(value);
+    if (depth_ != 3) return;
+    if (inside_ == inside::parameters) return set_parameter(value);
+    if (inside_ != inside::connections) return;
+    constexpr std::size_t most_connections = 1 << 20;
+    if (node_.connections.size() == most_connections)
+      raise_about(place(), "has more than " + std::to_string(most_connections) + " connections");
+    node_.connections.push_back(number(node_key_, value));
   }
   [[nodiscard]] std::int64_t nodes() const noexcept { return nodes_; }
 
  private:
-  static constexpr int deepest = 64;
+  /// What of a node an array or object is.
+  enum class inside : std::uint8_t { other, parameters, connections };
+
+  static constexpr std::size_t deepest = 64;
+  static constexpr std::uint64_t most = std::uint64_t{1} << 48;
 
   [[nodiscard]] std::string place() const { return "node " + std::to_string(nodes_); }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
   }
-
-  /// A number, or as old traces have it the text of one; up to 2^48, so that no sum leaves 63 bits.
-  [[nodiscard]] std::int64_t number(const std::string& key, const json& value) const {
-    std::int64_t found = -1;
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() <= most) found = value.get<std::int64_t>();
-    if (value.is_string()) {
-      const std::string& text = value.get_ref<const std::string&>();
-      const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), found);
-      if (fault != std::errc{} || end != text.data() + text.size()) found = -1;
-    }
-    if (found < 0 || static_cast<std::uint64_t>(found) > most)
-      raise_about(place(), "'" + key + "' must be a whole number from 0 to 2^48");
-    return found;
+  [[noreturn]] void refuse_number(const std::string& key) const {
+    raise_about(place(), "'" + key + "' must be a whole number from 0 to 2^48");
   }
 
-  void add(const json& item) {
-    ttnn_node node;
-    for (const auto& [key, value] : item.items()) {
-      if (key == "counter") node.counter = number(key, value);
-      if (key == "node_type" && value.is_string()) node.type = value.template get<std::string>();
-      if (key == "params" && value.is_object()) add_parameters(node, value);
-      if (key == "connections" && value.is_array()) {
-        for (const json& each : value) node.connections.push_back(number(key, each));
-      }
-    }
-    if (node.type.empty()) raise_about(place(), "it has no 'node_type'");
-    if (node.counter != nodes_) {
-      raise_about(place(), "its 'counter' is " + std::to_string(node.counter) + ", expected " + std::to_string(nodes_) +
+  [[nodiscard]] std::int64_t number(const std::string& key, const json_value& value) const {
+    std::int64_t found = -1;
+    if (!is_number(value, found)) refuse_number(key);
+    return found;
+  }
+  /// A number, or as old traces have it the text of one; up to 2^48, so that no sum leaves 63 bits.
+  [[nodiscard]] bool is_number(const json_value& value, std::int64_t& found) const {
+    if (value.kind == json_kind::natural && value.natural <= most) return found = static_cast<std::int64_t>(value.natural), true;
+    if (value.kind != json_kind::string) return false;
+    const char* const last = value.text.data() + value.text.size();
+    const auto [end, fault] = std::from_chars(value.text.data(), last, found);
+    return fault == std::errc{} && end == last && found >= 0 && static_cast<std::uint64_t>(found) <= most;
+  }
+
+  void begin_part(bool is_object) {
+    if (node_key_ == "counter") refuse_number(node_key_);
+    inside_ = node_key_ == "params" && is_object         ? inside::parameters
+              : node_key_ == "connections" && !is_object ? inside::connections
+                                                         : inside::other;
+    if (inside_ == inside::connections) node_.connections.clear();
+  }
+  void set_node(const json_value& value) {
+    if (node_key_ == "counter") node_.counter = number(node_key_, value);
+    if (node_key_ == "node_type" && value.kind == json_kind::string) node_.type = value.text;
+  }
+  void set_parameter(const json_value& value) {
+    if (key_ == "size") node_.size = number(key_, value);
+    if (key_ == "page_size") node_.page_size = number(key_, value);
+    if (key_ == "num_cores") node_.num_cores = number(key_, value);
+    if (key_ == "max_size_per_bank") node_.max_size_per_bank = number(key_, value);
+    // Of tensors it is a word; what the node is may come later.
+    if (key_ == "buffer_type") has_number_as_type_ = is_number(value, node_.buffer_type);
+    if (value.kind != json_kind::string) return;
+    if (key_ == "globally_allocated" || key_ == "borrows_memory")
+      node_.is_globally_allocated = node_.is_globally_allocated || value.text == "1";
+    if (key_ == "name") node_.name = value.text;
+    if (key_ == "type") node_.memory = value.text;
+    if (key_ == "core_range_set") node_.core_range_set = value.text;
+    if (key_ == "shape") node_.shape = value.text;
+    if (key_ == "dtype") node_.dtype = value.text;
+    if (key_ == "layout") node_.layout = value.text;
+  }
+
+  void end_node() {
+    if (node_.type.empty()) raise_about(place(), "it has no 'node_type'");
+    if (node_.type == "tensor") node_.buffer_type = -1;
+    if (node_.type != "tensor" && !has_number_as_type_) refuse_number("buffer_type");
+    if (node_.counter != nodes_) {
+      raise_about(place(), "its 'counter' is " + std::to_string(node_.counter) + ", expected " + std::to_string(nodes_) +
                                ": nodes are missing or out of order");
     }
     ++nodes_;
-    sink_.node(node);
+    sink_.node(node_);
   }
-
-  void add_parameters(ttnn_node& node, const json& parameters) {
-    for (const auto& [key, value] : parameters.items()) {
-      if (key == "buffer_type" && node.type != "tensor") node.buffer_type = number(key, value);
-      if (key == "size") node.size = number(key, value);
-      if (key == "page_size") node.page_size = number(key, value);
-      if (key == "num_cores") node.num_cores = number(key, value);
-      if (key == "max_size_per_bank") node.max_size_per_bank = number(key, value);
-      if (!value.is_string()) continue;
-      const std::string& text = value.template get_ref<const std::string&>();
-      if (key == "globally_allocated" || key == "borrows_memory")
-        node.is_globally_allocated = node.is_globally_allocated || text == "1";
-      if (key == "name") node.name = text;
-      if (key == "type") node.memory = text;
-      if (key == "core_range_set") node.core_range_set = text;
-      if (key == "shape") node.shape = text;
-      if (key == "dtype") node.dtype = text;
-      if (key == "layout") node.layout = text;
-    }
-  }
-
-  static constexpr std::uint64_t most = std::uint64_t{1} << 48;
 
   std::filesystem::path path_;
   Sink& sink_;
   std::int64_t nodes_ = 0;
+  std::size_t depth_ = 0;
+  std::string node_key_;  // the last one of a node
+  std::string key_;       // the last one within it
+  inside inside_ = inside::other;
+  ttnn_node node_;  // while it is read
+  bool has_number_as_type_ = true;
 };
 
 /// Reads a graph trace; `sink.node(node)` gets each node. Returns why the end is missing, as a sentence without its stop; empty:
@@ -39654,15 +41911,7 @@ class ttnn_graph_handler {
 template <class Sink>
 [[nodiscard]] std::string read_ttnn_graph(std::FILE* file, const std::filesystem::path& path, Sink& sink) {
   ttnn_graph_handler<Sink> handler{path, sink};
-  std::string damage;
-  try {
-    const nlohmann::ordered_json rest = nlohmann::ordered_json::parse(file, std::ref(handler));
-    (void)rest;
-  } catch (const nlohmann::ordered_json::parse_error& fault) {
-    damage = "byte " + std::to_string(fault.byte) + ": not JSON from here on";
-  } catch (const nlohmann::ordered_json::out_of_range&) {
-    damage = "it has a number that no computer can hold";
-  }
+  std::string damage = read_foreign_json(file, path, handler);
   if (handler.nodes() == 0)
     raise("cannot read '" + path.string() + "': expected an array of nodes" + (damage.empty() ? "" : "; " + damage));
   return damage;
@@ -41962,4 +44211,93 @@ namespace memprof::inline MEMPROF_ABI {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+// ---- <memprof/report/waterfall_json.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// A waterfall for machines; docs/waterfall.schema.json is its JSON Schema.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the key "format" of the document says.
+inline constexpr std::string_view waterfall_json_format = "memprof-waterfall";
+
+/// What the key "version" says. It changes when an older reader would misread a file; added keys do not change it.
+inline constexpr std::int64_t waterfall_json_version = 1;
+
+namespace detail {
+
+[[nodiscard]] inline nlohmann::ordered_json changes_value(const waterfall_bytes& of) {
+  nlohmann::ordered_json changes = nlohmann::ordered_json::array();
+  for (std::size_t column = 1; column < of.bytes.size(); ++column) changes.push_back(of.change(column));
+  return changes;
+}
+
+[[nodiscard]] inline nlohmann::ordered_json to_value(const waterfall_column& column) {
+  const auto text_or_null = [](const std::string& text) {
+    return text.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(text);
+  };
+  return {{"title", column.title},
+          {"file", text_or_null(column.file)},
+          {"space", column.space},
+          {"mode", to_string(column.mode)},
+          {"peak_bytes", column.peak},
+          {"peak_segment", text_or_null(column.segment)},
+          {"peak_operation", text_or_null(column.operation)},
+          {"has_categories", column.has_categories}};
+}
+
+[[nodiscard]] inline nlohmann::ordered_json to_value(const waterfall_part& part) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  for (const waterfall_row& row : part.rows) {
+    rows.push_back({{"operation", row.operation},
+                    {"bytes", row.bytes},
+                    {"changes", changes_value(row)},
+                    {"blocks", row.blocks},
+                    {"paths", row.paths}});
+  }
+  return {{"part", part.name}, {"bytes", part.bytes}, {"changes", changes_value(part)}, {"operations", rows}};
+}
+
+}  // namespace detail
+
+/// The whole waterfall. Bytes are integers; where "paths" is 0 the column has no such operation.
+[[nodiscard]] inline nlohmann::ordered_json to_json(const waterfall& of) {
+  nlohmann::ordered_json columns = nlohmann::ordered_json::array();
+  for (const waterfall_column& column : of.columns) columns.push_back(detail::to_value(column));
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const waterfall_part& part : of.parts) parts.push_back(detail::to_value(part));
+  nlohmann::ordered_json categories = nlohmann::ordered_json::array();
+  for (const waterfall_category& row : of.categories)
+    categories.push_back({{"category", row.name}, {"bytes", row.bytes}, {"changes", detail::changes_value(row)}});
+  return {{"format", waterfall_json_format},
+          {"version", waterfall_json_version},
+          {"columns", columns},
+          {"changes", detail::changes_value(of.total())},
+          {"parts", parts},
+          {"categories", categories}};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/report/waterfall_html.hpp>
+#include <filesystem>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A waterfall as one HTML page that opens from disk: docs/estimate.md. A file that is there is replaced, or stays as it was if
+/// that fails; errors name the path and the reason. Needs the component `json`.
+inline void write_html(const waterfall& of, const std::filesystem::path& path, const html_options& options = {}) {
+  detail::page_data data{to_json(of), {}};
+  data.run["title"] = options.title.empty() ? "Waterfall" : options.title;
+  data.run["notes"] = options.notes;
+  data.run["detail"] = nullptr;  // no columns
+  detail::write_page(data, path, options);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_48

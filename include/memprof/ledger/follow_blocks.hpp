@@ -9,7 +9,7 @@
 #include <concepts>
 #include <cstdint>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// Something that learns of each block that comes or goes in a memory space, and at which stamp. A block that is replaced at its
 /// address goes first. `segment_ended` comes when `history` has got the segment.
@@ -56,4 +56,4 @@ void apply_and_follow(ledger& events, const event* first, const event* last, std
   }
 }
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// The facets that follow single blocks, of all memory spaces: a `block_follower`.
 class facet_folds {
@@ -80,4 +80,4 @@ class following_fold {
 };
 static_assert(trace_visitor<following_fold>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

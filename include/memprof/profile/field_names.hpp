@@ -6,7 +6,7 @@
 /// @file
 /// Where the names of a struct's fields are written down, for `profile/reflect.hpp` and for facets, which bring their own.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 struct not_reflected {};
@@ -43,4 +43,4 @@ struct type_list {
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

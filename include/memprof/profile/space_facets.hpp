@@ -12,7 +12,7 @@
 /// @file
 /// The list of facets that follow single blocks. To add one is its header in `profile/facet/` and its entries here.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// What is known of a memory space that costs too much to find out while a program runs: `profile_of` fills it from a trace, if
 /// it is asked to.
@@ -41,4 +41,4 @@ class space_facet_folds {
   space_lifetimes lifetimes_;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

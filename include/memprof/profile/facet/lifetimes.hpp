@@ -21,7 +21,7 @@
 /// How long blocks live, by size and operation, and what comes and goes within one segment: what an arena or a reused buffer
 /// would save.
 
-namespace memprof {
+namespace memprof::inline MEMPROF_ABI {
 
 /// How long blocks lived, all of them together. All 0 if there were none.
 struct lifetime_summary {
@@ -349,4 +349,4 @@ class space_lifetimes {
   std::int64_t untracked_ = 0;
 };
 
-}  // namespace memprof
+}  // namespace memprof::inline MEMPROF_ABI

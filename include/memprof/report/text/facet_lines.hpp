@@ -11,7 +11,7 @@
 /// @file
 /// The answers of facets that a profile has only if they were asked for (`space_profile::facets`).
 
-namespace memprof::detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
 [[nodiscard]] page_section lifetime_section(const auto& space) {
@@ -49,4 +49,4 @@ namespace memprof::detail {
 /// All of them.
 [[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
 
-}  // namespace memprof::detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
