@@ -29,9 +29,16 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
   function layer_of(path) { return path ~ /\// ? substr(path, 1, index(path, "/") - 1) : "" }
 
   FNR == 1 {
+    if (has_namespace && !has_include) print last ":1: include <memprof/config.hpp>, which says what MEMPROF_ABI is"
+    faults += has_namespace && !has_include
+    last = FILENAME
+    has_include = FILENAME == "version.hpp"
+    has_namespace = 0
     from = layer_of(FILENAME)
     if (from != "" && !(from in rank)) fault("the folder " from "/ is in no layer")
   }
+  /^namespace memprof::inline/ { has_namespace = 1 }
+  /^#include <memprof\// { has_include = 1 }
   /^namespace memprof/ && !/^namespace memprof::(abi_1|inline MEMPROF_ABI)/ {
     fault("write namespace memprof::inline MEMPROF_ABI: all code but the registry carries its version")
   }
@@ -56,4 +63,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     if (rank[from] > rank["backend"] && (to == "record" || to == "backend"))
       fault(from "/ reads traces and profiles: it may not include " to "/ (layer " rank[to] ")")
   }
-  END { exit faults > 0 }'
+  END {
+    if (has_namespace && !has_include) print last ":1: include <memprof/config.hpp>, which says what MEMPROF_ABI is"
+    exit faults + (has_namespace && !has_include) > 0
+  }'

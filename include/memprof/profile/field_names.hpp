@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <array>
 #include <string_view>
 

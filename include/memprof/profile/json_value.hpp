@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/config.hpp>
+
 #include <cstdint>
 #include <string_view>
 
