@@ -58,6 +58,11 @@ def check_memory(memprof, folder):
         path = folder / "hostile.json"
         path.write_text(content)
         refused(run(memprof, "import", "auto", path, "-o", out, most_mb=100), "hostile.json", said)
+    # A pickle whose items are not added to their list.
+    path = folder / "hostile.pickle"
+    path.write_bytes(b"\x80\x04}(X\x0d\0\0\0device_traces](](" + b"}" * count + b"eeu.")
+    refused(run(memprof, "import", "auto", path, "-o", out, most_mb=200), "hostile.pickle", "more than 1048576 values wait")
+    path = folder / "hostile.json"
     # Large, and not refused: what is not needed is not kept.
     for content in ('{"x":{' + keys + '},"segments":[],"device_traces":[]}', node('"params":{' + keys + "}"),
                     '{"segments":[],"device_traces":[[' + many('{"action":"x"}') + "],[" + many('{"action":"x"}') + "]]}"):

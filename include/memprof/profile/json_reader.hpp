@@ -258,7 +258,8 @@ class json_reader {
   std::string fault_;  ///< of a value before format and version were known; empty: none
 };
 
-[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events<json_reader>& events) {
+[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input,
+                                            const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
