@@ -172,6 +172,27 @@ TEST_CASE("capacity: a tensor of 128 GiB does not fit a preset, and nothing is a
              ContainsSubstring("does not fit gpu-24gb: 128 GiB requested"));
 }
 
+TEST_CASE("capacity: the text of a captured profile counts what was allocated outside every operation") {
+  memprof::memory_resource memory{"dram"};
+  auto capture = memprof::begin_capture({.device = small_device()});
+  void* const outside = memory.allocate(64 * kib);
+  void* inside = nullptr;
+  {
+    auto scope = memprof::track_operation<"forward">();
+    inside = memory.allocate(32 * kib);
+    memory.deallocate(memory.allocate(16 * kib), 16 * kib);
+  }
+  capture.end();
+  const std::string text = memprof::to_text(capture.profile(), {.columns = 300, .largest_blocks = 1});
+  CHECK_THAT(text, ContainsSubstring("64.0 KiB  57.1 %   1 block  outside every operation"));
+  CHECK_THAT(text, ContainsSubstring("48.0 KiB  42.9 %  2 blocks  forward"));
+  CHECK_THAT(text, ContainsSubstring("At end"));
+  CHECK_THAT(text, ContainsSubstring("64.0 KiB  66.7 %  outside every operation"));
+  CHECK_THAT(text, ContainsSubstring("12.0 KiB"));  // 16 KiB requested of 100 KiB with 96 live
+  memory.deallocate(inside, 32 * kib);
+  memory.deallocate(outside, 64 * kib);
+}
+
 TEST_CASE("capacity: a negative one is refused by name, and no capture begins") {
   device_description device = small_device();
   device.spaces[2].capacity = -1;

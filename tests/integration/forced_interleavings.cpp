@@ -57,6 +57,23 @@ bool has_stamp(const stepped::event_path& path, std::uint64_t call) {
 
 }  // namespace
 
+TEST_CASE("drain: an event without a stamp has the place of the one before it, which an earlier drain may have taken") {
+  struct nobody {
+    void apply(const memprof::event*, const memprof::event*, std::uint32_t) noexcept {}
+  } consumer;
+  memprof::event events[3] = {};
+  events[0].stamp = 10;
+  events[2].stamp = 30;
+  memprof::event_ring ring;
+  ring.tail = events;
+  memprof::detail::apply_run(ring, events + 1, consumer);
+  CHECK(memprof::detail::pending_key(ring) == 10);
+  memprof::detail::apply_run(ring, events + 2, consumer);  // it has none itself
+  CHECK(memprof::detail::pending_key(ring) == 30);
+  CHECK(ring.last_stamp == 10);
+  CHECK(ring.drained == 2);
+}
+
 TEST_CASE("order: a lone thread stamps its begin and then leaves stamps out") {
   cast on;
   const std::uint64_t first = on.a_records();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace memprof_tests::integration_hand_over_in_a_capture {
 
@@ -93,6 +94,37 @@ TEST_CASE("threads: a random mix in one critical section has the peak that the s
   reader.join();
   capture.end();
   CHECK(was_always_exact);
+  CHECK(recorded(capture.profile()) == expected);
+}
+
+TEST_CASE("threads: several read profiles at once while others record, and each sees only what has happened") {
+  constexpr unsigned readers = 4;
+  auto capture = memprof::begin_capture({.ring_capacity = 8});
+  std::atomic<bool> is_over{false};
+  std::atomic<unsigned> faults{0};
+  std::atomic<unsigned> profiles{0};
+  std::vector<std::thread> reading;
+  for (unsigned index = 0; index < readers; ++index) {
+    reading.emplace_back([&] {
+      std::int64_t allocations = 0;
+      for (int count = 0; count < 20 || !is_over; ++count) {
+        const memprof::profile so_far = capture.profile();
+        ++profiles;
+        const memprof::space_profile* const space = so_far.find_space(space_name);
+        if (space == nullptr) continue;
+        const bool adds_up = space->allocations - space->deallocations == space->cumulative_current;
+        if (!so_far.exact || so_far.complete || !adds_up || space->allocations < allocations) ++faults;
+        allocations = space->allocations;
+        std::this_thread::yield();
+      }
+    });
+  }
+  const hand_over::truth expected = hand_over::serialised_mix(4, 8'000 / share / 4, 4711, make_sink);
+  is_over = true;
+  for (std::thread& reader : reading) reader.join();
+  capture.end();
+  CHECK(faults == 0);
+  CHECK(profiles >= readers * 20);
   CHECK(recorded(capture.profile()) == expected);
 }
 
