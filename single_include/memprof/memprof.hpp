@@ -29405,8 +29405,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 ///
 /// Python's pickles are programs of a stack machine, and this is one. Whenever items have been added to a list, the handler may
 /// take them: `appended(reader, list)` after which it may `drop` what it has no more need for. So a file needs memory for what
-/// the handler leaves, 16 bytes for each object that the pickle numbers, and no more. No recursion, and every size is checked
-/// against what is left of the file.
+/// the handler leaves, 16 bytes for each object that the pickle numbers, and no more. No recursion, every size is checked
+/// against what is left of the file, and what is not yet in a container is bounded.
 template <class Handler>
 class pickle_reader {
  public:
@@ -29423,6 +29423,8 @@ class pickle_reader {
       if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the pickle does");
       if (opcode == '.')
         return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or several");
+      if (stack_.size() > most_values)
+        return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) + " values wait for their list");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
         fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
@@ -29468,6 +29470,7 @@ class pickle_reader {
 
  private:
   static constexpr std::uint32_t no_memo = 0xFFFF'FFFF;
+  static constexpr std::size_t most_values = 1 << 20;  // Python adds a thousand at a time
 
   struct container {
     std::vector<pickle_value> items;
@@ -40839,7 +40842,8 @@ class json_reader {
   std::string fault_;  ///< of a value before format and version were known; empty: none
 };
 
-[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input, const json_events<json_reader>& events) {
+[[noreturn]] inline void raise_about_syntax(const document_source& source, const json_input& input,
+                                            const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
