@@ -238,7 +238,13 @@ def check_made(into):
     profile = into.profile(log)
     assert numbers(profile)["gpu"][:3] == (64, 0, 64), numbers(profile)
     log.write_text(log.read_text() + "1,00:00:0")
-    assert numbers(into.profile(log, expected=2))["gpu"][:3] == (64, 0, 64) and "line 4: it is cut off" in into.said, into.said
+    cut = into.profile(log, expected=2)
+    assert numbers(cut)["gpu"][:3] == (64, 0, 64) and "line 4: it is cut off" in into.said, into.said
+    for option in ("--per-core", "--module=x", "--classes=x"):
+        refused = subprocess.run([into.memprof, "import", "auto", log, "-o", into.folder / "refused.memtrace", option],
+                                 capture_output=True, text=True)
+        assert refused.returncode == 2 and option.split("=")[0] + " is for" in refused.stderr, refused
+    assert not cut["exact"] and cut["anomalies"]["missing_events"] == 1, cut["anomalies"]
 
 
 def check_hostile(into):

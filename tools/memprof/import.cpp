@@ -20,6 +20,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
@@ -156,6 +157,23 @@ std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& 
   return source.damage();
 }
 
+/// Throws `memprof::error` for an option that means nothing in that format.
+void check_options(const import_arguments& arguments, std::string_view format) {
+  const auto refuse = [&](const char* option, const char* where) {
+    memprof::detail::raise(std::string{option} + " is for " + where + ", and '" + arguments.file + "' is read as " +
+                           std::string{format});
+  };
+  if (arguments.per_core && format != "ttnn-graph") refuse("--per-core", "ttnn-graph");
+  if (!arguments.module.empty() && format != "xplane") refuse("--module", "xplane");
+  if (!arguments.classes.empty() && format != "xplane") refuse("--classes", "xplane");
+}
+
+/// Says in the trace that there was more in the file, so that no number is called exact.
+void put_gap(memprof::trace& trace) {
+  const memprof::event gap{0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0};  // one or more
+  trace.events(&gap, &gap + 1, memprof::no_ring_id);
+}
+
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
@@ -167,6 +185,7 @@ int run_import(const import_arguments& arguments) {
     const std::string_view format = arguments.format != "auto" ? std::string_view{arguments.format}
                                     : unpacked                 ? format_of_packed(unpacked.get(), arguments.file)
                                                                : format_of(file.get(), arguments.file);
+    check_options(arguments, format);
     damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments.file, trace)
              : format == "rmm"        ? read_rmm(file.get(), arguments.file, trace)
              : format == "xplane"     ? read_xla(file.get(), arguments, trace)
@@ -174,6 +193,7 @@ int run_import(const import_arguments& arguments) {
              : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
                                       : read_torch(file.get(), arguments.file, trace);
     if (!packing_damage.empty()) damage = packing_damage;
+    if (!damage.empty()) put_gap(trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;
