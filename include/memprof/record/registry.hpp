@@ -119,7 +119,7 @@ using abi_1::registry;
 namespace detail {
 
 /// How many names a process has at most: one that makes names without end, with a number in each, still gets bounded memory.
-inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
+inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
 
 /// The id of `text`; 0 if the system has no memory, `other_names` if it is new and there are too many. Under the lock.
 [[nodiscard]] inline label intern(registry& shared, std::string_view text) noexcept {
@@ -131,7 +131,7 @@ inline constexpr label_limits most_names{65'536, std::size_t{8} << 20};
     shared.space_count = 1;
   }
   const std::size_t known = shared.labels->size();
-  const label id = shared.labels->intern(text, most_names);
+  const label id = shared.labels->intern(text, most_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
 }

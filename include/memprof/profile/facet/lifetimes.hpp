@@ -318,7 +318,7 @@ class space_lifetimes {
     std::int64_t peak;
   };
 
-  [[nodiscard]] static std::size_t row_in(const block& kept) noexcept { return static_cast<std::size_t>(kept.owner >> 32U); }
+  [[nodiscard]] static std::size_t row_in(const block& kept) noexcept { return kept.owner >> 32U; }
 
   /// The row of a size class and operation, made if it is new; `no_row` if the system has no memory.
   [[nodiscard]] std::uint32_t row_of(std::uint32_t operation, std::uint32_t size_class) noexcept {
