@@ -23,7 +23,7 @@ endif()
 
 list(FILTER public_headers EXCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
 if(NOT MEMPROF_JSON)
-  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader|format/ttnn_graph|report/html|report/html/[a-z_]*|record/session(_life|_thread)?)\\.hpp$")
+  list(FILTER public_headers EXCLUDE REGEX "(/[a-z_]*json[a-z_]*|profile/reflect|format/torch_snapshot_reader|format/ttnn_graph|report/(waterfall_)?html|report/html/[a-z_]*|record/session(_life|_thread)?)\\.hpp$")
 endif()
 
 if(NOT TARGET memprof::zstd)

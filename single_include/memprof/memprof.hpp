@@ -35251,7 +35251,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -35362,7 +35361,7 @@ class block_follower {
     }
     followed_space& own = *spaces_[happened.space];
     block* const entry = own.slots.insert(happened.address).entry;
-    if (entry == nullptr) throw std::bad_alloc{};
+    if (entry == nullptr) raise("the system has no memory to follow the blocks of a page");
     if (own.free.empty()) {
       own.free.push_back(own.blocks.size());
       own.blocks.emplace_back();

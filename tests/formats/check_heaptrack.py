@@ -162,9 +162,10 @@ def check_hostile(into):
         done = into.tried(cut)
         assert done.returncode == 2 and "what comes before is in" in done.stderr, done.stderr
         into.tried(intact + b"# ips: 0\n")
-        expected = run(into.memprof, "show", into.trace).stdout
+        expected = run(into.memprof, "show", into.trace).stdout.partition("\nNumbers")
         into.tried(cut)
-        assert run(into.memprof, "show", into.trace).stdout == expected
+        shown = run(into.memprof, "show", into.trace).stdout.partition("\nNumbers")
+        assert shown[0] == expected[0] and "not exact" in shown[2] and "not exact" not in expected[2], (shown, expected)
     # A packed file that is cut off or damaged, too.
     packed = gzip.compress(whole)
     if into.can_unpack(packed):

@@ -95,12 +95,18 @@ std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) 
                          "' is packed, and no recording of heaptrack; files of other formats must be unpacked first");
 }
 
+/// Ends a trace. If there was more in the file it says so, so that no number is called exact.
+void finish(memprof::trace_writer& writer, const std::string& damage, std::string_view last_segment) {
+  if (!damage.empty()) writer.put_event({0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0});  // one or more
+  writer.finish(last_segment);
+}
+
 /// Reads the file into `trace`; what is to be said of it. Throws `memprof::error` if it is not of that format.
 std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::torch_snapshot_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
   source.write_to(writer);
-  writer.finish(memprof::torch_unnamed_segment);
+  finish(writer, source.damage(), memprof::torch_unnamed_segment);
   if (source.blocks_before() != 0)
     complain(std::to_string(source.blocks_before()) + " blocks of " + std::to_string(source.bytes_before()) +
              " bytes were live before the history begins: they are the segment " + std::string{memprof::torch_before_segment});
@@ -113,7 +119,7 @@ std::string read_torch(std::FILE* file, const std::string& path, memprof::trace&
 std::string read_rmm(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::trace_writer writer{trace};
   const std::string damage = memprof::read_rmm_log(file, path, writer);
-  writer.finish("RMM_LOG");
+  finish(writer, damage, "RMM_LOG");
   return damage;
 }
 
@@ -121,7 +127,7 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   memprof::heaptrack_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
   source.write_to(writer);
-  writer.finish("HEAPTRACK");
+  finish(writer, source.damage(), "HEAPTRACK");
   if (source.is_attached())
     complain("'" + path + "' begins when heaptrack was attached: what the program had allocated before is in no number");
   return source.damage();
@@ -152,7 +158,7 @@ std::string read_ttnn(std::FILE* file, const std::string& path, memprof::trace& 
   memprof::trace_writer writer{trace, memprof::ttnn_graph_source::info()};
   const std::uint64_t unknown =
       source.write_to(writer, per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
-  writer.finish("TRACE");
+  finish(writer, source.damage(), "TRACE");
   if (unknown != 0) complain(std::to_string(unknown) + " freed buffers were allocated before the trace: their L1 is not in it");
   return source.damage();
 }
@@ -166,12 +172,6 @@ void check_options(const import_arguments& arguments, std::string_view format) {
   if (arguments.per_core && format != "ttnn-graph") refuse("--per-core", "ttnn-graph");
   if (!arguments.module.empty() && format != "xplane") refuse("--module", "xplane");
   if (!arguments.classes.empty() && format != "xplane") refuse("--classes", "xplane");
-}
-
-/// Says in the trace that there was more in the file, so that no number is called exact.
-void put_gap(memprof::trace& trace) {
-  const memprof::event gap{0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0};  // one or more
-  trace.events(&gap, &gap + 1, memprof::no_ring_id);
 }
 
 int run_import(const import_arguments& arguments) {
@@ -193,7 +193,6 @@ int run_import(const import_arguments& arguments) {
              : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
                                       : read_torch(file.get(), arguments.file, trace);
     if (!packing_damage.empty()) damage = packing_damage;
-    if (!damage.empty()) put_gap(trace);
   } catch (const memprof::error& fault) {
     complain(fault.what());
     return bad_input;

@@ -1,4 +1,4 @@
-# A file too large for the memory there is costs no other file.
+# A file without lines, larger than the memory there is, costs no other file.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 execute_process(COMMAND truncate -s 4G ${SCRATCH}/large.log RESULT_VARIABLE status) # a hole: it takes no disk
 if(NOT status EQUAL 0)
@@ -12,4 +12,4 @@ if(NOT status EQUAL 2)
   message(FATAL_ERROR "exit status ${status}: ${errors}")
 endif()
 expect("${output}" "Found 2 " "Analysis complete")
-expect_one_line("${errors}" "'large.log': out of memory while reading it")
+expect_one_line("${errors}" "'large.log': line 1: it has more than 67108864")

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/error.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -11,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -122,7 +122,7 @@ class block_follower {
     }
     followed_space& own = *spaces_[happened.space];
     block* const entry = own.slots.insert(happened.address).entry;
-    if (entry == nullptr) throw std::bad_alloc{};
+    if (entry == nullptr) raise("the system has no memory to follow the blocks of a page");
     if (own.free.empty()) {
       own.free.push_back(own.blocks.size());
       own.blocks.emplace_back();
