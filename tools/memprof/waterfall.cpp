@@ -103,7 +103,7 @@ memprof::waterfall_column read_column(const std::string& path, const std::string
   return memprof::column_of({}, read.profile, of, memprof::stack_table_of(memprof::trace_file{file.get(), path}, true));
 }
 
-/// What the columns are: told by the order in which they are asked for, where the runs are of that kind; else by their files.
+/// What the columns are: estimate, simulation and run in that order, where the runs are of that kind; else their files.
 void find_titles(std::vector<memprof::waterfall_column>& columns) {
   using memprof::run_mode;
   const auto kind = [&](std::size_t column) {

@@ -128,7 +128,7 @@ struct waterfall {
 
 namespace detail {
 
-/// A name with its numbers replaced, so that layers that are told apart by a number look alike: "h.11/attn" is "h.*/attn". Digits
+/// A name with its numbers replaced, so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn". Digits
 /// after a letter belong to the name.
 [[nodiscard]] inline std::string with_folded_layers(std::string_view name) {
   const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };

@@ -98,7 +98,7 @@ endif()
 run(0 estimate.memtrace simulated.memtrace --map "**=everything" --all)
 expect("${output}" "everything" "sum")
 
-# Two runs of one kind are told apart by their files.
+# Two runs of one kind have the names of their files.
 run(0 measured.json measured.memtrace)
 expect("${output}" "measured.memtrace equals measured.json")
 
