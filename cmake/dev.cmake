@@ -2,8 +2,9 @@
 cmake_minimum_required(VERSION 3.24)
 
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
-set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests and the fuzzers, which need no thread, plugin or process: ON, OFF, \
-or CORE, no more than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
+set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests, which need no thread, plugin or process: ON, OFF, or CORE, no more \
+than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
+option(MEMPROF_FUZZERS "Build the fuzzers" ON)
 option(MEMPROF_SINGLE_THREADED_TESTS "Build programs of a single thread, in which a thread sanitizer finds nothing" ON)
 option(MEMPROF_BENCHMARKS "Build the benchmarks" OFF)
 set(MEMPROF_VERIFY_HEADERS ON CACHE STRING "Compile every header: ON, each alone; TOGETHER, all in one unit; OFF")
@@ -32,7 +33,7 @@ if(MEMPROF_TORCH)
 endif()
 add_subdirectory(examples) # before the tests: some of them link the library of an example
 add_subdirectory(tests)
-if(MEMPROF_TESTS AND MEMPROF_UNIT_TESTS AND NOT MEMPROF_UNIT_TESTS STREQUAL "CORE")
+if(MEMPROF_TESTS AND MEMPROF_FUZZERS)
   add_subdirectory(fuzz)
 endif()
 if(MEMPROF_BENCHMARKS)

@@ -15,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+namespace memprof_tests::torch_allocations {
+
 namespace {
 
 memprof::capture_guard begin() { return begin_torch_allocations(); }
@@ -198,3 +200,5 @@ TEST_CASE("torch allocations: two backends that record the same tensors are refu
   capture.end();
   CHECK(invocations_of(capture.profile(), "aten::empty") == 0);  // no observer of operators was left
 }
+
+}  // namespace memprof_tests::torch_allocations

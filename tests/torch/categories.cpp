@@ -14,6 +14,8 @@
 #include <memory>
 #include <string>
 
+namespace memprof_tests::torch_categories {
+
 namespace {
 
 memprof::capture_guard begin() { return begin_torch(); }
@@ -313,3 +315,5 @@ TEST_CASE("torch categories: a sparse state is known in both of its parts, and t
   CHECK(find_block(live_set_now(capture), "weight.momentum_buffer") != nullptr);
   CHECK(invocations_of(capture.profile(), "aten::_indices") == 0);
 }
+
+}  // namespace memprof_tests::torch_categories

@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::torch_cuda_trace {
+
 namespace {
 
 /// As libtorch documents its own in CUDACachingAllocator.h, with the members that are read.
@@ -256,3 +258,5 @@ TEST_CASE("torch cuda trace: track_pytorch_ops counts the bytes of a device apar
   CHECK(rows[1].device_memory == 300);
   CHECK(rows[1].cpu_memory == 0);
 }
+
+}  // namespace memprof_tests::torch_cuda_trace

@@ -14,6 +14,8 @@
 #include <stdexcept>
 #include <string_view>
 
+namespace memprof_tests::torch_device_times {
+
 namespace {
 
 namespace profiler = torch::profiler::impl;
@@ -134,3 +136,5 @@ TEST_CASE("pytorch operations: a CUDA build without a device has no times, and g
   CHECK(find(profile, "aten::mm")->device_time_ns == 0);
   CHECK(find(profile, "(calls above without a device time)") == nullptr);
 }
+
+}  // namespace memprof_tests::torch_device_times

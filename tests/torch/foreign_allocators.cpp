@@ -14,6 +14,8 @@
 #include <cstdlib>
 #include <cstring>
 
+namespace memprof_tests::torch_foreign_allocators {
+
 namespace {
 
 /// Puts an allocator in the place of libtorch's until the end of the scope, as a profiler or a pool of the program might.
@@ -131,3 +133,5 @@ TEST_CASE("torch foreign allocators: one that was put before memprof's during a 
   CHECK(live_bytes_now(third) == 28);
   third.end();
 }
+
+}  // namespace memprof_tests::torch_foreign_allocators

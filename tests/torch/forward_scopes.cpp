@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 
+namespace memprof_tests::torch_forward_scopes {
+
 using memprof::detail::forward_scopes;
 
 TEST_CASE("torch forward scopes: each thread's operators are distinguished by their sequence numbers") {
@@ -42,3 +44,5 @@ TEST_CASE("torch forward scopes: an operator outside of any scope forgets the on
   scopes->store(1, 7, 1U << 24);  // more names than an entry has room for
   CHECK(scopes->find(1, 7) == 0);
 }
+
+}  // namespace memprof_tests::torch_forward_scopes

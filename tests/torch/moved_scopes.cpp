@@ -14,6 +14,8 @@
 #include <string_view>
 #include <thread>
 
+namespace memprof_tests::torch_moved_scopes {
+
 // Scopes that begin on one thread and end on another, as the profiler's `record_function` does with a future.
 
 namespace {
@@ -140,3 +142,5 @@ TEST_CASE("torch moved scopes: one that ends after the capture, or on a thread o
   CHECK(self_allocated(capture.profile(), "aten::empty") == 10);
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
+
+}  // namespace memprof_tests::torch_moved_scopes

@@ -11,6 +11,8 @@
 
 #include <string>
 
+namespace memprof_tests::torch_no_dispatch_beside_others {
+
 using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("torch no_dispatch: torch_allocations in the same capture is refused, and leaves nothing attached") {
@@ -72,3 +74,5 @@ TEST_CASE("torch no_dispatch: torch_backend in the same capture is refused, and 
   CHECK(capture.profile().space("cpu").cumulative_current == 32);
   CHECK(capture.profile().anomalies == memprof::event_anomalies{});
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_beside_others

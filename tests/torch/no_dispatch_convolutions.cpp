@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_convolutions {
+
 namespace {
 
 struct convolution {
@@ -117,3 +119,5 @@ TEST_CASE("torch no_dispatch: a convolution that would take long peaks within on
     CHECK(runs.is_estimated);
   }
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_convolutions

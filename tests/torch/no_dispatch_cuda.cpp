@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::torch_no_dispatch_cuda {
+
 TEST_CASE("torch no_dispatch: a program finds the fake CUDA device during the capture alone") {
   CHECK_FALSE(torch::cuda::is_available());
   {
@@ -81,3 +83,5 @@ TEST_CASE("torch no_dispatch: fused attention on CUDA holds no scores") {
   output.sum().backward();
   CHECK(q.grad().sizes() == q.sizes());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_cuda

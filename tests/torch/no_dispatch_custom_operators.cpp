@@ -12,6 +12,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_custom_operators {
+
 using Catch::Matchers::ContainsSubstring;
 
 // Operators that are not libtorch's.
@@ -87,3 +89,5 @@ TEST_CASE("torch no_dispatch: an operator without a kernel that could run is est
   CHECK(estimates_of(capture.profile()).empty());
   CHECK(capture.profile().space("cpu").cumulative_current == 1600);
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_custom_operators

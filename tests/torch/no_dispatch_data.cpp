@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_data {
+
 // Programs that touch the bytes of their tensors: zeros are there to read, and what they write stays.
 
 namespace {
@@ -98,3 +100,5 @@ TEST_CASE("torch no_dispatch: terabytes take no memory, whatever reads them") {
   CHECK(sum.item<float>() == 0.0F);
   CHECK(resident_bytes() - before < 16 << 20);
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_data

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_data_dependent {
+
 using Catch::Matchers::ContainsSubstring;
 
 namespace {
@@ -54,3 +56,5 @@ TEST_CASE("torch no_dispatch: sizes that depend on known data are true") {
   CHECK(torch::bincount(torch::tensor({0, 2, 2})).numel() == 3);
   CHECK(estimates_of(capture.profile()).empty());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_data_dependent

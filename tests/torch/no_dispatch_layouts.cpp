@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_layouts {
+
 // Tensors of several blocks or of other types of numbers: their kernels run, so their bytes are those of the real ones.
 
 namespace {
@@ -176,3 +178,5 @@ TEST_CASE("torch no_dispatch: every strided type of number has its size") {
   CHECK(capture.profile().space("cpu").cumulative_current == 160 + 10 + 20);
   CHECK(estimates_of(capture.profile()).empty());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_layouts

@@ -18,6 +18,8 @@
 #include <tuple>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_lstm {
+
 // Layers that oneDNN computes whole. ctest runs the float32 case once more for each set of the processor's instructions that
 // oneDNN can be limited to.
 
@@ -179,3 +181,5 @@ TEST_CASE("torch no_dispatch: without gradients oneDNN's LSTM leaves no workspac
     CHECK(runs.simulated == runs.real);
   }
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_lstm

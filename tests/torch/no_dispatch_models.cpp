@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_models {
+
 namespace {
 
 enum class architecture { gpt, llama };
@@ -224,3 +226,5 @@ TEST_CASE("torch no_dispatch: measures GPT-2 124M for real and simulated", "[.re
               static_cast<double>(real_peak) / 1e6, simulated_seconds, static_cast<double>(simulated_peak) / 1e6);
   CHECK(split(real) == split(simulated.events));
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_models

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_op_battery {
+
 namespace {
 
 bool are_equal(const battery::comparison& row) { return row.real.totals == row.simulated.totals; }
@@ -82,3 +84,5 @@ TEST_CASE("torch no_dispatch: writes docs/torch_op_battery.md", "[.report]") {
   write_table(battery::compare_all(), out);
   CHECK(out.good());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_op_battery

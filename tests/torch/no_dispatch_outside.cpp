@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_outside {
+
 using Catch::Matchers::ContainsSubstring;
 
 // Tensors from before the capture, and such as are made for real within it.
@@ -73,3 +75,5 @@ TEST_CASE("torch no_dispatch: work in a real_scope is done, and its memory count
   CHECK((loaded.narrow(0, 0, 4) + fake)[2].item<float>() == 3.0F);
   CHECK(capture.profile().space("cpu").cumulative_current == 400'000 + 16);
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_outside

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_programs {
+
 // What programs use besides operators: loaders, packed sequences, functions with a backward pass of their own, scripts.
 
 namespace {
@@ -108,3 +110,5 @@ def pick(flag, x):
   CHECK(script->run_method("pick", torch::ones({1}), x).toTensor().size(0) == 1);
   CHECK(script->run_method("pick", torch::zeros({1}), x).toTensor().size(0) == 64);
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_programs

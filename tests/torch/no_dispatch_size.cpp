@@ -11,6 +11,8 @@
 #include <fstream>
 #include <string>
 
+namespace memprof_tests::torch_no_dispatch_size {
+
 namespace {
 
 /// Physical memory of this process, in bytes.
@@ -85,3 +87,5 @@ TEST_CASE("torch no_dispatch: TinyLlama 1.1B in bfloat16 with batch 64 needs no 
   CHECK(measured.profile.space("cuda:0").cumulative_peak > 2 * chosen.layers * scores);
   CHECK(measured.grown_bytes < greatest_growth);
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_size

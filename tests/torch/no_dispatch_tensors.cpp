@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_tensors {
+
 using Catch::Matchers::ContainsSubstring;
 
 TEST_CASE("torch no_dispatch: tensors take no memory, and views share their bytes") {
@@ -161,3 +163,5 @@ TEST_CASE("torch no_dispatch: a block that is computed again in the backward pas
   y.reset();
   CHECK(capture.profile().space("cpu").cumulative_current == 2 * bytes);  // input and gradient
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_tensors

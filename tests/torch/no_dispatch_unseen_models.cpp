@@ -16,6 +16,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_unseen_models {
+
 namespace {
 
 /// Two steps of a model with AdamW.
@@ -109,3 +111,5 @@ TEST_CASE("torch no_dispatch: writes docs/torch_unseen_models.md", "[.report]") 
   }
   CHECK(out.good());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_unseen_models

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+namespace memprof_tests::torch_no_dispatch_values {
+
 using Catch::Matchers::ContainsSubstring;
 
 // Small tensors that are made of data, and of each other, hold what the program computes; all others read as zeros.
@@ -140,3 +142,5 @@ TEST_CASE("torch no_dispatch: small problems train for real, to the same numbers
   CHECK(estimates_of(capture.profile()).empty());
   CHECK(reads_of(capture.profile()).empty());
 }
+
+}  // namespace memprof_tests::torch_no_dispatch_values

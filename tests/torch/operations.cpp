@@ -16,6 +16,8 @@
 #include <string_view>
 #include <thread>
 
+namespace memprof_tests::torch_operations {
+
 namespace {
 
 memprof::capture_guard begin() { return begin_torch(); }
@@ -262,3 +264,5 @@ TEST_CASE("torch operations: an asynchronous operator opens no scope, which its 
   CHECK(self_allocated(capture.profile(), "aten::empty") == 40);
   CHECK(invocations_of(capture.profile(), "gloo:all_reduce") == 0);
 }
+
+}  // namespace memprof_tests::torch_operations

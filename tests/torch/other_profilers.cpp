@@ -17,6 +17,8 @@
 #include <set>
 #include <string>
 
+namespace memprof_tests::torch_other_profilers {
+
 // Profilers of others in the same process: both see what they see alone.
 
 namespace {
@@ -97,3 +99,5 @@ TEST_CASE("torch other profilers: libtorch's own sees the same operators in a ca
           check(within.profile());
         }) == alone);
 }
+
+}  // namespace memprof_tests::torch_other_profilers

@@ -23,6 +23,8 @@
 #include <tuple>
 #include <vector>
 
+namespace memprof_tests::torch_outputs {
+
 // What blocks are that operators return, of which the program says nothing.
 
 using memprof::requires_grad;
@@ -304,3 +306,5 @@ TEST_CASE("torch outputs: a session profile has shape and type of activations, a
   CHECK(addmm->at("count") == 1);
   CHECK(addmm->at("cpu_memory_mb") == 35 * 4 / 1048576.0);
 }
+
+}  // namespace memprof_tests::torch_outputs

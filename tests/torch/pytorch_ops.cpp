@@ -14,6 +14,8 @@
 #include <string_view>
 #include <thread>
 
+namespace memprof_tests::torch_pytorch_ops {
+
 namespace {
 
 memprof::capture_guard begin() { return begin_torch(); }
@@ -195,3 +197,5 @@ TEST_CASE("pytorch operations: an operator that another thread ends has the memo
   REQUIRE(row != nullptr);
   CHECK(row->cpu_memory == 200);
 }
+
+}  // namespace memprof_tests::torch_pytorch_ops

@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+namespace memprof_tests::torch_sparse_momentum {
+
 TEST_CASE("torch categories: the momentum of sparse gradients is annotated anew in each step, which replaces its blocks") {
   constexpr std::int64_t tokens = 5;
   constexpr std::int64_t features = 8;
@@ -35,3 +37,5 @@ TEST_CASE("torch categories: the momentum of sparse gradients is annotated anew 
   optimizer.zero_grad();
   CHECK(live_by_category(capture)["gradient"] == 0);
 }
+
+}  // namespace memprof_tests::torch_sparse_momentum

@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <vector>
 
+namespace memprof_tests::torch_training {
+
 namespace {
 
 struct network_impl : torch::nn::Module {
@@ -107,3 +109,5 @@ TEST_CASE("torch training: the self bytes of PyTorch's operators and of the oper
   }
   CHECK(of_table == of_operators);
 }
+
+}  // namespace memprof_tests::torch_training
