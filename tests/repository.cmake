@@ -136,7 +136,7 @@ function(memprof_add_consumer_test name folder)
 endfunction()
 
 memprof_add_consumer_test("add_subdirectory" add_subdirectory
-  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_JSON=ON)
 
@@ -172,7 +172,7 @@ set_tests_properties("configure: MEMPROF_JSON=ON without nlohmann/json is refuse
 set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 memprof_add_consumer_test("find_package" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version}
-  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("find_package COMPONENTS json" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
 

@@ -2,7 +2,6 @@
 
 #include <memprof/config.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <string_view>
 
@@ -14,7 +13,9 @@ struct fixed_string {
   char text[Size];
 
   // Implicit, so that a literal can be written as the argument.
-  consteval fixed_string(const char (&literal)[Size]) noexcept { std::copy_n(literal, Size, text); }
+  consteval fixed_string(const char (&literal)[Size]) noexcept {
+    for (std::size_t index = 0; index < Size; ++index) text[index] = literal[index];
+  }
 
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
 };

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -542,7 +543,9 @@ struct profile {
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
   [[nodiscard]] const space_profile& space(std::string_view name) const&;
-  [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
+  [[nodiscard]] space_profile space(std::string_view name) && {
+    return std::move(const_cast<space_profile&>(std::as_const(*this).space(name)));
+  }
   /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
   [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
   const space_profile* find_space(std::string_view name) && = delete;

@@ -1,23 +1,22 @@
 #pragma once
 
+#include <memprof/detail/struct_fields.hpp>
 #include <memprof/profile/field_names.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/space_facets.hpp>
 
 #include <array>
-#include <boost/pfr/core.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 /// @file
-/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. The only user of
-/// Boost.PFR, of which it includes the one light header.
-///
-/// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
-/// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
+/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. A struct whose
+/// fields are not all named does not compile; a test compares the names with the text of profile.hpp, and with Boost.PFR where
+/// that can tell.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -351,33 +350,26 @@ using profile_structs =
                        out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
                        operation_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
-namespace detail {
-
-template <class... Types>
-constexpr bool names_every_field(type_list<Types...>) {
-  return ((field_names<Types>.size() == boost::pfr::tuple_size_v<Types>)&&...);
-}
-
-static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
-
-}  // namespace detail
-
 /// How many fields a struct has, the type of the one of an index, and that field itself.
 template <reflected T>
 inline constexpr std::size_t field_count = field_names<T>.size();
-template <reflected T, std::size_t Index>
-using field_type = boost::pfr::tuple_element_t<Index, T>;
 template <std::size_t Index, reflected T>
-[[nodiscard]] constexpr auto& field_at(T& value) {
-  return boost::pfr::get<Index>(value);
+[[nodiscard]] constexpr auto& field_at(T& value) noexcept {
+  return detail::with_fields<field_count<T>>(
+      value, [](auto&... fields) -> auto& { return detail::field_among<Index>(fields...); });
 }
+template <reflected T, std::size_t Index>
+using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval<T&>()))>;
 
 /// Calls `function(name, field)` for each field of `value`, in the order of declaration.
 template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
-  boost::pfr::for_each_field(
-      value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
+  constexpr auto& names = field_names<std::remove_const_t<T>>;
+  detail::with_fields<names.size()>(value, [&](auto&... fields) {
+    std::size_t index = 0;
+    (function(names[index++], fields), ...);
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -35,7 +35,10 @@ class space_facet_folds {
   void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  [[nodiscard]] space_facets build(const facet_names& names) const { return {lifetimes_.build(names)}; }
+  template <class Names>
+  [[nodiscard]] space_facets build(const Names& names) const {
+    return {lifetimes_.build(names)};
+  }
 
  private:
   space_lifetimes lifetimes_;

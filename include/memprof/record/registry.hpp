@@ -1,11 +1,10 @@
 #pragma once
 
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/detail/pages.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
-#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/own_file.hpp>
-#include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
@@ -18,6 +17,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+class hidden_blocks;
+class phantom_addresses;
 struct fact_table;
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -134,19 +135,6 @@ inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
   const label id = shared.labels->intern(text, most_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
-}
-
-/// The process's hidden blocks, made at the first call; null if the system has no memory.
-[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
-  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
-  if (known != nullptr) return known;
-  void* const pages = map_pages(sizeof(hidden_blocks));
-  if (pages == nullptr) return nullptr;
-  auto* const made = new (pages) hidden_blocks;
-  // Release pairs with the acquire loads of those who ask.
-  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
-  unmap_pages(pages, sizeof(hidden_blocks));
-  return known;
 }
 
 /// Holds the registry's lock until the end of the scope. The thread that forks holds it already.

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/record/event_sink.hpp>
 #include <memprof/record/find_label.hpp>
 #include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>

@@ -231,7 +231,8 @@ class space_lifetimes {
     segment_start_ = last_born_;
   }
 
-  [[nodiscard]] lifetime_profile build(const facet_names& names) const {
+  template <class Names>
+  [[nodiscard]] lifetime_profile build(const Names& names) const {
     lifetime_profile result;
     std::vector<const row*> order;
     for (const row& each : rows_) order.push_back(&each);
