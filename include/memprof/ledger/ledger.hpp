@@ -8,7 +8,7 @@
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
-#include <memprof/ledger/per_core_event.hpp>
+#include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>

@@ -68,7 +68,8 @@ struct text_range {
 
 /// The names in at most so many columns, with ellipses where something was left out. Names that differ still do, if that many
 /// columns can show it: those that would look alike show where they differ.
-[[nodiscard]] std::vector<std::string> shortened_apart(const auto& names, std::size_t columns) {
+template <class Names = std::vector<std::string>>
+[[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int most_rounds = 8;
   std::vector<std::string> shown(names.size());
   std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });

@@ -1,6 +1,6 @@
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
-#include <memprof/profile/facet/lifetimes.hpp>
+#include <memprof/ledger/facet/lifetimes.hpp>
 #include <memprof/profile/facet_folds.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text.hpp>

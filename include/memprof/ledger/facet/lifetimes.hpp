@@ -2,10 +2,10 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/profile/facet_names.hpp>
-#include <memprof/profile/field_names.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -231,7 +231,7 @@ class space_lifetimes {
     segment_start_ = last_born_;
   }
 
-  template <class Names>
+  template <class Names = facet_names>
   [[nodiscard]] lifetime_profile build(const Names& names) const {
     lifetime_profile result;
     std::vector<const row*> order;

@@ -2,15 +2,66 @@
 
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/live_set.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/core_range.hpp>
+#include <memprof/trace/field_names.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The facet "capacity": the first allocation that exceeded what a device, or a core of it, has. It listens to every allocation,
+/// through the space's peaks.
 
 namespace memprof::inline MEMPROF_ABI {
+
+/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
+/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
+///
+/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
+/// those on that core.
+struct capacity_shortfall {
+  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
+  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
+  /// of a core.
+  std::string core;
+  std::string operation;  ///< path of the operation that asked, empty if none was open
+  memprof::category category = category::other;
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+  std::int64_t free = 0;       ///< bytes: the capacity less what was live
+  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
+  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
+  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::vector<owned_bytes> remedy;
+
+  bool operator==(const capacity_shortfall&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
+    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+
+template <>
+inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
+
+using capacity_structs = type_list<capacity_shortfall>;
 
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
@@ -104,5 +155,49 @@ struct shortfall_record {
     detail::sort_rows(owners.data(), count, holds_more);
   }
 };
+
+namespace detail {
+
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// first.
+template <class Owners>
+[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
+    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
+    first = row;
+    count = 1;
+  }
+  if (count == 0) {
+    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
+    if (missing > 0) return {};
+  }
+  Owners rows(count);
+  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
+  return rows;
+}
+
+/// The first shortfall of a space that had one. `held` was live beside it.
+template <class Space, class Rows>
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
+                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
+  const shortfall_record& shortfall = space.first_shortfall();
+  capacity_shortfall result;
+  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
+  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
+  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
+  result.category = static_cast<category>(shortfall.asked.category());
+  result.segment = rows.index_of(shortfall.segment);
+  result.time_ns = time.to_ns(shortfall.stamp);
+  result.free = space.capacity() - held.bytes;
+  result.shortfall = result.requested - result.free;
+  result.holders_known = shortfall.has_holders;
+  result.remedy = least_to_free(held.by_operation, result.shortfall);
+  result.held = std::move(held);
+  return result;
+}
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
