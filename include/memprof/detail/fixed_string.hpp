@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Text as a template argument: `track_operation<"attention">()`.
 template <std::size_t Size>
@@ -20,4 +20,4 @@ struct fixed_string {
   [[nodiscard]] constexpr std::string_view view() const noexcept { return {text, Size - 1}; }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

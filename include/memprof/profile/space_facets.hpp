@@ -49,7 +49,7 @@ class space_facet_folds {
   }
 
  private:
-  space_lifetimes lifetimes_;
+  detail::space_lifetimes lifetimes_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -63,20 +63,22 @@ inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::str
 
 using capacity_structs = type_list<capacity_shortfall>;
 
+namespace detail {
+
 /// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
 /// for, and who held the rest at that moment. Categories and annotations are those known then.
 ///
 /// If the capacity is that of a core, all bytes and holders are those on the core that was full.
 struct shortfall_record {
-  block asked{};                             ///< of no bytes as long as nothing has exceeded the capacity
-  std::uint64_t segment = 0;                 ///< number of the one in which it was asked for
-  segment_record moment{};                   ///< the segment then, as if its peak had been just before: without `asked`
-  std::uint64_t stamp = 0;                   ///< when it was asked for
-  bool is_on_core = false;                   ///< the capacity is that of a core
-  core_range core{};                         ///< the one that was full, if `is_on_core`
-  bool has_holders = false;                  ///< false: the system had no memory for `owners` and `largest`, which are then empty
-  detail::page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
-  detail::page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+  block asked{};                     ///< of no bytes as long as nothing has exceeded the capacity
+  std::uint64_t segment = 0;         ///< number of the one in which it was asked for
+  segment_record moment{};           ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;           ///< when it was asked for
+  bool is_on_core = false;           ///< the capacity is that of a core
+  core_range core{};                 ///< the one that was full, if `is_on_core`
+  bool has_holders = false;          ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
+  page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
 
   [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
 
@@ -99,7 +101,7 @@ struct shortfall_record {
       owners.pop_back();
       break;
     }
-    detail::sort_rows(owners.data(), owners.size(), holds_more);
+    sort_rows(owners.data(), owners.size(), holds_more);
   }
 
   /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
@@ -152,11 +154,9 @@ struct shortfall_record {
     }
     (void)owners.resize(count);
     (void)largest.resize(largest_count);
-    detail::sort_rows(owners.data(), count, holds_more);
+    sort_rows(owners.data(), count, holds_more);
   }
 };
-
-namespace detail {
 
 /// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
 /// first.

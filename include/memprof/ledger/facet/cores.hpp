@@ -84,8 +84,8 @@ inline constexpr auto later_fields<core_profile> = std::to_array<std::string_vie
 using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
 
 namespace detail {
+
 struct frame_parts;
-}
 
 /// Bytes on one core, or peaks of them.
 struct core_usage {
@@ -149,7 +149,7 @@ class core_ledger {
 
   /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
   /// until the next event.
-  [[nodiscard]] const detail::page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+  [[nodiscard]] const page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
     ended_.clear();
     blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
       if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
@@ -179,7 +179,7 @@ class core_ledger {
   // --- what reports ask ---------------------------------------------------------------------------------------------
 
   /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
-  [[nodiscard]] const detail::page_array<core_maxima>& segments() const noexcept { return segments_; }
+  [[nodiscard]] const page_array<core_maxima>& segments() const noexcept { return segments_; }
   /// Peaks of circular buffers, of buffers, and of their sum.
   [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
   /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
@@ -209,7 +209,7 @@ class core_ledger {
     });
   }
   /// The different rectangles of the blocks so far, packed, in the order of their first block.
-  [[nodiscard]] const detail::page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+  [[nodiscard]] const page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
 
   /// How many cores a pass over all of them looks at.
   [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
@@ -221,7 +221,7 @@ class core_ledger {
   }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   struct core_state {
     core_usage live;
@@ -272,12 +272,12 @@ class core_ledger {
     if (cores.x1 < columns_ && cores.y1 < rows_) return true;
     const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
     const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
-    detail::page_array<core_state> larger;
+    page_array<core_state> larger;
     if (!larger.resize(columns * rows)) return false;
     for (std::size_t y = 0; y < rows_; ++y) {
       for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
     }
-    grid_ = static_cast<detail::page_array<core_state>&&>(larger);
+    grid_ = static_cast<page_array<core_state>&&>(larger);
     columns_ = columns;
     rows_ = rows;
     return true;
@@ -290,14 +290,14 @@ class core_ledger {
     return ranges_.push_back(cores.packed());
   }
 
-  detail::page_array<core_state> grid_;  ///< row after row
+  page_array<core_state> grid_;  ///< row after row
   std::size_t columns_ = 0;
   std::size_t rows_ = 0;
   live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
   live_blocks known_ranges_;  ///< `ranges_` as a set
-  detail::page_array<std::uint32_t> ranges_;
-  detail::page_array<std::uint64_t> ended_;
-  detail::page_array<core_maxima> segments_;
+  page_array<std::uint32_t> ranges_;
+  page_array<std::uint64_t> ended_;
+  page_array<core_maxima> segments_;
   summaries_by_name<3> by_name_;
 };
 
@@ -372,8 +372,6 @@ class per_core_event {
   core_range cores_;
   bool is_possible_;
 };
-
-namespace detail {
 
 /// "3-4": column, then row.
 template <class Coordinate>

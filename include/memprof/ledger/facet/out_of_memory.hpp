@@ -50,8 +50,8 @@ inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::
 using out_of_memory_structs = type_list<out_of_memory_failure>;
 
 namespace detail {
+
 struct frame_parts;
-}
 
 /// An allocation that a device had no memory for, and what was held then; bytes.
 struct out_of_memory_record {
@@ -73,19 +73,17 @@ class out_of_memory_ledger {
     if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
   }
 
-  [[nodiscard]] const detail::page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
+  [[nodiscard]] const page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
   [[nodiscard]] const tally& further() const noexcept { return further_; }
   /// Bytes taken from the system.
   [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
-  detail::page_array<out_of_memory_record> kept_;
+  page_array<out_of_memory_record> kept_;
   tally further_;
 };
-
-namespace detail {
 
 /// Applies such an event. False if it must be rejected.
 [[nodiscard]] inline bool note_out_of_memory(auto& run, const event& recorded, std::uint64_t stamp) noexcept {

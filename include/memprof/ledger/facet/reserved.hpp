@@ -71,8 +71,8 @@ inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string
 using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
 
 namespace detail {
+
 struct frame_parts;
-}
 
 /// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
 /// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
@@ -125,7 +125,7 @@ class reserved_ledger {
   tally replaced_reservations;
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   struct range {
     std::uint64_t begin;
@@ -134,7 +134,7 @@ class reserved_ledger {
 
   /// The first range that ends behind `address`.
   [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+    return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
   }
 
   /// The size of the range that begins at `address`, or 0.
@@ -173,12 +173,10 @@ class reserved_ledger {
     for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
   }
 
-  detail::page_array<range> ranges_;  ///< disjoint, by address
+  page_array<range> ranges_;  ///< disjoint, by address
   byte_level level_;
   bool is_used_ = false;
 };
-
-namespace detail {
 
 /// Applies such an event, which the streams hear of too. False if it must be rejected.
 [[nodiscard]] inline bool change_reserved(auto& space, const event& recorded) noexcept {

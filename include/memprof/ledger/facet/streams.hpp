@@ -97,8 +97,8 @@ inline constexpr auto field_names<active_profile> = std::to_array<std::string_vi
 using stream_structs = type_list<stream_usage, active_usage, named_active_usage, active_profile>;
 
 namespace detail {
+
 struct frame_parts;
-}
 
 /// What was live and reserved for one stream of a device in one pool of its allocator, in bytes.
 struct stream_record {
@@ -118,7 +118,7 @@ class stream_ledger {
   void allocate(label name, std::int64_t bytes) noexcept {
     if (name == 0) return;
     stream_record& row = row_of(name);
-    row.live = detail::add_saturating(row.live, bytes);
+    row.live = add_saturating(row.live, bytes);
     row.peak_live = std::max(row.peak_live, row.live);
     ++row.allocation_count;
   }
@@ -132,12 +132,12 @@ class stream_ledger {
   void change_reserved(label name, std::int64_t change) noexcept {
     if (name == 0 || change == 0) return;
     stream_record& row = row_of(name);
-    row.reserved = std::max(detail::add_saturating(row.reserved, change), std::int64_t{0});
+    row.reserved = std::max(add_saturating(row.reserved, change), std::int64_t{0});
     row.peak_reserved = std::max(row.peak_reserved, row.reserved);
   }
 
   /// In the order in which they first occurred.
-  [[nodiscard]] const detail::page_array<stream_record>& rows() const noexcept { return rows_; }
+  [[nodiscard]] const page_array<stream_record>& rows() const noexcept { return rows_; }
   /// Those that have no row of their own. All 0 if there are none.
   [[nodiscard]] const stream_record& further() const noexcept { return further_; }
   [[nodiscard]] bool has_further() const noexcept { return has_further_; }
@@ -145,7 +145,7 @@ class stream_ledger {
   [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   [[nodiscard]] stream_record& row_of(label name) noexcept {
     if (last_ < rows_.size() && rows_[last_].name == name) return rows_[last_];
@@ -159,7 +159,7 @@ class stream_ledger {
     return further_;
   }
 
-  detail::page_array<stream_record> rows_;
+  page_array<stream_record> rows_;
   stream_record further_{};
   std::size_t last_ = 0;  ///< most events have the same name as the one before
   bool has_further_ = false;
@@ -213,7 +213,7 @@ class active_ledger {
   tally missing_completions;
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   void end(const live_blocks::place& found) noexcept {
     deallocate(static_cast<std::int64_t>(found->bytes));
@@ -231,8 +231,6 @@ class active_ledger {
   byte_level level_;
   bool is_used_ = false;
 };
-
-namespace detail {
 
 /// The bytes that live at the event's address; 0 if nothing does.
 [[nodiscard]] inline std::int64_t live_bytes_at(auto& space, std::uint64_t address) noexcept {
