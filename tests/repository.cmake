@@ -51,6 +51,15 @@ memprof_add_static_test("umbrella: it reaches no third-party header"
   sh -c "! '${CMAKE_CXX_COMPILER}' -std=c++20 -I'${PROJECT_SOURCE_DIR}/include' -M -x c++ \
     '${PROJECT_SOURCE_DIR}/include/memprof/memprof.hpp' | grep -E '/(boost|nlohmann|cuda|torch)/'")
 
+# record.hpp is all that a file needs that only marks scopes, and small: no containers, algorithms or captures.
+memprof_add_static_test("record.hpp: it suffices for a file that only marks scopes"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include
+  ${CMAKE_CURRENT_SOURCE_DIR}/language/marks_scopes.cpp)
+memprof_add_static_test("record.hpp: it reaches no heavy header"
+  sh -c "! '${CMAKE_CXX_COMPILER}' -std=c++20 -I'${PROJECT_SOURCE_DIR}/include' -M -x c++ \
+    '${PROJECT_SOURCE_DIR}/include/memprof/record.hpp' | tr ' ' '\\n' | \
+    grep -E '/(vector|map|variant|algorithm|memory|functional|filesystem)$|memprof/(ledger|profile|report)/'")
+
 # --- what must not compile --------------------------------------------------------------------------------------------
 
 # With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
