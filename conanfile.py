@@ -35,7 +35,6 @@ class MemprofConan(ConanFile):
     def requirements(self):
         if self.options.json:
             self.requires("nlohmann_json/[>=3.10 <4]", transitive_headers=True)
-            self.requires("boost/[>=1.75]", transitive_headers=True, options={"header_only": True})
         if self.options.tools:
             self.requires("cli11/[>=2.1]", visible=False)
 

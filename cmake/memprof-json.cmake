@@ -1,7 +1,7 @@
 # memprof::json: memprof with <memprof/profile/json.hpp>. One file for both roads: add_subdirectory (through the option
 # MEMPROF_JSON) and find_package(memprof COMPONENTS json).
 #
-# Where a library is missing there is no target, and memprof_json_NOT_FOUND_MESSAGE says which.
+# Where nlohmann/json is missing there is no target, and memprof_json_NOT_FOUND_MESSAGE says so.
 set(memprof_json_FOUND TRUE)
 if(TARGET memprof::json)
   return()
@@ -17,24 +17,6 @@ if(NOT TARGET nlohmann_json::nlohmann_json)
   return()
 endif()
 
-# Boost.PFR, of which only headers are used: with all of Boost (1.75 or later), or alone, as vcpkg has it.
-if(NOT TARGET Boost::headers AND NOT TARGET Boost::pfr)
-  find_package(Boost 1.75 CONFIG QUIET)
-endif()
-if(NOT TARGET Boost::headers AND NOT TARGET Boost::pfr)
-  find_package(boost_pfr CONFIG QUIET)
-endif()
-if(TARGET Boost::headers)
-  set(memprof_pfr Boost::headers)
-elseif(TARGET Boost::pfr)
-  set(memprof_pfr Boost::pfr)
-else()
-  set(memprof_json_FOUND FALSE)
-  set(memprof_json_NOT_FOUND_MESSAGE
-    "Boost 1.75 or later, for Boost.PFR, was not found (Debian: libboost-dev); set Boost_DIR or CMAKE_PREFIX_PATH")
-  return()
-endif()
-
 add_library(memprof_json INTERFACE)
 add_library(memprof::json ALIAS memprof_json)
-target_link_libraries(memprof_json INTERFACE memprof::memprof nlohmann_json::nlohmann_json ${memprof_pfr})
+target_link_libraries(memprof_json INTERFACE memprof::memprof nlohmann_json::nlohmann_json)

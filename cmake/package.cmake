@@ -16,7 +16,7 @@ set(CPACK_COMPONENT_HEADERS_DESCRIPTION "Headers of a C++20 library that tells a
 set(CPACK_DEBIAN_HEADERS_PACKAGE_NAME libmemprof-dev)
 set(CPACK_DEBIAN_HEADERS_PACKAGE_ARCHITECTURE all)
 set(CPACK_DEBIAN_HEADERS_PACKAGE_SECTION libdevel)
-set(CPACK_DEBIAN_HEADERS_PACKAGE_RECOMMENDS "nlohmann-json3-dev (>= 3.10), libboost-dev (>= 1.75) | libboost1.81-dev")
+set(CPACK_DEBIAN_HEADERS_PACKAGE_RECOMMENDS "nlohmann-json3-dev (>= 3.10)")
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "Command line: shows, analyses and compares recordings of memprof.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME memprof)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION devel)

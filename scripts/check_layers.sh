@@ -12,7 +12,7 @@ find . -name '*.hpp' | sed 's|^\./||' | LC_ALL=C sort | xargs awk '
     # The only headers that may include a third-party library; json.hpp may have parts, json_*.hpp,
   # and readers of foreign JSON are format/*_json.hpp.
     owner["nlohmann"] = "profile/json.hpp"; owner_pattern["nlohmann"] = "^(profile/json(_[a-z_]+)?|format/[a-z_]+_json)[.]hpp$"
-    owner["boost"] = "profile/reflect.hpp"; owner_pattern["boost"] = "^profile/reflect[.]hpp$"
+    owner["boost"] = "no header"; owner_pattern["boost"] = "^$"
     owner["toml++"] = "record/session_toml.hpp"; owner_pattern["toml++"] = "^record/session_toml[.]hpp$"
     owner["protozero"] = "format/protobuf_reader.hpp"; owner_pattern["protozero"] = "^format/protobuf_reader[.]hpp$"
     split("torch ATen c10 caffe2", names, " ")

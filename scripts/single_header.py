@@ -8,7 +8,7 @@ scripts/single_header.py --stand-ins DIR   writes, for each other header, one th
 
 The umbrella with every header it reaches is there always. The others are there in parts, each behind a macro:
 MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no third-party header) and MEMPROF_WITH_JSON (what
-needs Boost.PFR and nlohmann/json). What needs other libraries is left to include/.
+needs nlohmann/json). What needs other libraries is left to include/.
 """
 
 import pathlib
@@ -21,7 +21,7 @@ OUTPUT = ROOT / "single_include" / "memprof" / "memprof.hpp"
 UMBRELLA = "memprof/memprof.hpp"
 
 INCLUDE_LINE = re.compile(r"\s*#\s*include\s*[<\"]([^>\"]+)[>\"]")
-JSON_LIBRARIES = {"boost", "nlohmann"}
+JSON_LIBRARIES = {"nlohmann"}
 # Libraries whose headers lie in no folder of their own.
 LONE_HEADERS = {"zstd.h", "zlib.h", "cuda.h", "cuda_runtime.h", "cupti.h"}
 SYSTEM_FOLDERS = {"sys", "linux", "mach-o"}
@@ -187,8 +187,8 @@ def single_header():
         "//",
         "// Define before the include, where you want it; the header may be included again for more:",
         "//   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp",
-        "//   MEMPROF_WITH_ALL         analyses, estimates, formats of other tools, trace files: all that needs no other library",
-        "//   MEMPROF_WITH_JSON        profiles as JSON, the page, sessions: needs Boost.PFR and nlohmann/json",
+        "//   MEMPROF_WITH_ALL         analyses, formats, trace files, JSON: all that needs no other library",
+        "//   MEMPROF_WITH_JSON        reading profiles, the page, sessions: needs nlohmann/json",
         "//",
     ]
     output += [("// " + line).rstrip() for line in (ROOT / "LICENSE").read_text().rstrip("\n").split("\n")]

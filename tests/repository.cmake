@@ -51,6 +51,15 @@ memprof_add_static_test("umbrella: it reaches no third-party header"
   sh -c "! '${CMAKE_CXX_COMPILER}' -std=c++20 -I'${PROJECT_SOURCE_DIR}/include' -M -x c++ \
     '${PROJECT_SOURCE_DIR}/include/memprof/memprof.hpp' | grep -E '/(boost|nlohmann|cuda|torch)/'")
 
+# record.hpp is all that a file needs that only marks scopes, and small: no containers, algorithms or captures.
+memprof_add_static_test("record.hpp: it suffices for a file that only marks scopes"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include
+  ${CMAKE_CURRENT_SOURCE_DIR}/language/marks_scopes.cpp)
+memprof_add_static_test("record.hpp: it reaches no heavy header"
+  sh -c "! '${CMAKE_CXX_COMPILER}' -std=c++20 -I'${PROJECT_SOURCE_DIR}/include' -M -x c++ \
+    '${PROJECT_SOURCE_DIR}/include/memprof/record.hpp' | tr ' ' '\\n' | \
+    grep -E '/(vector|map|variant|algorithm|memory|functional|filesystem)$|memprof/(ledger|profile|report)/'")
+
 # --- what must not compile --------------------------------------------------------------------------------------------
 
 # With MEMPROF_FAULT the file must be refused, with the message it expects; without, it must compile: so it is that fault.
@@ -136,7 +145,7 @@ function(memprof_add_consumer_test name folder)
 endfunction()
 
 memprof_add_consumer_test("add_subdirectory" add_subdirectory
-  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+  -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("add_subdirectory with MEMPROF_JSON" add_subdirectory
   -DMEMPROF_SOURCE_DIR=${PROJECT_SOURCE_DIR} -DMEMPROF_JSON=ON)
 
@@ -172,7 +181,7 @@ set_tests_properties("configure: MEMPROF_JSON=ON without nlohmann/json is refuse
 set(version ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 memprof_add_consumer_test("find_package" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version}
-  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON -DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON)
+  -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
 memprof_add_consumer_test("find_package COMPONENTS json" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
 

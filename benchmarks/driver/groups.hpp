@@ -21,7 +21,7 @@ void measure_parts(const plan& plan, report& report);
 void measure_nano_gpt(const plan& plan, report& report);
 /// What a trace file costs a capture, how large it becomes, and how fast it is read.
 void measure_trace_file(const plan& plan, report& report);
-/// The compile time of the umbrella header.
+/// What headers, and units that use them, cost to compile.
 void measure_include(const plan& plan, report& report);
 /// Other profilers on the same program.
 void measure_peers(const plan& plan, report& report);

@@ -43,16 +43,14 @@ double seconds_to_compile(const fs::path& source) {
       .cpu_seconds;
 }
 
-}  // namespace
-
-void measure_include(const plan& plan, report& report) {
-  const temporary_folder folder;
-  const fs::path with = folder.path() / "with.cpp";
-  const fs::path without = folder.path() / "without.cpp";
-  std::ofstream{with} << "#include <memprof/memprof.hpp>\n";
+/// A header against the standard headers that it reaches.
+void measure_header(const std::string& header, goal wanted, const fs::path& folder, const plan& plan, report& report) {
+  const fs::path with = folder / "with.cpp";
+  const fs::path without = folder / "without.cpp";
+  std::ofstream{with} << "#include <" << header << ">\n";
   std::set<std::string> seen;
   std::set<std::string> standard;
-  collect_standard_headers("memprof/memprof.hpp", seen, standard);
+  collect_standard_headers(header, seen, standard);
   std::ofstream headers{without};
   for (const std::string& name : standard) headers << "#include <" << name << ">\n";
   headers.close();
@@ -64,14 +62,59 @@ void measure_include(const plan& plan, report& report) {
     memprof.push_back(seconds_to_compile(with));
   }
   result row;
-  row.name = "#include <memprof/memprof.hpp> / its standard headers";
+  row.name = "#include <" + header + "> / its standard headers";
   row.unit = "times";
   row.untracked = median(headers_alone);
   row.on = median(memprof);
   row.unit_of_columns = "seconds";
   row.measured = ratios(memprof, headers_alone);
-  row.goal = at_most(1.3);
+  row.goal = wanted;
   report.results.push_back(row);
+}
+
+/// A whole unit.
+void measure_unit(const std::string& name, const char* text, goal wanted, const fs::path& folder, const plan& plan,
+                  report& report) {
+  const fs::path source = folder / "unit.cpp";
+  std::ofstream{source} << text;
+  result row;
+  row.name = name;
+  row.unit = "seconds";
+  for (std::size_t round = 0; round < plan.rounds; ++round) row.measured.push_back(seconds_to_compile(source));
+  row.on = median(row.measured);
+  row.goal = wanted;
+  report.results.push_back(row);
+}
+
+constexpr const char* capture_and_report = R"(
+#include <memprof/memprof.hpp>
+#include <memprof/profile/write_json.hpp>
+
+int main() {
+  auto capture = memprof::begin_capture();
+  memprof::memory_resource memory{"cpu"};
+  { auto scope = memprof::track_operation<"forward">(); }
+  memprof::snapshot("FORWARD_PASS");
+  capture.end();
+  memprof::print_memory_usage();
+  memprof::write_json(capture.profile(), "memory_profile.json");
+}
+)";
+
+constexpr const char* only_json = R"(
+#include <memprof/profile/write_json.hpp>
+
+void save(const memprof::profile& profile) { memprof::write_json(profile, "memory_profile.json"); }
+)";
+
+}  // namespace
+
+void measure_include(const plan& plan, report& report) {
+  const temporary_folder folder;
+  measure_header("memprof/record.hpp", at_most(1.15), folder.path(), plan, report);
+  measure_header("memprof/memprof.hpp", at_most(1.3), folder.path(), plan, report);
+  measure_unit("compile: capture, print, write JSON", capture_and_report, at_most(4), folder.path(), plan, report);
+  measure_unit("compile: write JSON alone", only_json, at_most(2), folder.path(), plan, report);
 }
 
 }  // namespace bench

@@ -40,7 +40,7 @@ void measure_nano_gpt(const plan& plan, report& report) {
 #else
 
 void measure_nano_gpt(const plan&, report& report) {
-  report.skipped.emplace_back("nano_gpt was not built (it needs nlohmann/json and Boost.PFR)");
+  report.skipped.emplace_back("nano_gpt was not built (it needs nlohmann/json)");
 }
 
 #endif

@@ -135,7 +135,7 @@ void measure_trace_file(const plan& plan, report& report) {
 #ifdef BENCH_NANO_GPT
   measure_nano_gpt_file(folder.path(), plan, report);
 #else
-  report.skipped.emplace_back("trace files of nano_gpt, which was not built (it needs nlohmann/json and Boost.PFR)");
+  report.skipped.emplace_back("trace files of nano_gpt, which was not built (it needs nlohmann/json)");
 #endif
 }
 

@@ -9,10 +9,12 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record.hpp>
 #include <memprof/record/annotate.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/record/snapshot.hpp>
 #include <memprof/record/track_operation.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/fitted_options.hpp>

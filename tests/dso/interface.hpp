@@ -15,6 +15,7 @@ DSO_TEST_VISIBLE void disabled_library_allocate(std::size_t bytes);
 // The plugin's functions are looked up by name.
 using plugin_allocate_function = void(std::size_t bytes);
 using plugin_begin_capture_function = void();
+using no_dispatch_plugin_function = void();
 
 // What is built with another version of memprof, 9.8.7: its functions by their names there.
 DSO_TEST_VISIBLE void other_version_allocate(std::size_t bytes);  ///< as `library_allocate`

@@ -16,7 +16,7 @@ using count_type = std::uint64_t;
 /// Counts must not depend on the machine: on one without an invariant time stamp counter another clock would be chosen.
 void choose_clock() {
 #if defined(__x86_64__)
-  memprof::abi_1::process_registry.stamps.chosen = memprof::stamp_source::kind::time_stamp_counter;
+  memprof::abi_1::process_registry.stamps.chosen = memprof::detail::stamp_source::kind::time_stamp_counter;
 #endif
 }
 

@@ -12,10 +12,10 @@
 
 namespace memprof_tests::integration_forced_interleavings {
 
-using memprof::path_step;
 using memprof::detail::order_owner;
 using memprof::detail::order_pending;
 using memprof::detail::order_shared;
+using memprof::detail::path_step;
 
 namespace {
 
@@ -27,7 +27,9 @@ struct cast {
   std::uint64_t b_records() { return path.record_at_once(b, in_b); }
   void drain() { d.run(path.snapshot(in_d)); }
   [[nodiscard]] std::uint64_t word() const { return path.shared.order_word.load(); }
-  [[nodiscard]] bool is_owned_by(const memprof::thread_slot& context) const { return order_owner(word()) == context.ring->id; }
+  [[nodiscard]] bool is_owned_by(const memprof::detail::thread_slot& context) const {
+    return order_owner(word()) == context.ring->id;
+  }
 
   /// Both have recorded and stamp every event.
   void share() {
@@ -46,9 +48,9 @@ struct cast {
 
   stepped::event_path path;
   stepped::thread a, b, d;
-  memprof::thread_slot& in_a = path.new_context();
-  memprof::thread_slot& in_b = path.new_context();
-  memprof::thread_slot& in_d = path.new_context();
+  memprof::detail::thread_slot& in_a = path.new_context();
+  memprof::detail::thread_slot& in_b = path.new_context();
+  memprof::detail::thread_slot& in_d = path.new_context();
 };
 
 bool has_stamp(const stepped::event_path& path, std::uint64_t call) {
@@ -64,7 +66,7 @@ TEST_CASE("drain: an event without a stamp has the place of the one before it, w
   memprof::event events[3] = {};
   events[0].stamp = 10;
   events[2].stamp = 30;
-  memprof::event_ring ring;
+  memprof::detail::event_ring ring;
   ring.tail = events;
   memprof::detail::apply_run(ring, events + 1, consumer);
   CHECK(memprof::detail::pending_key(ring) == 10);
@@ -298,7 +300,7 @@ TEST_CASE("order: a new thread in the ring of one that exited stamps first, alth
   REQUIRE(on.is_owned_by(on.in_a));
   const std::uint32_t ring = on.in_a.ring->id;
   on.a.run(on.path.exit_thread(on.in_a));
-  memprof::thread_slot& in_new = on.path.new_context();
+  memprof::detail::thread_slot& in_new = on.path.new_context();
   const std::uint64_t first_of_new = on.path.record_at_once(on.b, in_new);
   CHECK(in_new.ring->id == ring);
   const std::uint64_t free = on.path.record_at_once(on.d, in_new);
@@ -331,7 +333,8 @@ TEST_CASE("order: a signal handler that interrupts an event at any step is count
   const std::uint64_t interrupted = on.path.begin_call();
   REQUIRE(on.a.start_until(where, on.path.record(on.in_a, interrupted)));
   // What a handler on A's thread would do: it comes while A's context says that it is recording.
-  memprof::detail::record<memprof::no_pauses>(on.path.shared, on.in_a, {0, 99, 1, 0, memprof::event_kind::allocate, 0, 0});
+  memprof::detail::record<memprof::detail::no_pauses>(on.path.shared, on.in_a,
+                                                      {0, 99, 1, 0, memprof::event_kind::allocate, 0, 0});
   on.a.finish();
   on.path.end_call(interrupted);
   on.drain();
@@ -351,7 +354,7 @@ TEST_CASE("order: of an allocation in flight while a capture begins, the capture
   REQUIRE(on.a.start_until(in_flight_at, on.path.record(on.in_a, allocation)));  // it saw an earlier capture
   ++on.path.shared.capture_count;
   REQUIRE(on.d.start_until(published_at, [&on] {
-    const memprof::detail::activity_guard hidden{on.in_d, memprof::activity::busy};
+    const memprof::detail::activity_guard hidden{on.in_d, memprof::detail::activity::busy};
     const memprof::detail::lock_guard lock{on.path.shared.lock};
     memprof::detail::start_recording<stepped::pauses>(on.path.shared);
   }));

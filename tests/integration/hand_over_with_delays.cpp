@@ -21,7 +21,7 @@ namespace {
 
 /// Stops a thread at some steps for a random while.
 struct random_delays {
-  static void reach(memprof::path_step) noexcept {
+  static void reach(memprof::detail::path_step) noexcept {
     static std::atomic<std::uint32_t> seeds{12345};
     static thread_local std::uint32_t state = seeds.fetch_add(7919);
     state ^= state << 13;
@@ -54,14 +54,14 @@ class delayed_path {
   delayed_path(const delayed_path&) = delete;
   delayed_path& operator=(const delayed_path&) = delete;
   ~delayed_path() {
-    memprof::event_ring* ring = shared_.rings.load();
+    memprof::detail::event_ring* ring = shared_.rings.load();
     while (ring != nullptr) {
-      memprof::event_ring* const next = ring->next;
-      memprof::detail::unmap_pages(ring->slots, memprof::ring_slots::bytes_for(ring->slots->capacity));
-      memprof::detail::unmap_pages(ring, sizeof(memprof::event_ring));
+      memprof::detail::event_ring* const next = ring->next;
+      memprof::detail::unmap_pages(ring->slots, memprof::detail::ring_slots::bytes_for(ring->slots->capacity));
+      memprof::detail::unmap_pages(ring, sizeof(memprof::detail::event_ring));
       ring = next;
     }
-    memprof::detail::unmap_pages(shared_.drain_heap, shared_.drain_heap_capacity * sizeof(memprof::event_ring*));
+    memprof::detail::unmap_pages(shared_.drain_heap, shared_.drain_heap_capacity * sizeof(memprof::detail::event_ring*));
   }
 
   /// One thread's way into the path; its end is the thread's.
@@ -71,7 +71,7 @@ class delayed_path {
     sink(const sink&) = delete;
     sink& operator=(const sink&) = delete;
     ~sink() {
-      const memprof::detail::activity_guard leaving{context_, memprof::activity::busy};
+      const memprof::detail::activity_guard leaving{context_, memprof::detail::activity::busy};
       memprof::detail::detach_ring(shared_, context_);
     }
     void allocate(std::uint64_t address, std::uint64_t bytes) { record(address, bytes, memprof::event_kind::allocate); }
@@ -82,7 +82,7 @@ class delayed_path {
       memprof::detail::record<random_delays>(shared_, context_, {0, address, bytes, 0, kind, 0, 0});
     }
     memprof::registry& shared_;
-    memprof::thread_slot context_;
+    memprof::detail::thread_slot context_;
   };
 
   [[nodiscard]] auto sink_maker() {

@@ -12,14 +12,14 @@
 
 namespace memprof_tests::integration_scheduled_steps {
 
-using memprof::path_step;
+using memprof::detail::path_step;
 
 namespace {
 
 /// One thread of a schedule and what it is doing.
 struct producer {
   stepped::thread worker;
-  memprof::thread_slot* context = nullptr;
+  memprof::detail::thread_slot* context = nullptr;
   bool is_recording = false;
   bool is_in_call = false;
   std::uint64_t call = 0;
@@ -87,7 +87,7 @@ class schedule {
     }
     const bool takes_snapshot = chance(temper_.snapshot_percent);
     const bool exits = !takes_snapshot && chance(temper_.exit_percent);
-    const memprof::event_ring& ring = *self.context->ring;
+    const memprof::detail::event_ring& ring = *self.context->ring;
     const bool needs_lock = takes_snapshot || exits || !self.context->has_ring() || ring.cursor >= ring.limit;
     if (needs_lock && is_locked()) return false;
     if (takes_snapshot) {

@@ -22,7 +22,7 @@
 
 namespace stepped {
 
-using memprof::path_step;
+using memprof::detail::path_step;
 
 /// A thread that makes one call at a time and stands still at every step of the event path.
 class thread {
@@ -149,18 +149,18 @@ class event_path {
   event_path(const event_path&) = delete;
   event_path& operator=(const event_path&) = delete;
   ~event_path() {
-    memprof::event_ring* ring = shared.rings.load();
+    memprof::detail::event_ring* ring = shared.rings.load();
     while (ring != nullptr) {
-      memprof::event_ring* const next = ring->next;
-      memprof::detail::unmap_pages(ring->slots, memprof::ring_slots::bytes_for(ring->slots->capacity));
-      memprof::detail::unmap_pages(ring, sizeof(memprof::event_ring));
+      memprof::detail::event_ring* const next = ring->next;
+      memprof::detail::unmap_pages(ring->slots, memprof::detail::ring_slots::bytes_for(ring->slots->capacity));
+      memprof::detail::unmap_pages(ring, sizeof(memprof::detail::event_ring));
       ring = next;
     }
-    memprof::detail::unmap_pages(shared.drain_heap, shared.drain_heap_capacity * sizeof(memprof::event_ring*));
+    memprof::detail::unmap_pages(shared.drain_heap, shared.drain_heap_capacity * sizeof(memprof::detail::event_ring*));
   }
 
   /// A context for a thread that has not recorded yet.
-  memprof::thread_slot& new_context() { return contexts_.emplace_back(); }
+  memprof::detail::thread_slot& new_context() { return contexts_.emplace_back(); }
 
   /// The number of a call that begins now.
   std::uint64_t begin_call() {
@@ -170,30 +170,30 @@ class event_path {
   void end_call(std::uint64_t call) { calls[call].end = ++time; }
 
   /// A call that records one event.
-  [[nodiscard]] std::function<void()> record(memprof::thread_slot& context, std::uint64_t call,
+  [[nodiscard]] std::function<void()> record(memprof::detail::thread_slot& context, std::uint64_t call,
                                              memprof::event_kind kind = memprof::event_kind::allocate, std::uint64_t bytes = 1) {
     return [this, &context, call, kind, bytes] {
       memprof::detail::record<pauses>(shared, context, {0, call, bytes, 0, kind, 0, 0});
     };
   }
   /// What a snapshot does to the event path.
-  [[nodiscard]] std::function<void()> snapshot(memprof::thread_slot& context) {
+  [[nodiscard]] std::function<void()> snapshot(memprof::detail::thread_slot& context) {
     return [this, &context] {
-      const memprof::detail::activity_guard hidden{context, memprof::activity::busy};
+      const memprof::detail::activity_guard hidden{context, memprof::detail::activity::busy};
       const memprof::detail::lock_guard lock{shared.lock};
       shared.drain(shared);
     };
   }
   /// What the end of a thread does to it.
-  [[nodiscard]] std::function<void()> exit_thread(memprof::thread_slot& context) {
+  [[nodiscard]] std::function<void()> exit_thread(memprof::detail::thread_slot& context) {
     return [this, &context] {
-      const memprof::detail::activity_guard hidden{context, memprof::activity::busy};
+      const memprof::detail::activity_guard hidden{context, memprof::detail::activity::busy};
       memprof::detail::detach_ring(shared, context);
     };
   }
 
   /// Records one event from begin to end with nobody in between.
-  std::uint64_t record_at_once(thread& worker, memprof::thread_slot& context) {
+  std::uint64_t record_at_once(thread& worker, memprof::detail::thread_slot& context) {
     const std::uint64_t call = begin_call();
     worker.run(record(context, call));
     end_call(call);
@@ -232,7 +232,7 @@ class event_path {
     memprof::detail::drain_rings<pauses>(shared, *static_cast<drained_order*>(shared.capture));
   }
 
-  std::deque<memprof::thread_slot> contexts_;
+  std::deque<memprof::detail::thread_slot> contexts_;
 };
 
 }  // namespace stepped

@@ -7,7 +7,7 @@
 #define MEMPROF_WITH_NEW_DELETE
 #include <memprof/memprof.hpp>
 
-#if __has_include(<boost/pfr/core.hpp>) && __has_include(<nlohmann/json.hpp>)
+#if __has_include(<nlohmann/json.hpp>)
 #define MEMPROF_WITH_JSON
 #include <memprof/memprof.hpp>
 #endif

@@ -199,7 +199,7 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
   result.active = space.active.build(space.first_segment, segments.size());
   result.streams = space.streams.build([&](std::uint32_t name) { return text_of(names, name); });
   for (const failure& failed : space.failures) {
-    if (result.out_of_memory.size() == out_of_memory_ledger::max_kept) {
+    if (result.out_of_memory.size() == detail::out_of_memory_ledger::max_kept) {
       count(result.further_out_of_memory, static_cast<std::uint64_t>(failed.requested));
       continue;
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/profile/facet/lifetimes.hpp>
+#include <memprof/ledger/facet/lifetimes.hpp>
 #include <property/ledger_model.hpp>
 
 #include <algorithm>

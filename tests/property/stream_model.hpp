@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memprof/ledger/out_of_memory_ledger.hpp>
-#include <memprof/ledger/stream_ledger.hpp>
+#include <memprof/ledger/facet/out_of_memory.hpp>
+#include <memprof/ledger/facet/streams.hpp>
 #include <memprof/profile/profile.hpp>
 
 #include <algorithm>

@@ -184,7 +184,7 @@ class capture_events {
   }
   static void drain(memprof::registry& shared) noexcept {
     if (current() == nullptr) return memprof::detail::drain_into_capture(shared);
-    memprof::detail::drain_rings<memprof::no_pauses>(shared, *current());
+    memprof::detail::drain_rings<memprof::detail::no_pauses>(shared, *current());
   }
 
   std::uint8_t space_;

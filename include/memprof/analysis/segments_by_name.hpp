@@ -184,7 +184,8 @@ namespace detail {
 
 /// The rows with those put together whose names differ only in numbers, as "step 1" and "step 2", under "step *". A family of one
 /// keeps its name.
-[[nodiscard]] inline std::vector<segments_of_name> segments_by_family(const std::vector<segments_of_name>& names) {
+template <class Name = segments_of_name>
+[[nodiscard]] std::vector<Name> segments_by_family(const std::vector<Name>& names) {
   std::vector<segments_of_name> rows;
   std::map<std::string, std::size_t> row_of;
   for (const segments_of_name& name : names) {

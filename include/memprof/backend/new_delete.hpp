@@ -15,16 +15,32 @@
 
 #if MEMPROF_ENABLED
 
+#include <memprof/detail/pages.hpp>
+#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <new>
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The process's hidden blocks, made at the first call; null if the system has no memory.
+[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
+  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
+  if (known != nullptr) return known;
+  void* const pages = map_pages(sizeof(hidden_blocks));
+  if (pages == nullptr) return nullptr;
+  auto* const made = new (pages) hidden_blocks;
+  // Release pairs with the acquire loads of those who ask.
+  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
+  unmap_pages(pages, sizeof(hidden_blocks));
+  return known;
+}
 
 /// Remembers a block that the profiler allocates, in case the program frees it; forgets one that the profiler frees.
 inline void note_own_block(registry& shared, event_kind kind, const void* address) noexcept {

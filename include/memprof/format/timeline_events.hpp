@@ -2,7 +2,7 @@
 
 #include <memprof/format/trace_replay.hpp>
 #include <memprof/format/trace_source.hpp>
-#include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/clock_readings.hpp>

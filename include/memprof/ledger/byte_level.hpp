@@ -61,4 +61,27 @@ class byte_level {
   std::int64_t segment_peak_ = 0;
 };
 
+namespace detail {
+
+/// Fills peak, current and segments of a facet from a level: `rows` are a profile's `segment_rows`, `names` its rows by name.
+template <class Result, class Level, class Rows, class Names>
+void fill_level(Result& result, const Level& from, const Rows& rows, const Names& names) {
+  result.peak = from.peak();
+  result.current = from.current();
+  const level_record open = from.open_segment();
+  result.segments.resize(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position >= from.segments().size()) continue;
+    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
+  result.segments_by_name.resize(rows.names());
+  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
+    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
+  });
+}
+
+}  // namespace detail
+
 }  // namespace memprof::inline MEMPROF_ABI

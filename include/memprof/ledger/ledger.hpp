@@ -4,11 +4,11 @@
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/allocator_event.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
+#include <memprof/ledger/facet/cores.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_follower.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/operation_tree.hpp>
-#include <memprof/ledger/per_core_event.hpp>
 #include <memprof/ledger/range_deallocation.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -325,7 +325,7 @@ class ledger {
       return;
     }
     if (recorded.kind >= event_kind::segment_end) return apply_to_capture(recorded);
-    const per_core_event change{recorded};
+    const detail::per_core_event change{recorded};
     if (!change.is_possible() || !take_work(change.steps(spaces_[recorded.space]))) {
       ++rejected_events_;
     } else if (enter(run, recorded.space) && !change.apply(run, stamp_)) {

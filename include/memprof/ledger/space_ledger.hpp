@@ -3,18 +3,17 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
-#include <memprof/ledger/active_ledger.hpp>
-#include <memprof/ledger/core_ledger.hpp>
+#include <memprof/ledger/facet/capacity.hpp>
+#include <memprof/ledger/facet/cores.hpp>
+#include <memprof/ledger/facet/out_of_memory.hpp>
+#include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/ledger/facet/streams.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
-#include <memprof/ledger/out_of_memory_ledger.hpp>
-#include <memprof/ledger/reserved_ledger.hpp>
 #include <memprof/ledger/running_line.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/segment_record.hpp>
 #include <memprof/ledger/shared_memory.hpp>
-#include <memprof/ledger/shortfall_record.hpp>
-#include <memprof/ledger/stream_ledger.hpp>
 #include <memprof/ledger/summaries_by_name.hpp>
 #include <memprof/ledger/tally.hpp>
 #include <memprof/ledger/timeline.hpp>
@@ -181,26 +180,26 @@ class space_ledger {
   /// Costs a step for each of its cores until one was.
   void check_cores(std::uint64_t address, const core_range& cores, std::uint64_t stamp) noexcept {
     if (core_shortfall_above_ == std::numeric_limits<std::int64_t>::max()) return;
-    const core_maxima fullest = cores_.fullest(cores);
+    const detail::core_maxima fullest = cores_.fullest(cores);
     if (fullest.peak.total <= core_shortfall_above_) return;
     note_shortfall_on({fullest.busiest_x, fullest.busiest_y, fullest.busiest_x, fullest.busiest_y}, address, stamp);
   }
 
   /// What lies on each core, beside the space's totals.
-  [[nodiscard]] core_ledger& cores() noexcept { return cores_; }
-  [[nodiscard]] const core_ledger& cores() const noexcept { return cores_; }
+  [[nodiscard]] detail::core_ledger& cores() noexcept { return cores_; }
+  [[nodiscard]] const detail::core_ledger& cores() const noexcept { return cores_; }
   /// What an allocator holds of the space for all of it, beside the space's totals.
-  [[nodiscard]] reserved_ledger& reserved() noexcept { return reserved_; }
-  [[nodiscard]] const reserved_ledger& reserved() const noexcept { return reserved_; }
+  [[nodiscard]] detail::reserved_ledger& reserved() noexcept { return reserved_; }
+  [[nodiscard]] const detail::reserved_ledger& reserved() const noexcept { return reserved_; }
   /// What of both was for which stream and from which pool.
-  [[nodiscard]] stream_ledger& streams() noexcept { return streams_; }
-  [[nodiscard]] const stream_ledger& streams() const noexcept { return streams_; }
+  [[nodiscard]] detail::stream_ledger& streams() noexcept { return streams_; }
+  [[nodiscard]] const detail::stream_ledger& streams() const noexcept { return streams_; }
   /// What streams use, freed blocks among it.
-  [[nodiscard]] active_ledger& active() noexcept { return active_; }
-  [[nodiscard]] const active_ledger& active() const noexcept { return active_; }
+  [[nodiscard]] detail::active_ledger& active() noexcept { return active_; }
+  [[nodiscard]] const detail::active_ledger& active() const noexcept { return active_; }
   /// What the device had no memory for.
-  [[nodiscard]] out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
-  [[nodiscard]] const out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
+  [[nodiscard]] detail::out_of_memory_ledger& out_of_memory() noexcept { return out_of_memory_; }
+  [[nodiscard]] const detail::out_of_memory_ledger& out_of_memory() const noexcept { return out_of_memory_; }
 
   /// The statistics of an operation, made when it first does something here; node 0's if there is no memory.
   [[nodiscard]] operation_stats& operation(std::uint32_t node) noexcept {
@@ -336,7 +335,7 @@ class space_ledger {
   /// What `limit` set; 0: none.
   [[nodiscard]] std::int64_t capacity() const noexcept { return capacity_; }
   [[nodiscard]] bool capacity_is_per_core() const noexcept { return capacity_is_per_core_; }
-  [[nodiscard]] const shortfall_record& first_shortfall() const noexcept { return shortfall_; }
+  [[nodiscard]] const detail::shortfall_record& first_shortfall() const noexcept { return shortfall_; }
   [[nodiscard]] std::int64_t live() const noexcept { return live_; }
   [[nodiscard]] std::int64_t allocated() const noexcept { return room_at_begin_ - room_; }
   [[nodiscard]] std::uint64_t allocation_count() const noexcept { return ordinal_; }
@@ -451,7 +450,7 @@ class space_ledger {
   /// Keeps a segment, as far as there is room, in which something had no memory.
   void hold_with_failures(segment_history& history, std::uint64_t number) const noexcept {
     if (shortfall_.has_happened() && shortfall_.segment == number) history.pin(number);
-    for (const out_of_memory_record& failed : out_of_memory_.kept()) {
+    for (const detail::out_of_memory_record& failed : out_of_memory_.kept()) {
       if (failed.segment == number) history.hold(number);
     }
   }
@@ -526,13 +525,13 @@ class space_ledger {
   summaries_by_name<segment_number_count> by_name_;
   detail::page_array<running_line> lines_;  ///< by row
   top_blocks_of_segments largest_of_finished_;
-  shortfall_record shortfall_;
+  detail::shortfall_record shortfall_;
   bool is_usable_ = false;
-  core_ledger cores_;
-  reserved_ledger reserved_;
-  stream_ledger streams_;
-  active_ledger active_;
-  out_of_memory_ledger out_of_memory_;
+  detail::core_ledger cores_;
+  detail::reserved_ledger reserved_;
+  detail::stream_ledger streams_;
+  detail::active_ledger active_;
+  detail::out_of_memory_ledger out_of_memory_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,14 +1,27 @@
 #pragma once
 
-#include <memprof/config.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// A count and the bytes it concerns, for events that are unusual.
+/// How often something happened and how many bytes it concerned.
+struct event_tally {
+  std::int64_t count = 0;
+  std::int64_t bytes = 0;
+
+  bool operator==(const event_tally&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
+
+/// An `event_tally` while events are counted.
 struct tally {
   std::int64_t count = 0;
   std::int64_t bytes = 0;
@@ -19,5 +32,11 @@ struct tally {
     bytes += static_cast<std::int64_t>(std::min(more, room));  // what a caller tells may be anything
   }
 };
+
+namespace detail {
+
+[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/detail/heap.hpp>
+#include <memprof/ledger/facet/capacity.hpp>
+#include <memprof/ledger/facet/cores.hpp>
+#include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/ledger.hpp>
-#include <memprof/profile/core_peaks.hpp>
-#include <memprof/profile/device_events.hpp>
-#include <memprof/profile/first_shortfall.hpp>
 #include <memprof/profile/joint_peaks.hpp>
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
@@ -175,8 +175,6 @@ template <class Checkpoints>
   return result;
 }
 
-[[nodiscard]] inline event_tally to_event_tally(const tally& counted) { return {counted.count, counted.bytes}; }
-
 template <class Timeline>
 [[nodiscard]] memory_timeline build_timeline(const Timeline& line, const clock_readings& time, std::int64_t live) {
   memory_timeline result;
@@ -187,47 +185,6 @@ template <class Timeline>
     result.points[index] = {time.to_ns(finished[index].stamp), finished[index].peak, finished[index].current};
   }
   if (line.has_open()) result.points[finished.size()] = {time.to_ns(line.open().stamp), line.open().peak, live};
-  return result;
-}
-
-/// Fills peak, current and segments of a facet from a level.
-template <class Result, class Level, class Rows>
-void fill_level(Result& result, const Level& from, const Rows& rows, const std::vector<named_segments>& names) {
-  result.peak = from.peak();
-  result.current = from.current();
-  const level_record open = from.open_segment();
-  result.segments.resize(rows.size());
-  for (std::size_t index = 0; index < rows.finished(); ++index) {
-    const std::size_t position = rows.position(index);
-    if (position >= from.segments().size()) continue;
-    result.segments[index] = {from.segments()[position].peak, from.segments()[position].current};
-  }
-  if (rows.has_open()) result.segments[rows.finished()] = {open.peak, open.current};
-  result.segments_by_name.resize(rows.names());
-  for_each_name(rows, from.by_name(), std::array{open.peak, open.current}, [&](std::size_t row, const auto& values) {
-    result.segments_by_name[row] = {names[row].name, values[0], values[1]};
-  });
-}
-
-/// What streams used of a space, freed blocks among it.
-template <class Active, class Rows>
-[[nodiscard]] active_profile build_active(const Active& used, const Rows& rows, const std::vector<named_segments>& names) {
-  active_profile result;
-  if (!used.is_used()) return result;
-  fill_level(result, used.level(), rows, names);
-  result.unmatched_completions = to_event_tally(used.unmatched_completions);
-  result.missing_completions = to_event_tally(used.missing_completions);
-  return result;
-}
-
-/// What a space's allocator held.
-template <class Reserved, class Rows>
-[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const std::vector<named_segments>& names) {
-  reserved_profile result;
-  if (!held.is_used()) return result;
-  fill_level(result, held.level(), rows, names);
-  result.unmatched_releases = to_event_tally(held.unmatched_releases);
-  result.replaced_reservations = to_event_tally(held.replaced_reservations);
   return result;
 }
 

@@ -3,7 +3,7 @@
 #include <memprof/ledger/follow_blocks.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
-#include <memprof/profile/facet_names.hpp>
+#include <memprof/ledger/facet_names.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/profile/trace_fold.hpp>

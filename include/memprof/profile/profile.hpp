@@ -1,6 +1,9 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/ledger/live_set.hpp>
+#include <memprof/ledger/tally.hpp>
+#include <memprof/ledger/value_summary.hpp>
 #include <memprof/profile/space_facets.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/category.hpp>
@@ -13,6 +16,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -23,45 +27,6 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
-/// every operation, or a category's name.
-struct owned_bytes {
-  std::string owner;
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-
-  bool operator==(const owned_bytes&) const = default;
-};
-
-/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
-/// it was never called.
-struct live_block {
-  std::uint64_t address = 0;
-  std::int64_t bytes = 0;
-  std::string operation;
-  memprof::category category = category::other;
-  std::string name;
-  std::string shape;
-  std::string dtype;
-  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
-
-  bool operator==(const live_block&) const = default;
-};
-
-/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
-/// those of `by_category`. Rows are sorted by bytes, greatest first.
-struct live_set {
-  std::int64_t bytes = 0;
-  std::int64_t blocks = 0;
-  std::vector<owned_bytes> by_operation;
-  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
-  std::int64_t remaining_operations = 0;  ///< how many operations those are
-  std::vector<owned_bytes> by_category;
-  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
-
-  bool operator==(const live_set&) const = default;
-};
-
 /// The stretch between two snapshots: a phase of training.
 struct segment {
   std::string name;
@@ -71,19 +36,6 @@ struct segment {
   std::int64_t step = -1;    ///< in which round of the repeating names it was, from 0; -1: not known
 
   bool operator==(const segment&) const = default;
-};
-
-/// One number over several segments, in the order of time. Their mean is `sum / count`, with the count of those segments.
-struct value_summary {
-  std::int64_t first = 0;
-  std::int64_t last = 0;
-  std::int64_t least = 0;
-  std::int64_t greatest = 0;
-  std::int64_t sum = 0;                ///< at most 2^63-1
-  std::int64_t least_segment = -1;     ///< `segment::number` of the first with `least`
-  std::int64_t greatest_segment = -1;  ///< the same of `greatest`
-
-  bool operator==(const value_summary&) const = default;
 };
 
 /// The straight line that fits a number best over the steps, by least squares.
@@ -161,39 +113,6 @@ struct memory_timeline {
   bool operator==(const memory_timeline&) const = default;
 };
 
-/// How often something happened and how many bytes it concerned.
-struct event_tally {
-  std::int64_t count = 0;
-  std::int64_t bytes = 0;
-
-  bool operator==(const event_tally&) const = default;
-};
-
-/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
-/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
-///
-/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
-/// those on that core.
-struct capacity_shortfall {
-  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
-  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
-  /// of a core.
-  std::string core;
-  std::string operation;  ///< path of the operation that asked, empty if none was open
-  memprof::category category = category::other;
-  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
-  std::int64_t time_ns = 0;
-  std::int64_t free = 0;       ///< bytes: the capacity less what was live
-  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
-  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
-  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
-  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
-  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
-  std::vector<owned_bytes> remedy;
-
-  bool operator==(const capacity_shortfall&) const = default;
-};
-
 /// What in a space's events was unusual. None of it is fatal.
 struct space_anomalies {
   event_tally unmatched_frees;        ///< of blocks allocated before the capture or never seen; bytes as given, if given
@@ -208,138 +127,6 @@ struct space_anomalies {
   event_tally overlapping_blocks;
 
   bool operator==(const space_anomalies&) const = default;
-};
-
-/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
-/// is at most the sum of the others.
-struct core_peaks {
-  std::int64_t circular_buffers = 0;
-  std::int64_t buffers = 0;
-  std::int64_t total = 0;    ///< peak of the sum of both on a core
-  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
-
-  bool operator==(const core_peaks&) const = default;
-};
-
-/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
-struct core_range_peaks {
-  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
-  core_peaks peaks;
-
-  bool operator==(const core_range_peaks&) const = default;
-};
-
-/// Peaks on cores over all segments of one name.
-struct named_core_peaks {
-  std::string segment;
-  value_summary circular_buffers;
-  value_summary buffers;
-  value_summary total;
-
-  bool operator==(const named_core_peaks&) const = default;
-};
-
-/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
-/// other numbers of the space such a block counts with its bytes on all its cores together.
-struct core_profile {
-  core_peaks peaks;                                ///< over the whole capture
-  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
-  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
-  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
-
-  bool operator==(const core_profile&) const = default;
-};
-
-/// What an allocator held of the device within one segment: at most, and at its end.
-struct reserved_usage {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;
-
-  bool operator==(const reserved_usage&) const = default;
-};
-
-/// The same over all segments of one name.
-struct named_reserved_usage {
-  std::string segment;
-  value_summary peak;
-  value_summary current;
-
-  bool operator==(const named_reserved_usage&) const = default;
-};
-
-/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
-/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
-struct reserved_profile {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;                            ///< at the end
-  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
-  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
-
-  bool operator==(const reserved_profile&) const = default;
-};
-
-/// What streams used of a space within one segment: at most, and at its end.
-struct active_usage {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;
-
-  bool operator==(const active_usage&) const = default;
-};
-
-/// The same over all segments of one name.
-struct named_active_usage {
-  std::string segment;
-  value_summary peak;
-  value_summary current;
-
-  bool operator==(const named_active_usage&) const = default;
-};
-
-/// The bytes of blocks allocated on streams, until no stream uses them any more: live ones, and freed ones that work on a
-/// stream may still use (`event_sink::request_deallocation`). PyTorch's `active_bytes`, in bytes that were asked for. All 0 and
-/// empty if no block was allocated on a stream.
-struct active_profile {
-  std::int64_t peak = 0;
-  std::int64_t current = 0;                          ///< at the end
-  std::vector<active_usage> segments;                ///< one for each of `profile::segments`
-  std::vector<named_active_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
-  event_tally unmatched_completions;  ///< of blocks freed before the capture or never seen; bytes as given, if given
-  event_tally missing_completions;    ///< of freed blocks whose address came again: they count as done by then
-
-  bool operator==(const active_profile&) const = default;
-};
-
-/// What one stream of a device had of a space, from one pool of its allocator; bytes.
-struct stream_usage {
-  std::string stream;  ///< as the source names it; for CUDA "default", or the address of the `cudaStream_t`: "0x55d0c0a1b2c0"
-  /// Empty: the allocator's own; "unknown": libtorch does not tell, as 2.6; else a private one, as that of a CUDA graph:
-  /// "0:1".
-  std::string pool;
-  std::int64_t cumulative_peak = 0;     ///< greatest live bytes
-  std::int64_t cumulative_current = 0;  ///< live bytes at the end
-  std::int64_t allocation_count = 0;
-  std::int64_t reserved_peak = 0;     ///< greatest bytes that the allocator held of the device
-  std::int64_t reserved_current = 0;  ///< those at the end
-  /// The last row may be that of all streams and pools beyond the first 64: `stream` is then "other streams".
-  bool stands_for_others = false;
-
-  bool operator==(const stream_usage&) const = default;
-};
-
-/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
-struct out_of_memory_failure {
-  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
-  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
-  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
-  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
-  std::string operation;            ///< path of the operation that asked, empty if none was open
-  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
-  std::int64_t time_ns = 0;
-  std::int64_t segment_number = -1;  ///< `segment::number` of that one
-
-  bool operator==(const out_of_memory_failure&) const = default;
 };
 
 /// One memory space (`cpu`, `cuda:0`, `dram`, ...) over the whole capture.
@@ -542,7 +329,9 @@ struct profile {
   /// The space of that name. Throws `memprof::error`, naming the spaces there are, if there is none. Of a profile that goes away
   /// at once, as `capture.profile().space("cpu")`, it is a copy.
   [[nodiscard]] const space_profile& space(std::string_view name) const&;
-  [[nodiscard]] space_profile space(std::string_view name) && { return space(name); }
+  [[nodiscard]] space_profile space(std::string_view name) && {
+    return std::move(const_cast<space_profile&>(std::as_const(*this).space(name)));
+  }
   /// The space of that name, or a null pointer. Keep the profile as long as the pointer.
   [[nodiscard]] const space_profile* find_space(std::string_view name) const& noexcept;
   const space_profile* find_space(std::string_view name) && = delete;

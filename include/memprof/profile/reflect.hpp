@@ -1,23 +1,22 @@
 #pragma once
 
-#include <memprof/profile/field_names.hpp>
+#include <memprof/detail/struct_fields.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/space_facets.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <array>
-#include <boost/pfr/core.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 /// @file
-/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. The only user of
-/// Boost.PFR, of which it includes the one light header.
-///
-/// Boost.PFR knows the names of fields only since 1.84, and later than that only where the compiler helps, so they are written
-/// down here. A test compares them with the text of profile.hpp, and with Boost.PFR where it can tell.
+/// The names and fields of a profile's structs, for whatever reads or writes all of them: files, diffs, schemas. A struct whose
+/// fields are not all named does not compile; a test compares the names with the text of profile.hpp, and with Boost.PFR where
+/// that can tell.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -44,30 +43,6 @@ template <>
 inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
 
 template <>
-inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
-
-template <>
-inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
-
-template <>
-inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
-                                                                                 "name", "shape", "dtype", "requires_grad"});
-
-template <>
-inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
-
-template <>
-inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
-
-template <>
-inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
-                                                                               "remaining_bytes", "remaining_operations",
-                                                                               "by_category", "largest_blocks"});
-
-template <>
-inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
-
-template <>
 inline constexpr auto field_names<segment> = std::to_array<std::string_view>({"name", "begin_ns", "end_ns", "number", "step"});
 
 template <>
@@ -75,13 +50,6 @@ inline constexpr auto later_fields<segment> = std::to_array<std::string_view>({"
 
 template <>
 inline constexpr auto signed_fields<segment> = std::to_array<std::string_view>({"number", "step"});
-
-template <>
-inline constexpr auto field_names<value_summary> = std::to_array<std::string_view>({"first", "last", "least", "greatest", "sum",
-                                                                                    "least_segment", "greatest_segment"});
-
-template <>
-inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
 
 template <>
 inline constexpr auto field_names<growth_line> = std::to_array<std::string_view>({"per_step", "r_squared"});
@@ -122,91 +90,12 @@ template <>
 inline constexpr auto field_names<memory_timeline> = std::to_array<std::string_view>({"events_per_point", "points"});
 
 template <>
-inline constexpr auto field_names<event_tally> = std::to_array<std::string_view>({"count", "bytes"});
-
-template <>
-inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
-    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
-
-template <>
-inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
-
-template <>
 inline constexpr auto field_names<space_anomalies> =
     std::to_array<std::string_view>({"unmatched_frees", "replaced_allocations", "mismatched_sizes", "cross_thread_frees",
                                      "unknown_annotations", "untracked_allocations", "null_allocations", "overlapping_blocks"});
 
 template <>
 inline constexpr auto later_fields<space_anomalies> = std::to_array<std::string_view>({"null_allocations", "overlapping_blocks"});
-
-template <>
-inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
-
-template <>
-inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
-                                                                                 "busiest_core"});
-
-template <>
-inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
-
-template <>
-inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
-                                                                                       "total"});
-
-template <>
-inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
-                                                                                   "segments_by_name"});
-
-template <>
-inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
-
-template <>
-inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
-
-template <>
-inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
-
-template <>
-inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                       "segments_by_name", "unmatched_releases",
-                                                                                       "replaced_reservations"});
-
-template <>
-inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
-
-template <>
-inline constexpr auto field_names<active_usage> = std::to_array<std::string_view>({"peak", "current"});
-
-template <>
-inline constexpr auto field_names<named_active_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
-
-template <>
-inline constexpr auto field_names<active_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
-                                                                                     "segments_by_name", "unmatched_completions",
-                                                                                     "missing_completions"});
-
-template <>
-inline constexpr auto field_names<stream_usage> = std::to_array<std::string_view>({"stream", "pool", "cumulative_peak",
-                                                                                   "cumulative_current", "allocation_count",
-                                                                                   "reserved_peak", "reserved_current",
-                                                                                   "stands_for_others"});
-
-template <>
-inline constexpr auto later_fields<stream_usage> = std::to_array<std::string_view>({"stands_for_others"});
-
-template <>
-inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
-    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
-
-template <>
-inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
-
-template <>
-inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
-
-template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
-                                                                                              "segment_number"});
 
 template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
@@ -343,41 +232,31 @@ inline constexpr auto signed_fields<profile> = std::to_array<std::string_view>({
 
 /// Every struct of a profile.
 using profile_structs =
-    decltype(type_list<process_info>{} + facet_structs{} +
-             type_list<owned_bytes, live_block, live_set, segment, value_summary, growth_line, named_segments,
-                       named_segments_usage, segment_usage, timeline_point, memory_timeline, event_tally, capacity_shortfall,
-                       space_anomalies, core_peaks, core_range_peaks, named_core_peaks, core_profile, reserved_usage,
-                       named_reserved_usage, reserved_profile, active_usage, named_active_usage, active_profile, stream_usage,
-                       out_of_memory_failure, space_profile, memory_profile, operation_invocation, operation_usage,
-                       operation_profile, checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
-
-namespace detail {
-
-template <class... Types>
-constexpr bool names_every_field(type_list<Types...>) {
-  return ((field_names<Types>.size() == boost::pfr::tuple_size_v<Types>)&&...);
-}
-
-static_assert(names_every_field(profile_structs{}), "a field was added to profile.hpp: name it in field_names");
-
-}  // namespace detail
+    decltype(type_list<process_info, value_summary, event_tally, owned_bytes, live_block, live_set>{} + facet_structs{} +
+             type_list<segment, growth_line, named_segments, named_segments_usage, segment_usage, timeline_point, memory_timeline,
+                       space_anomalies, space_profile, memory_profile, operation_invocation, operation_usage, operation_profile,
+                       checkpoint_usage, checkpoint, profiler_cost, event_anomalies, provenance, profile>{});
 
 /// How many fields a struct has, the type of the one of an index, and that field itself.
 template <reflected T>
 inline constexpr std::size_t field_count = field_names<T>.size();
-template <reflected T, std::size_t Index>
-using field_type = boost::pfr::tuple_element_t<Index, T>;
 template <std::size_t Index, reflected T>
-[[nodiscard]] constexpr auto& field_at(T& value) {
-  return boost::pfr::get<Index>(value);
+[[nodiscard]] constexpr auto& field_at(T& value) noexcept {
+  return detail::with_fields<field_count<T>>(
+      value, [](auto&... fields) -> auto& { return detail::field_among<Index>(fields...); });
 }
+template <reflected T, std::size_t Index>
+using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval<T&>()))>;
 
 /// Calls `function(name, field)` for each field of `value`, in the order of declaration.
 template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
-  boost::pfr::for_each_field(
-      value, [&](auto& field, std::size_t index) { function(field_names<std::remove_const_t<T>>[index], field); });
+  constexpr auto& names = field_names<std::remove_const_t<T>>;
+  detail::with_fields<names.size()>(value, [&](auto&... fields) {
+    std::size_t index = 0;
+    (function(names[index++], fields), ...);
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -2,6 +2,7 @@
 
 #include <memprof/ledger/running_summary.hpp>
 #include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/value_summary.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/label.hpp>
@@ -25,21 +26,6 @@ inline constexpr std::string_view open_segment_name = "OPEN_SEGMENT";
 inline constexpr std::string_view other_segments_name = "other segments";
 
 namespace detail {
-
-[[nodiscard]] inline value_summary to_value_summary(const running_summary& of) {
-  return {of.first,
-          of.last,
-          of.least,
-          of.greatest,
-          of.sum(),
-          static_cast<std::int64_t>(of.least_segment),
-          static_cast<std::int64_t>(of.greatest_segment)};
-}
-
-/// The summary of one value alone.
-[[nodiscard]] inline value_summary summary_of(std::int64_t value, std::int64_t number) {
-  return {value, value, value, value, value, number, number};
-}
 
 /// The segments of a profile: where the ledger has those that are kept, and perhaps one that is still open.
 template <class History>

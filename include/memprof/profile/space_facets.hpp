@@ -1,16 +1,23 @@
 #pragma once
 
+#include <memprof/ledger/facet/capacity.hpp>
+#include <memprof/ledger/facet/cores.hpp>
+#include <memprof/ledger/facet/lifetimes.hpp>
+#include <memprof/ledger/facet/out_of_memory.hpp>
+#include <memprof/ledger/facet/reserved.hpp>
+#include <memprof/ledger/facet/streams.hpp>
+#include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/live_blocks.hpp>
-#include <memprof/profile/facet/lifetimes.hpp>
-#include <memprof/profile/facet_names.hpp>
-#include <memprof/profile/field_names.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
 /// @file
-/// The list of facets that follow single blocks. To add one is its header in `profile/facet/` and its entries here.
+/// The list of facets. Most are folded with the ledger, whose `space_ledger` has them, and are fields of `space_profile`. Those
+/// that follow single blocks are folded only where they are asked for. To add one of these is its header in `ledger/facet/` and
+/// its entries here.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -25,20 +32,24 @@ struct space_facets {
 template <>
 inline constexpr auto field_names<space_facets> = std::to_array<std::string_view>({"lifetimes"});
 
-/// Their structs, each before those that hold it.
-using facet_structs = decltype(lifetime_structs{} + type_list<space_facets>{});
+/// The structs of all facets, each before those that hold it.
+using facet_structs = decltype(capacity_structs{} + core_structs{} + lifetime_structs{} + out_of_memory_structs{} +
+                               reserved_structs{} + stream_structs{} + type_list<space_facets>{});
 
-/// Their folds over the blocks of one space.
+/// The folds over the blocks of one space of those that follow blocks.
 class space_facet_folds {
  public:
   void allocated(const block& made, std::uint64_t stamp) noexcept { lifetimes_.allocated(made, stamp); }
   void freed(const block& gone, std::uint64_t stamp) noexcept { lifetimes_.freed(gone, stamp); }
   /// `name` is its row in the history.
   void segment_ended(std::uint32_t name) noexcept { lifetimes_.segment_ended(name); }
-  [[nodiscard]] space_facets build(const facet_names& names) const { return {lifetimes_.build(names)}; }
+  template <class Names = facet_names>
+  [[nodiscard]] space_facets build(const Names& names) const {
+    return {lifetimes_.build(names)};
+  }
 
  private:
-  space_lifetimes lifetimes_;
+  detail::space_lifetimes lifetimes_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

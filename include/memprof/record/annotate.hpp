@@ -4,7 +4,9 @@
 #include <memprof/trace/annotation.hpp>
 
 #if MEMPROF_ENABLED
-#include <memprof/record/event_sink.hpp>
+#include <memprof/record/annotation_event.hpp>
+
+#include <cstdint>
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
@@ -16,7 +18,9 @@ inline namespace enabled {
 ///
 /// Interns the text, so use a bounded number of different descriptions; takes a lock. An address that is not live is counted in
 /// the profile (`unknown_annotations`), not an error. Does nothing while no capture is active.
-inline void annotate(const void* pointer, const annotation& description) noexcept { event_sink{}.annotate(pointer, description); }
+inline void annotate(const void* pointer, const annotation& description) noexcept {
+  detail::record_annotation(reinterpret_cast<std::uintptr_t>(pointer), description);
+}
 
 }  // namespace enabled
 

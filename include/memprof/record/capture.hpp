@@ -4,13 +4,14 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/record/snapshot.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <string_view>
 
 #if MEMPROF_ENABLED
 #include <memprof/record/capture_control.hpp>
-#include <memprof/trace/event.hpp>
+#include <memprof/record/segment_end.hpp>
 
 #include <cstdint>
 #include <cstdio>
@@ -96,21 +97,6 @@ template <class Backend>
 
 inline namespace enabled {
 
-/// Ends the current segment and begins the next. The stretch since the last snapshot, or since the capture began, gets `name`;
-/// equal names are kept as segments of their own.
-///
-/// Does nothing without a capture, so that an instrumented program runs unprofiled; after one has ended, a line on stderr says so
-/// once. Cost: that of one event; the accounting for it is a pass over the operations, and never walks the live blocks.
-inline void snapshot(std::string_view name) noexcept {
-  if (!detail::record_segment_end(0, name)) detail::warn_of_late_snapshot(name);
-}
-
-/// Keeps what is live at this moment, under `name`: bytes and blocks of every memory space, and the largest blocks
-/// (`profile::checkpoints`). No segment ends. Does nothing without a capture.
-///
-/// Cost: that of one event. Whoever empties the rings then looks at all live blocks, about a millisecond for a million.
-inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
-
 /// Ends the active capture with a last segment; its profile stays readable until the next `begin_capture` or `clear`. Warns on
 /// stderr if none is active.
 inline void end_capture(std::string_view name = end_segment_name) {
@@ -194,8 +180,6 @@ template <backend... Backends>
 #else
 inline namespace disabled {
 
-inline void snapshot(std::string_view) noexcept {}
-inline void memory_checkpoint(std::string_view) noexcept {}
 inline void end_capture(std::string_view = end_segment_name) noexcept {}
 inline void clear() noexcept {}
 [[nodiscard]] inline profile current_profile() { return {}; }

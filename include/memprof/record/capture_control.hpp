@@ -8,6 +8,7 @@
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/event_order.hpp>
+#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/kept_backends.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/no_dispatch_fault.hpp>
@@ -25,7 +26,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 #include <memory>
 #include <new>
 #include <string>
@@ -213,15 +213,6 @@ struct capture_state_deleter {
 
 [[nodiscard]] inline std::uint32_t active_capture() noexcept {
   return abi_1::process_registry.active_capture.load(std::memory_order_relaxed);
-}
-
-/// Says once that there was no segment to end. Not where there is no capture that has ended: the program runs unprofiled then.
-[[gnu::cold, gnu::noinline]] inline void warn_of_late_snapshot(std::string_view name) noexcept {
-  static constinit std::atomic<bool> is_said{false};
-  if (abi_1::process_registry.capture == nullptr || is_said.exchange(true, std::memory_order_relaxed)) return;
-  const internal_guard hidden;
-  std::fprintf(stderr, "memprof: snapshot '%.*s': its capture has ended, so there is no segment to end; this is said once\n",
-               static_cast<int>(name.size()), name.data());
 }
 
 /// Serialises the calls of backends. Never taken under the registry's lock, which they may ask for.

@@ -8,9 +8,11 @@
 #include <memprof/record/clock.hpp>
 #include <memprof/record/drain.hpp>
 #include <memprof/record/duplicate_registries.hpp>
+#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/kept_backends.hpp>
 #include <memprof/record/live_trace.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/capture_info.hpp>

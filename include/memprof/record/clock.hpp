@@ -13,7 +13,7 @@
 /// @file
 /// The two clocks of the event path: stamps, which order events between threads, and nanoseconds, which people read.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Nanoseconds of the system's monotonic clock.
 [[nodiscard]] inline std::int64_t monotonic_ns() noexcept {
@@ -74,4 +74,4 @@ struct stamp_source {
   }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

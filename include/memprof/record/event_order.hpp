@@ -40,7 +40,7 @@
 ///    at every other thread's `doing` flag, which is set before the word is read and cleared after the event is published, and
 ///    only if all are idle exchange `pending` for a new epoch. Who starts later reads `pending` and sets `shared`.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Points at which a test may hold a thread to force an interleaving.
 enum class path_step {
@@ -61,8 +61,6 @@ enum class path_step {
 struct no_pauses {
   static constexpr void reach(path_step) noexcept {}
 };
-
-namespace detail {
 
 inline constexpr std::uint64_t order_none = 0;
 inline constexpr std::uint64_t order_shared = ~std::uint64_t{0};
@@ -144,5 +142,4 @@ void grant_order(registry& shared, const event_ring& ring) noexcept {
   }
 }
 
-}  // namespace detail
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

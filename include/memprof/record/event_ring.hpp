@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Whether a thread is inside the profiler. Everything but `idle` keeps its hooks from recording.
 enum class activity : std::uint32_t {
@@ -106,4 +106,4 @@ struct thread_slot {
   [[nodiscard]] std::atomic<activity>& doing() noexcept { return has_ring() ? ring->doing : doing_without_ring; }
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

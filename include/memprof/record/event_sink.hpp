@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/record/annotation_event.hpp>
 #include <memprof/record/find_label.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/operation_events.hpp>
@@ -34,17 +35,6 @@ namespace detail {
 
 [[gnu::always_inline]] inline void record_deallocation(std::uint8_t space, const void* address, std::size_t bytes) noexcept {
   record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, 0, event_kind::deallocate, space, 0});
-}
-
-/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
-/// the lock that the thread may hold; what it asks for is counted instead.
-[[nodiscard]] inline bool may_control() noexcept {
-  registry& shared = abi_1::process_registry;
-  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
-  thread_slot& self = abi_1::this_thread;
-  if (is_outside(self)) return true;
-  note_reentrant(shared, self.doing().load(std::memory_order_relaxed));
-  return false;
 }
 
 }  // namespace detail
@@ -157,13 +147,7 @@ class event_sink {
 
   /// Says what the live block at `address` is, in whatever memory space it lives: as the free function `annotate`.
   void annotate(block_address address, const annotation& description) const noexcept {
-    if (!detail::may_control()) return;
-    label text = 0;
-    if (!detail::annotation_text::is_empty(description)) {
-      const detail::control_guard control;
-      text = detail::intern(abi_1::process_registry, detail::annotation_text{description}.view());
-    }
-    detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, description.category.tag()});
+    detail::record_annotation(address.value, description);
   }
 
   /// An operation begins on this thread, which `end_operation` ends, on whatever thread. `track_operation` is easier to use

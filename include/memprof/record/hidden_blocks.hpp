@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Heap blocks of the profiler's own that the program may free: a profile that was returned to it. Their frees are no more the
 /// program's events than their allocations were.
@@ -119,4 +119,4 @@ class hidden_blocks {
   std::size_t count_ = 0;
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

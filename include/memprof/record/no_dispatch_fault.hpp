@@ -15,11 +15,24 @@
 /// @file
 /// Prepares a process for captures with `run_mode::no_dispatch`: the reserved addresses, and a word on what a touch of one means.
 
+#if defined(__unix__) || defined(__APPLE__)
+namespace memprof::abi_1 {
+
+/// What explains faults in this process: one for all of its parts. Each part has code of its own that explains, and if each put
+/// it before that of the others, a fault would go round between them.
+struct fault_handling {
+  struct sigaction previous {};                       ///< what has the fault after that
+  void (*explain)(int, siginfo_t*, void*) = nullptr;  ///< what was installed last; null before the first capture
+};
+
+[[gnu::visibility("default")]] inline constinit fault_handling process_fault_handling{};
+
+}  // namespace memprof::abi_1
+#endif
+
 namespace memprof::inline MEMPROF_ABI::detail {
 
 #if defined(__unix__) || defined(__APPLE__)
-inline struct sigaction previous_fault_action {};
-
 /// Explains a fault at a reserved address, then lets what was installed before have the fault: the instruction is tried again.
 inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
   const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
@@ -29,19 +42,22 @@ inline void explain_fault(int number, siginfo_t* info, void*) noexcept {
         "tensors with `if (memprof::dispatching())`. The faulting instruction shows where.\n";
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text.data(), text.size());
   }
-  ::sigaction(number, &previous_fault_action, nullptr);
+  ::sigaction(number, &abi_1::process_fault_handling.previous, nullptr);
 }
 
-/// Puts the explanation before whatever handles faults now; does nothing where it already is.
+/// Puts the explanation before whatever handles faults now; does nothing where it already is. Under the registry's lock.
 inline void install_fault_handler() noexcept {
   struct sigaction present {};
   if (::sigaction(SIGSEGV, nullptr, &present) != 0) return;
-  if ((present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == explain_fault) return;
+  abi_1::fault_handling& shared = abi_1::process_fault_handling;
+  const bool is_installed = (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == shared.explain;
+  if (is_installed && shared.explain != nullptr) return;
   struct sigaction explain {};
   explain.sa_sigaction = explain_fault;
   explain.sa_flags = SA_SIGINFO | SA_ONSTACK;
   ::sigemptyset(&explain.sa_mask);
-  previous_fault_action = present;
+  shared.previous = present;
+  shared.explain = explain_fault;
   ::sigaction(SIGSEGV, &explain, nullptr);
 }
 #else

@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #endif
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Hands out addresses that no memory stands behind: unique among those in use, aligned, never readable or writable.
 ///
@@ -171,4 +171,4 @@ class phantom_addresses {
   std::uint32_t unused_ = 0;  ///< nodes whose address was taken again
 };
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -334,6 +334,17 @@ template <class Pauses>
   return doing == activity::idle || doing == activity::nested;
 }
 
+/// Whether a capture is active and the calling thread outside the profiler. A signal handler that interrupts it must not wait for
+/// the lock that the thread may hold; what it asks for is counted instead.
+[[nodiscard]] inline bool may_control() noexcept {
+  registry& shared = abi_1::process_registry;
+  if (shared.active_capture.load(std::memory_order_relaxed) == 0) return false;
+  thread_slot& self = abi_1::this_thread;
+  if (is_outside(self)) return true;
+  note_reentrant(shared, self.doing().load(std::memory_order_relaxed));
+  return false;
+}
+
 /// An event of a thread that has no ring, or is inside the profiler. A tracked resource below another one speaks for a space of
 /// its own.
 template <class Pauses>

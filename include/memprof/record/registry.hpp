@@ -1,11 +1,10 @@
 #pragma once
 
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/detail/pages.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_ring.hpp>
-#include <memprof/record/hidden_blocks.hpp>
 #include <memprof/record/own_file.hpp>
-#include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/ring_places.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/memory_name.hpp>
@@ -19,6 +18,11 @@
 namespace memprof::inline MEMPROF_ABI {
 
 struct fact_table;
+
+namespace detail {
+class hidden_blocks;
+class phantom_addresses;
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -41,10 +45,10 @@ struct registry {
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< the same if its `run_mode` is `no_dispatch`
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
-  stamp_source stamps;
+  detail::stamp_source stamps;
 
   alignas(64) detail::futex_lock lock;
-  std::atomic<event_ring*> rings{nullptr};
+  std::atomic<detail::event_ring*> rings{nullptr};
   std::uint32_t ring_count = 0;
   std::uint32_t ring_capacity = 1024;       ///< events in rings that are made or emptied from now on
   std::atomic<bool> drop_when_full{false};  ///< `overflow::drop`; changed under the lock
@@ -56,7 +60,7 @@ struct registry {
 
   /// The thread that holds the lock over a `fork`, and its process: what fork handlers of the program record must not wait for
   /// the lock. Null otherwise. Read by any thread to find out whether it is the one.
-  std::atomic<const thread_slot*> forking{nullptr};
+  std::atomic<const detail::thread_slot*> forking{nullptr};
   std::int64_t forking_process = 0;
 
   // How often the order word changed hands; tests and `stats` read them.
@@ -75,19 +79,20 @@ struct registry {
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   void (*add_facts)(registry&, const fact_table&) = nullptr;
-  detail::futex_lock backend_lock;    ///< serialises the calls of a capture's backends; taken before `lock`, never within
-  void* capture = nullptr;            ///< the active or last capture; its type is known to the version that began it
-  std::uint32_t capture_version = 0;  ///< that version, as `version_number`
-  event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
+  detail::futex_lock backend_lock;            ///< serialises the calls of a capture's backends; taken before `lock`, never within
+  void* capture = nullptr;                    ///< the active or last capture; its type is known to the version that began it
+  std::uint32_t capture_version = 0;          ///< that version, as `version_number`
+  detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
-  ring_places* places = nullptr;  ///< where rings lie while the active capture has a trace file with mapped pages; else null
-  detail::own_file trace_file;    ///< that file, as long as it is open, mapped or not
+  detail::ring_places* places =
+      nullptr;                  ///< where rings lie while the active capture has a trace file with mapped pages; else null
+  detail::own_file trace_file;  ///< that file, as long as it is open, mapped or not
 
   /// Addresses of blocks that do not exist; null before the first capture with `run_mode::no_dispatch`.
-  std::atomic<phantom_addresses*> phantom{nullptr};
+  std::atomic<detail::phantom_addresses*> phantom{nullptr};
 
   /// The profiler's own blocks that the program may free; null before the first.
-  std::atomic<hidden_blocks*> hidden{nullptr};
+  std::atomic<detail::hidden_blocks*> hidden{nullptr};
 
   label_table* labels = nullptr;
   label space_names[max_spaces + 1] = {};
@@ -108,7 +113,7 @@ static_assert(std::is_trivially_destructible_v<registry>, "programs record until
 
 /// The calling thread's way into its ring. In static storage of the executable's first libraries, hence one instruction away; it
 /// is small because a library that is loaded later takes it from a scarce reserve. Usable to the last instruction of the thread.
-[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local thread_slot this_thread{};
+[[gnu::visibility("default")]] [[gnu::tls_model("initial-exec")]] inline constinit thread_local detail::thread_slot this_thread{};
 
 }  // namespace memprof::abi_1
 
@@ -134,19 +139,6 @@ inline constexpr label_limits most_interned_names{65'536, std::size_t{8} << 20};
   const label id = shared.labels->intern(text, most_interned_names);
   if (shared.labels->size() != known && shared.define_name != nullptr) shared.define_name(shared, id);
   return id;
-}
-
-/// The process's hidden blocks, made at the first call; null if the system has no memory.
-[[nodiscard]] inline hidden_blocks* hidden_blocks_of(registry& shared) noexcept {
-  hidden_blocks* known = shared.hidden.load(std::memory_order_acquire);
-  if (known != nullptr) return known;
-  void* const pages = map_pages(sizeof(hidden_blocks));
-  if (pages == nullptr) return nullptr;
-  auto* const made = new (pages) hidden_blocks;
-  // Release pairs with the acquire loads of those who ask.
-  if (shared.hidden.compare_exchange_strong(known, made, std::memory_order_acq_rel, std::memory_order_acquire)) return made;
-  unmap_pages(pages, sizeof(hidden_blocks));
-  return known;
 }
 
 /// Holds the registry's lock until the end of the scope. The thread that forks holds it already.

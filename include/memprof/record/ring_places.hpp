@@ -16,9 +16,7 @@
 #include <unistd.h>
 #endif
 
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Puts pages of zeros, which are the process's own, in the place of mapped ones. False if the system has no memory.
 ///
@@ -34,8 +32,6 @@ namespace detail {
   return ::mmap(begin, bytes, access, kind, -1, 0) != MAP_FAILED;
 #endif
 }
-
-}  // namespace detail
 
 /// The pages of the active capture's trace file that are mapped, and the places for rings in them. Used under the registry's
 /// lock, but for what says otherwise.
@@ -149,4 +145,4 @@ inline std::uint64_t leave_file_to_parent(event_ring* rings) noexcept {
   return bytes;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

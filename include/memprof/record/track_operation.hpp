@@ -7,7 +7,6 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/record/event_sink.hpp>
 #include <memprof/record/find_label.hpp>
 #include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>
@@ -48,8 +47,8 @@ class [[nodiscard]] operation_scope {
       : capture_(abi_1::process_registry.active_capture.load(std::memory_order_relaxed)) {
     if (capture_ == 0) [[likely]]
       return;
-    thread_slot& self = abi_1::this_thread;
-    if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle && !detail::is_outside(self)) [[unlikely]] {
+    detail::thread_slot& self = abi_1::this_thread;
+    if (self.ring->doing.load(std::memory_order_relaxed) != detail::activity::idle && !detail::is_outside(self)) [[unlikely]] {
       // In a signal handler that interrupted the profiler. Neither end is recorded.
       detail::note_reentrant(abi_1::process_registry, self.doing().load(std::memory_order_relaxed));
       capture_ = 0;
@@ -78,7 +77,7 @@ class [[nodiscard]] operation_scope {
 ///
 /// `kind` is the category of what is allocated within, unless an inner scope gives another. Cost: two events; nothing but one
 /// load while no capture is active.
-template <fixed_string Name>
+template <detail::fixed_string Name>
 [[nodiscard]] operation_scope track_operation(optional_category kind = {}) noexcept {
   return operation_scope{[] { return detail::static_label<Name>(); }, kind.tag()};
 }
@@ -99,7 +98,7 @@ class [[nodiscard]] operation_scope {
   ~operation_scope() {}
 };
 
-template <fixed_string Name>
+template <detail::fixed_string Name>
 [[nodiscard]] inline operation_scope track_operation(optional_category = {}) noexcept {
   return {};
 }

@@ -5,8 +5,8 @@
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/requires_grad.hpp>
 
-#include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -56,8 +56,8 @@ class annotation_text {
   /// Cuts what does not fit: the system had no pages for it.
   void append(std::string_view part) noexcept {
     const std::size_t room = (far_.empty() ? sizeof near_ : far_.size()) - size_;
-    const std::size_t count = std::min(part.size(), room);
-    std::copy_n(part.data(), count, text_ + size_);
+    const std::size_t count = part.size() < room ? part.size() : room;
+    if (count != 0) std::memcpy(text_ + size_, part.data(), count);
     size_ += count;
   }
 

@@ -2,25 +2,28 @@
 
 #include <memprof/config.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-using crc32c_tables = std::array<std::array<std::uint32_t, 256>, 4>;
+/// The state after each byte, and after it and one to three bytes of zero.
+struct crc32c_tables {
+  std::uint32_t after[4][256];  // no std::array, whose every access the compiler would have to evaluate as a call
+};
 
 [[nodiscard]] constexpr crc32c_tables make_crc32c_tables() noexcept {
   crc32c_tables made{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
-    made[0][byte] = crc;
+  // The state is linear in the byte: those of single bits give all others.
+  std::uint32_t crc = 1;
+  for (std::uint32_t bit = 128; bit != 0; bit >>= 1) {
+    crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82F63B78U : crc >> 1;
+    for (std::uint32_t byte = 0; byte < 256; byte += 2 * bit) made.after[0][bit + byte] = made.after[0][byte] ^ crc;
   }
   for (std::size_t byte = 0; byte < 256; ++byte) {
     for (std::size_t step = 1; step < 4; ++step) {
-      made[step][byte] = made[0][made[step - 1][byte] & 0xFF] ^ made[step - 1][byte] >> 8;
+      made.after[step][byte] = made.after[0][made.after[step - 1][byte] & 0xFF] ^ made.after[step - 1][byte] >> 8;
     }
   }
   return made;
@@ -92,9 +95,10 @@ class crc32c {
       std::uint32_t word;
       std::memcpy(&word, data, 4);
       crc ^= word;
-      crc = tables[3][crc & 0xFF] ^ tables[2][crc >> 8 & 0xFF] ^ tables[1][crc >> 16 & 0xFF] ^ tables[0][crc >> 24];
+      crc = tables.after[3][crc & 0xFF] ^ tables.after[2][crc >> 8 & 0xFF] ^ tables.after[1][crc >> 16 & 0xFF] ^
+            tables.after[0][crc >> 24];
     }
-    for (; size != 0; --size) crc = tables[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
+    for (; size != 0; --size) crc = tables.after[0][(crc ^ *data++) & 0xFF] ^ crc >> 8;
     return crc;
   }
 };

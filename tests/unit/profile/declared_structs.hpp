@@ -21,10 +21,16 @@ inline std::vector<declared_struct> declared_in(const std::string& name) {
   std::vector<declared_struct> result;
   std::smatch match;
   bool inside = false;
+  bool is_compared = false;  // as all structs of a profile are, and no other one beside them
   for (std::string line; std::getline(header, line);) {
-    if (line == "};") inside = false;
+    if (line == "};") {
+      if (inside && !is_compared) result.pop_back();
+      inside = false;
+    }
+    if (inside && line.find(" operator==(") != std::string::npos) is_compared = true;
     if (std::regex_match(line, match, opening)) {
       inside = true;
+      is_compared = false;
       result.push_back({match[1], {}});
     } else if (inside && std::regex_match(line, match, field)) {
       result.back().fields.push_back(match[1]);
@@ -36,7 +42,7 @@ inline std::vector<declared_struct> declared_in(const std::string& name) {
 /// The headers of the facets, in the order of their list.
 inline std::vector<std::string> facet_headers() {
   std::ifstream list{MEMPROF_SOURCE_DIR "/include/memprof/profile/space_facets.hpp"};
-  const std::regex include{R"(^#include <memprof/(profile/facet/.*)>$)"};
+  const std::regex include{R"(^#include <memprof/(ledger/facet/.*)>$)"};
   std::vector<std::string> result;
   std::smatch match;
   for (std::string line; std::getline(list, line);) {
@@ -48,6 +54,9 @@ inline std::vector<std::string> facet_headers() {
 /// All structs of a profile, in the order of `memprof::profile_structs`.
 inline std::vector<declared_struct> declared_structs() {
   std::vector<declared_struct> result{declared_in("trace/capture_info.hpp").front()};
+  for (const char* const shared : {"ledger/value_summary.hpp", "ledger/tally.hpp", "ledger/live_set.hpp"}) {
+    for (declared_struct& declared : declared_in(shared)) result.push_back(std::move(declared));
+  }
   for (const std::string& facet : facet_headers()) {
     for (declared_struct& declared : declared_in(facet)) result.push_back(std::move(declared));
   }

@@ -10,7 +10,7 @@
 
 namespace memprof_tests::record_phantom_addresses {
 
-using memprof::phantom_addresses;
+using memprof::detail::phantom_addresses;
 
 TEST_CASE("reserved addresses: blocks in use never overlap, and each is aligned as asked") {
   phantom_addresses reserved;

@@ -29,7 +29,7 @@ struct block_at_checkpoint {
 };
 
 /// The largest blocks of all spaces, greatest first.
-[[nodiscard]] inline std::vector<block_at_checkpoint> largest_blocks_of(const checkpoint& point, std::size_t most) {
+[[nodiscard]] std::vector<block_at_checkpoint> largest_blocks_of(const auto& point, std::size_t most) {
   std::vector<block_at_checkpoint> blocks;
   for (const checkpoint_usage& usage : point.spaces) {
     for (const live_block& block : usage.largest_blocks) blocks.push_back({&block, &usage, blocks.size()});

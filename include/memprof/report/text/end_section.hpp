@@ -33,7 +33,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// What is live after each step, and by how much that grows.
-[[nodiscard]] inline page_section growth_section(const std::vector<segments_of_name>& names) {
+[[nodiscard]] page_section growth_section(const auto& names) {
   page_section section;
   section.heading = "Growth";
   const segments_of_name* const name = end_of_step(names);

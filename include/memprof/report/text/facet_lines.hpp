@@ -1,52 +1,16 @@
 #pragma once
 
-#include <memprof/profile/profile.hpp>
+#include <memprof/report/text/facet/lifetimes.hpp>
 #include <memprof/report/text/page.hpp>
-#include <memprof/report/text/quantity.hpp>
 
-#include <algorithm>
-#include <cstdint>
 #include <vector>
 
 /// @file
-/// The answers of facets that a profile has only if they were asked for (`space_profile::facets`).
+/// The list of the lines of those facets that a profile has only if they were asked for (`space_profile::facets`). The others
+/// have their places among the answers of summary_lines.hpp.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// What an arena would save, and where a reused buffer would save most. Nothing if no block was followed.
-[[nodiscard]] page_section lifetime_section(const auto& space) {
-  page_section section;
-  section.heading = "Lifetimes";
-  const auto& lifetimes = space.facets.lifetimes;
-  if (lifetimes.rows.empty()) return section;
-  std::int64_t blocks = 0;
-  std::int64_t passing = 0;
-  std::int64_t bytes = 0;
-  std::int64_t arena = 0;
-  const auto* busiest = &lifetimes.rows.front();
-  for (const auto& row : lifetimes.rows) {
-    blocks += row.allocation_count;
-    passing += row.passing_count;
-    bytes += row.passing_bytes;
-    if (row.allocation_count - row.peak_blocks > busiest->allocation_count - busiest->peak_blocks) busiest = &row;
-  }
-  for (const auto& row : lifetimes.segments_by_name) arena = std::max(arena, row.peak);
-  section.lines.push_back(grouped(passing) + " of " + grouped(blocks, "block", "blocks") + " came and went within one segment: " +
-                          short_bytes(bytes) + " of allocations that an arena of " + short_bytes(arena) + " would serve");
-  if (busiest->allocation_count == busiest->peak_blocks || busiest->stands_for_others) return section;
-  page_line line{grouped(busiest->allocation_count) + " blocks of " + short_bytes(busiest->least_size) + " to " +
-                 short_bytes(2 * static_cast<double>(busiest->least_size)) + " "};
-  if (busiest->operation.empty()) {
-    line.add("outside every operation");
-  } else {
-    line.add("by ").add_name(busiest->operation);
-  }
-  line.add(", " + grouped(busiest->peak_blocks) + " at most live at once: so many buffers would do");
-  section.lines.push_back(line);
-  return section;
-}
-
-/// All of them.
 [[nodiscard]] std::vector<page_section> facet_sections(const auto& space) { return {lifetime_section(space)}; }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -14,7 +14,8 @@
 #include <vector>
 
 /// @file
-/// Lays a report out for a terminal: no line is longer than the page is wide.
+/// Lays a report out for a terminal: no line is longer than the page is wide. Templates, as are the sections, so that only units
+/// that print a report compile them.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -66,13 +67,14 @@ struct laid_out {
 }
 
 /// Breaks a line of prose at its spaces. Names stay whole, but no longer than `longest_name`.
+template <class Part = page_part>
 class line_breaker {
  public:
   line_breaker(std::size_t columns, bool is_colored, std::size_t longest_name)
       : columns_(columns), longest_name_(longest_name), is_colored_(is_colored) {}
 
-  [[nodiscard]] std::vector<laid_out> operator()(const page_line& line) {
-    for (const page_part& part : line.parts()) {
+  [[nodiscard]] std::vector<laid_out> operator()(const auto& line) {
+    for (const Part& part : line.parts()) {
       if (part.is_name) {
         word_.push_back({shortened(part.text, longest_name_), part.how, true});
         continue;
@@ -103,8 +105,8 @@ class line_breaker {
   void end_word() {
     if (word_.empty()) return;
     std::size_t width = 0;
-    for (const page_part& part : word_) width += display_width(part.text);
-    for (page_part& part : word_) {  // what sticks to a name, as a colon, stays
+    for (const Part& part : word_) width += display_width(part.text);
+    for (Part& part : word_) {  // what sticks to a name, as a colon, stays
       if (width <= columns_ || !part.is_name) continue;
       const std::size_t whole = display_width(part.text);
       part.text = shortened(part.text, whole - std::min(whole - std::min<std::size_t>(whole, 1), width - columns_));
@@ -116,7 +118,7 @@ class line_breaker {
       const bool goes_on = lines_.back().last == word_.front().how;
       lines_.back().add(" ", goes_on ? word_.front().how : emphasis::none, is_colored_);
     }
-    for (const page_part& part : word_) {
+    for (const Part& part : word_) {
       lines_.back().add(shortened(part.text, columns_ - std::min(columns_, lines_.back().width)), part.how, is_colored_);
     }
     word_.clear();
@@ -125,20 +127,20 @@ class line_breaker {
   std::size_t columns_;
   std::size_t longest_name_;
   bool is_colored_;
-  std::vector<page_part> word_;
+  std::vector<Part> word_;
   std::vector<laid_out> lines_;
 };
 
 /// The line of prose on at most `most` lines of that width: names are shortened as far as that takes, to ten columns at least.
-[[nodiscard]] inline std::vector<laid_out> broken(const page_line& line, std::size_t columns, std::size_t most, bool is_colored) {
+[[nodiscard]] std::vector<laid_out> broken(const auto& line, std::size_t columns, std::size_t most, bool is_colored) {
   constexpr std::size_t shortest_name = 10;
   std::size_t longest_name = columns;
   for (;;) {
-    std::vector<laid_out> lines = line_breaker{columns, is_colored, longest_name}(line);
+    std::vector<laid_out> lines = line_breaker<page_part>{columns, is_colored, longest_name}(line);
     if (lines.size() <= most) return lines;
     if (longest_name <= shortest_name) {
       constexpr std::size_t room_for_ellipsis = 2;
-      lines = line_breaker{columns - room_for_ellipsis, is_colored, longest_name}(line);
+      lines = line_breaker<page_part>{columns - room_for_ellipsis, is_colored, longest_name}(line);
       lines.resize(most);
       lines.back().add(" \xe2\x80\xa6", emphasis::none, false);
       return lines;
@@ -147,18 +149,18 @@ class line_breaker {
   }
 }
 
-[[nodiscard]] inline std::size_t width_of(const page_line& cell) {
+[[nodiscard]] std::size_t width_of(const auto& cell) {
   std::size_t width = 0;
   for (const page_part& part : cell.parts()) width += display_width(part.text);
   return width;
 }
 
-[[nodiscard]] inline bool has_name(const page_line& cell) {
+[[nodiscard]] bool has_name(const auto& cell) {
   return std::any_of(cell.parts().begin(), cell.parts().end(), [](const page_part& part) { return part.is_name; });
 }
 
 /// A cell in at most `columns`: first its names give way, then its end.
-[[nodiscard]] inline laid_out cell_text(const page_line& cell, std::size_t columns, bool is_colored) {
+[[nodiscard]] laid_out cell_text(const auto& cell, std::size_t columns, bool is_colored) {
   std::size_t excess = width_of(cell);
   excess -= std::min(excess, columns);
   laid_out result;
@@ -173,7 +175,7 @@ class line_breaker {
 }
 
 /// How wide the columns are: as their cells, but those with names give way until the table fits `columns`.
-[[nodiscard]] inline std::vector<std::size_t> column_widths(const page_table& table, std::size_t columns, std::size_t gap) {
+[[nodiscard]] std::vector<std::size_t> column_widths(const auto& table, std::size_t columns, std::size_t gap) {
   std::vector<std::size_t> widths(table.columns.size());
   std::vector<bool> gives_way(table.columns.size());
   for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -201,14 +203,14 @@ class line_breaker {
 }
 
 /// The only name in a cell, or null: there is none, or more than one.
-[[nodiscard]] inline const page_part* only_name(const page_line& cell) {
+[[nodiscard]] const page_part* only_name(const auto& cell) {
   const auto is_name = [](const page_part& part) { return part.is_name; };
   const std::vector<page_part>& parts = cell.parts();
   return std::count_if(parts.begin(), parts.end(), is_name) == 1 ? &*std::find_if(parts.begin(), parts.end(), is_name) : nullptr;
 }
 
 /// Shortens the names in cells that are too long for their columns, each such that it differs from the others with as much room.
-inline void shorten_names(page_table& table, const std::vector<std::size_t>& widths) {
+void shorten_names(auto& table, const std::vector<std::size_t>& widths) {
   for (std::size_t column = 0; column < widths.size(); ++column) {
     std::map<std::size_t, std::vector<page_line*>> cells_with_room;
     for (std::vector<page_line>& row : table.rows) {
@@ -238,7 +240,7 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
   }
 }
 
-[[nodiscard]] inline std::vector<laid_out> table_text(page_table table, std::size_t columns, bool is_colored) {
+[[nodiscard]] std::vector<laid_out> table_text(auto table, std::size_t columns, bool is_colored) {
   std::vector<laid_out> lines;
   if (table.rows.empty()) return lines;
   constexpr std::size_t gap = 2;
@@ -275,8 +277,8 @@ inline void shorten_names(page_table& table, const std::vector<std::size_t>& wid
 }
 
 /// The lines of a section; each paragraph takes at most `most_lines_each`.
-[[nodiscard]] inline std::vector<std::string> section_text(const page_section& section, std::size_t columns,
-                                                           std::size_t most_lines_each, bool is_colored) {
+[[nodiscard]] std::vector<std::string> section_text(const auto& section, std::size_t columns, std::size_t most_lines_each,
+                                                    bool is_colored) {
   std::vector<std::string> lines;
   const std::size_t width = columns - page_margin;
   const auto add = [&](const std::vector<laid_out>& added, std::size_t margin) {

@@ -43,7 +43,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// "activation 15.3 MiB (86.7 %), parameter 628 KiB (3.5 %), others 20.0 KiB (0.1 %)".
-[[nodiscard]] inline page_line category_line(const std::vector<owned_bytes>& by_category, std::int64_t whole) {
+[[nodiscard]] page_line category_line(const auto& by_category, std::int64_t whole) {
   constexpr std::size_t most = 4;
   constexpr std::size_t longest_name = 20;  // ours are shorter
   page_line line;

@@ -57,13 +57,13 @@ inline constexpr std::array<page_column, 5> constant_segment_columns{
 }
 
 /// The row of a name whose peak and change looked the same each time, where all names do.
-inline void add_constant_row(page_table& table, const segments_of_name& name) {
+void add_constant_row(auto& table, const segments_of_name& name) {
   table.rows.push_back({name_of(name), grouped(name.count), short_bytes(name.segment_peak.first),
                         signed_short_bytes(name.segment_change.first), spread_text(name)});
 }
 
 /// The rows of a name: one if its peak and its change looked the same each time, else one for each.
-inline void add_name_rows(page_table& table, const segments_of_name& name) {
+void add_name_rows(auto& table, const segments_of_name& name) {
   std::vector<page_line> peaks{name_of(name), grouped(name.count)};
   const value_summary& peak = name.segment_peak;
   const value_summary& change = name.segment_change;
@@ -87,7 +87,7 @@ inline void add_name_rows(page_table& table, const segments_of_name& name) {
 
 /// A row or two for each name within `most_rows`, in the order in which they came: those with the greatest peaks and changes if
 /// not all have room.
-[[nodiscard]] inline page_section segment_section(std::vector<segments_of_name> names, std::size_t most_rows) {
+[[nodiscard]] page_section segment_section(auto names, std::size_t most_rows) {
   page_section section;
   section.is_wide = true;
   if (names.empty()) return section;

@@ -25,8 +25,7 @@ struct text_range {
 
 /// Where a name differs from others: from its first component, between slashes, that not all have at this place, to the last one.
 /// In a long component only from so many characters before the first difference.
-[[nodiscard]] inline text_range difference_of(std::string_view name, const std::vector<std::string_view>& others,
-                                              std::size_t longest_common_part) {
+[[nodiscard]] text_range difference_of(std::string_view name, const auto& others, std::size_t longest_common_part) {
   std::size_t prefix = name.size();
   std::size_t suffix = name.size();
   for (const std::string_view other : others) {
@@ -69,7 +68,8 @@ struct text_range {
 
 /// The names in at most so many columns, with ellipses where something was left out. Names that differ still do, if that many
 /// columns can show it: those that would look alike show where they differ.
-[[nodiscard]] inline std::vector<std::string> shortened_apart(const std::vector<std::string>& names, std::size_t columns) {
+template <class Names = std::vector<std::string>>
+[[nodiscard]] std::vector<std::string> shortened_apart(const Names& names, std::size_t columns) {
   constexpr int most_rounds = 8;
   std::vector<std::string> shown(names.size());
   std::transform(names.begin(), names.end(), shown.begin(), [&](const std::string& name) { return shortened(name, columns); });

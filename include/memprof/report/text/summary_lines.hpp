@@ -4,10 +4,13 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/check_section.hpp>
 #include <memprof/report/text/checkpoint_section.hpp>
-#include <memprof/report/text/device_section.hpp>
 #include <memprof/report/text/end_section.hpp>
+#include <memprof/report/text/facet/capacity.hpp>
+#include <memprof/report/text/facet/cores.hpp>
+#include <memprof/report/text/facet/out_of_memory.hpp>
+#include <memprof/report/text/facet/reserved.hpp>
+#include <memprof/report/text/facet/streams.hpp>
 #include <memprof/report/text/facet_lines.hpp>
-#include <memprof/report/text/fit_section.hpp>
 #include <memprof/report/text/page.hpp>
 #include <memprof/report/text/page_text.hpp>
 #include <memprof/report/text/peak_section.hpp>

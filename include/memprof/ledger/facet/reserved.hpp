@@ -5,18 +5,74 @@
 #include <memprof/ledger/byte_level.hpp>
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/ledger/tally.hpp>
+#include <memprof/ledger/value_summary.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "reserved": what a caching allocator holds of the device. It listens to `reserve` and `release`.
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// What an allocator held of the device within one segment: at most, and at its end.
+struct reserved_usage {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;
+
+  bool operator==(const reserved_usage&) const = default;
+};
+
+/// The same over all segments of one name.
+struct named_reserved_usage {
+  std::string segment;
+  value_summary peak;
+  value_summary current;
+
+  bool operator==(const named_reserved_usage&) const = default;
+};
+
+/// What an allocator that keeps freed memory for later held of the device, in bytes since the capture began; what the program
+/// allocated of it is in the other numbers of the space. All 0 and empty without such an allocator (`event_sink::reserve`).
+struct reserved_profile {
+  std::int64_t peak = 0;
+  std::int64_t current = 0;                            ///< at the end
+  std::vector<reserved_usage> segments;                ///< one for each of `profile::segments`
+  std::vector<named_reserved_usage> segments_by_name;  ///< one for each of `profile::segments_by_name`
+  event_tally unmatched_releases;                      ///< of ranges, or parts of them, taken before the capture or never seen
+  event_tally replaced_reservations;  ///< of addresses that were held already: the older range counts as given back
+
+  bool operator==(const reserved_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<reserved_usage> = std::to_array<std::string_view>({"peak", "current"});
+
+template <>
+inline constexpr auto field_names<named_reserved_usage> = std::to_array<std::string_view>({"segment", "peak", "current"});
+
+template <>
+inline constexpr auto field_names<reserved_profile> = std::to_array<std::string_view>({"peak", "current", "segments",
+                                                                                       "segments_by_name", "unmatched_releases",
+                                                                                       "replaced_reservations"});
+
+template <>
+inline constexpr auto later_fields<reserved_profile> = std::to_array<std::string_view>({"segments_by_name"});
+
+using reserved_structs = type_list<reserved_usage, named_reserved_usage, reserved_profile>;
+
 namespace detail {
+
 struct frame_parts;
-}
 
 /// What a caching allocator has taken from the device and not given back, as ranges of addresses: an allocator may give back
 /// another range than it took, as expandable segments do. An event costs a step for each range behind its own; there are some
@@ -69,7 +125,7 @@ class reserved_ledger {
   tally replaced_reservations;
 
  private:
-  friend struct detail::frame_parts;
+  friend struct frame_parts;
 
   struct range {
     std::uint64_t begin;
@@ -78,7 +134,7 @@ class reserved_ledger {
 
   /// The first range that ends behind `address`.
   [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return detail::partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
+    return partition_point(ranges_.size(), [&](std::size_t index) { return ranges_[index].end <= address; });
   }
 
   /// The size of the range that begins at `address`, or 0.
@@ -117,9 +173,32 @@ class reserved_ledger {
     for (std::size_t count = last - first; count > 0; --count) ranges_.pop_back();
   }
 
-  detail::page_array<range> ranges_;  ///< disjoint, by address
+  page_array<range> ranges_;  ///< disjoint, by address
   byte_level level_;
   bool is_used_ = false;
 };
+
+/// Applies such an event, which the streams hear of too. False if it must be rejected.
+[[nodiscard]] inline bool change_reserved(auto& space, const event& recorded) noexcept {
+  reserved_ledger& held = space.reserved();
+  const std::int64_t before = held.current();
+  const bool is_applied = recorded.kind == event_kind::reserve ? held.reserve(recorded.address, recorded.bytes)
+                                                               : held.release(recorded.address, recorded.bytes);
+  if (is_applied) space.streams().change_reserved(recorded.label, held.current() - before);
+  return is_applied;
+}
+
+/// What a space's allocator held.
+template <class Reserved, class Rows, class Names>
+[[nodiscard]] reserved_profile build_reserved(const Reserved& held, const Rows& rows, const Names& names) {
+  reserved_profile result;
+  if (!held.is_used()) return result;
+  fill_level(result, held.level(), rows, names);
+  result.unmatched_releases = to_event_tally(held.unmatched_releases);
+  result.replaced_reservations = to_event_tally(held.replaced_reservations);
+  return result;
+}
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

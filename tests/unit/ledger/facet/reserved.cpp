@@ -1,4 +1,4 @@
-#include <memprof/ledger/reserved_ledger.hpp>
+#include <memprof/ledger/facet/reserved.hpp>
 #include <unit/ledger/ledger_driver.hpp>
 
 #include <catch2/catch_test_macros.hpp>

@@ -1,4 +1,4 @@
-#include <memprof/ledger/active_ledger.hpp>
+#include <memprof/ledger/facet/streams.hpp>
 #include <unit/ledger/ledger_driver.hpp>
 
 #include <catch2/catch_test_macros.hpp>

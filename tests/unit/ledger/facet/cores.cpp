@@ -1,4 +1,4 @@
-#include <memprof/ledger/core_ledger.hpp>
+#include <memprof/ledger/facet/cores.hpp>
 #include <unit/ledger/ledger_driver.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -348,7 +348,7 @@ TEST_CASE("core ledger: the bytes of all cores up to the farthest are among its 
   const std::size_t with_one_core = driver.events.bytes();
   driver.buffer(0x1000, 10, {255, 255, 255, 255});
   // Live bytes, the open segment's peaks and those of the segments before it.
-  CHECK(driver.events.bytes() >= with_one_core + 65'535 * 3 * sizeof(memprof::core_usage));
+  CHECK(driver.events.bytes() >= with_one_core + 65'535 * 3 * sizeof(memprof::detail::core_usage));
 }
 
 }  // namespace memprof_tests::ledger_core_ledger

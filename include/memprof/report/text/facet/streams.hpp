@@ -2,33 +2,16 @@
 
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/page.hpp>
-#include <memprof/report/text/peak_section.hpp>
-#include <memprof/report/text/place_text.hpp>
 #include <memprof/report/text/quantity.hpp>
-#include <memprof/report/text/space_kind.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 /// @file
-/// The answers about a device: what its allocator reserved, what streams used beyond what was live, what lay on its cores, which
-/// streams had it, and when it was full.
+/// The lines of the facet "streams": what streams used beyond what was live, and which of them had the memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Nothing if no allocator reported what it holds.
-[[nodiscard]] page_section reserved_section(const auto& space) {
-  page_section section;
-  section.heading = "Reserved";
-  const reserved_profile& held = space.reserved;
-  if (held.peak == 0) return section;
-  section.lines.push_back(short_and_exact_bytes(held.peak) + " by the allocator, " +
-                          short_bytes(std::max(held.peak - space.cumulative_peak, std::int64_t{0})) +
-                          " more than was ever live; " + short_bytes(held.current) + " at the end");
-  return section;
-}
 
 /// Nothing where streams were done with each block when it was freed, as far as peak and end tell.
 [[nodiscard]] page_section active_section(const auto& space) {
@@ -88,49 +71,6 @@ namespace memprof::inline MEMPROF_ABI::detail {
     section.further_lines.push_back(
         grouped(count - static_cast<std::int64_t>(shown), "further stream and pool", "further streams and pools"));
   }
-  return section;
-}
-
-/// The busiest core, and the first `most` rectangles of cores.
-[[nodiscard]] page_section core_section(const auto& space, std::size_t most) {
-  page_section section;
-  section.heading = "Cores";
-  if (!lies_on_cores(space)) return section;
-  const auto& peaks = space.cores.peaks;
-  page_line line{short_and_exact_bytes(peaks.total) + " at most on one core"};
-  if (!peaks.busiest_core.empty()) line.add(", ").add_name(peaks.busiest_core);
-  line.add("; circular buffers at most " + short_bytes(peaks.circular_buffers) + ", buffers " + short_bytes(peaks.buffers));
-  section.lines.push_back(line);
-  section.table.has_titles = true;
-  section.table.columns = {{"Total", true}, {"Circular buffers", true}, {"Buffers", true}, {"Cores", false}};
-  const std::size_t shown = std::min(most, space.cores.ranges.size());
-  for (std::size_t index = 0; index < shown; ++index) {
-    const auto& row = space.cores.ranges[index];
-    section.table.rows.push_back({short_bytes(row.peaks.total), short_bytes(row.peaks.circular_buffers),
-                                  short_bytes(row.peaks.buffers), page_line{}.add_name(row.range)});
-  }
-  if (shown != 0 && shown < space.cores.ranges.size()) {
-    section.further_lines.push_back(
-        grouped(static_cast<std::int64_t>(space.cores.ranges.size() - shown), "further rectangle", "further rectangles"));
-  }
-  return section;
-}
-
-/// The first allocation for which the device had no memory, and how many more there were.
-[[nodiscard]] page_section failure_section(const auto& source, const auto& space, const segment_steps& steps) {
-  page_section section;
-  section.heading = "Failed";
-  if (space.out_of_memory.empty()) return section;
-  const auto& failed = space.out_of_memory.front();
-  page_line line;
-  line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
-  add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
-  line.add("; " + short_bytes(failed.device_free) + " free on the device, " + short_bytes(failed.reserved_bytes) + " reserved, " +
-           short_bytes(failed.live_bytes) + " of it live");
-  const std::int64_t further =
-      add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
-  if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));
-  section.lines.push_back(line);
   return section;
 }
 

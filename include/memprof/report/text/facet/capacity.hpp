@@ -12,7 +12,7 @@
 #include <string>
 
 /// @file
-/// The answer: does it fit the device, and if not, what would help.
+/// The lines of the facet "capacity": does it fit the device, and if not, what would help.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

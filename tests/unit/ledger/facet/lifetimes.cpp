@@ -1,6 +1,6 @@
+#include <memprof/ledger/facet/lifetimes.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
-#include <memprof/profile/facet/lifetimes.hpp>
 #include <memprof/profile/facet_folds.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text.hpp>
@@ -143,7 +143,7 @@ TEST_CASE("lifetimes: nothing is followed unless it is asked for, and nothing el
 }
 
 TEST_CASE("lifetimes: sizes and operations beyond the first 4096 share a row") {
-  memprof::space_lifetimes fold;
+  memprof::detail::space_lifetimes fold;
   std::uint64_t born = 0;
   for (std::uint32_t operation = 0; operation < 65; ++operation) {
     for (unsigned bits = 0; bits < 64; ++bits) {

@@ -2,10 +2,10 @@
 
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/wide_integer.hpp>
+#include <memprof/ledger/facet_names.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_history.hpp>
-#include <memprof/profile/facet_names.hpp>
-#include <memprof/profile/field_names.hpp>
+#include <memprof/trace/field_names.hpp>
 
 #include <algorithm>
 #include <array>
@@ -90,6 +90,8 @@ inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_
 
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
 
+namespace detail {
+
 /// The greatest sum of bytes, at one moment, of those blocks of a segment that are also freed in it.
 ///
 /// Which those are is known only when they go. So the time since the segment's begin is cut at the allocation of each block that
@@ -164,7 +166,7 @@ class passing_peak {
     std::int64_t rise;  ///< its level less that of the stretch before; the first one's is its level
   };
 
-  detail::page_array<stretch> stretches_;  ///< the first one begins with the segment
+  page_array<stretch> stretches_;  ///< the first one begins with the segment
   std::uint32_t last_ = 0;
   std::uint32_t free_ = 0;  ///< the first of those that are not used; 0: none
   std::int64_t level_ = 0;  ///< of the last stretch
@@ -231,7 +233,8 @@ class space_lifetimes {
     segment_start_ = last_born_;
   }
 
-  [[nodiscard]] lifetime_profile build(const facet_names& names) const {
+  template <class Names = facet_names>
+  [[nodiscard]] lifetime_profile build(const Names& names) const {
     lifetime_profile result;
     std::vector<const row*> order;
     for (const row& each : rows_) order.push_back(&each);
@@ -272,7 +275,7 @@ class space_lifetimes {
   struct lifetimes {
     std::uint64_t least;
     std::uint64_t greatest;
-    detail::uint128 sum;
+    uint128 sum;
     std::uint64_t count;
     std::uint64_t counts[classes];  ///< by the number of bits
 
@@ -339,14 +342,16 @@ class space_lifetimes {
   }
 
   live_blocks tracked_;  ///< `bytes` is the stamp of the allocation, `owner` the row and the stretch
-  detail::page_array<row> rows_;
-  detail::page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
-  detail::page_array<passing_of_name> names_;
+  page_array<row> rows_;
+  page_array<std::uint32_t> index_;  ///< by operation and size class: of the row, plus one
+  page_array<passing_of_name> names_;
   passing_of_name open_{};
   passing_peak passing_;
   std::uint64_t last_born_ = 0;
   std::uint64_t segment_start_ = 0;
   std::int64_t untracked_ = 0;
 };
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

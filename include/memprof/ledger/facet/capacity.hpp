@@ -1,0 +1,203 @@
+#pragma once
+
+#include <memprof/detail/heap.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/facet/cores.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/live_set.hpp>
+#include <memprof/ledger/segment_record.hpp>
+#include <memprof/ledger/top_blocks.hpp>
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/field_names.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+/// @file
+/// The facet "capacity": the first allocation that exceeded what a device, or a core of it, has. It listens to every allocation,
+/// through the space's peaks.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The first allocation that made a space's live bytes exceed its capacity, all as it was known at that moment: categories and
+/// names that `annotate` gives later are not in it. The run went on, so peaks are those without a limit.
+///
+/// If the capacity is that of each core, it is the first block that made those of one of its cores exceed it, and all bytes are
+/// those on that core.
+struct capacity_shortfall {
+  std::int64_t requested = 0;  ///< bytes that were asked for; 0: the capacity was never exceeded
+  /// Column and row, as in "3-1", of the fullest of the block's cores, of equal ones the first; empty if the capacity is not that
+  /// of a core.
+  std::string core;
+  std::string operation;  ///< path of the operation that asked, empty if none was open
+  memprof::category category = category::other;
+  std::int64_t segment = -1;  ///< index into `profile::segments` of the one in which it was
+  std::int64_t time_ns = 0;
+  std::int64_t free = 0;       ///< bytes: the capacity less what was live
+  std::int64_t shortfall = 0;  ///< bytes that were missing: requested - free
+  bool holders_known = true;   ///< false: the profiler had no memory for owners and blocks of `held`, nor for `remedy`
+  live_set held;               ///< who held the rest: what was live without what was asked for, with all its operations
+  /// The least to free so that it would have fitted: the smallest owner that alone held `shortfall` bytes, or else the fewest
+  /// owners that together did, largest first. Empty if all together did not, as more was asked for than the capacity.
+  std::vector<owned_bytes> remedy;
+
+  bool operator==(const capacity_shortfall&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<capacity_shortfall> = std::to_array<std::string_view>(
+    {"requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"});
+
+template <>
+inline constexpr auto nullable_fields<capacity_shortfall> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<capacity_shortfall> = std::to_array<std::string_view>({"segment"});
+
+using capacity_structs = type_list<capacity_shortfall>;
+
+namespace detail {
+
+/// What a space's ledger keeps of the first allocation that made its live bytes exceed its capacity: the block that was asked
+/// for, and who held the rest at that moment. Categories and annotations are those known then.
+///
+/// If the capacity is that of a core, all bytes and holders are those on the core that was full.
+struct shortfall_record {
+  block asked{};                     ///< of no bytes as long as nothing has exceeded the capacity
+  std::uint64_t segment = 0;         ///< number of the one in which it was asked for
+  segment_record moment{};           ///< the segment then, as if its peak had been just before: without `asked`
+  std::uint64_t stamp = 0;           ///< when it was asked for
+  bool is_on_core = false;           ///< the capacity is that of a core
+  core_range core{};                 ///< the one that was full, if `is_on_core`
+  bool has_holders = false;          ///< false: the system had no memory for `owners` and `largest`, which are then empty
+  page_array<owner_at_peak> owners;  ///< all that held something, greatest first, without `asked`
+  page_array<block> largest;         ///< of the blocks that were live beside `asked`, a heap
+
+  [[nodiscard]] bool has_happened() const noexcept { return asked.bytes != 0; }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return owners.bytes() + largest.bytes(); }
+
+  /// Takes `asked`, which made the peak that `moment` and `owners` tell of, out of both.
+  [[gnu::cold]] void take_out_asked() noexcept {
+    stamp = moment.peak_stamp;
+    const auto bytes = static_cast<std::int64_t>(asked.bytes);
+    moment.live_at_peak -= bytes;
+    --moment.blocks_at_peak;
+    moment.categories[asked.category()].bytes -= bytes;
+    --moment.categories[asked.category()].blocks;
+    for (owner_at_peak& row : owners) {
+      if (row.operation != asked.operation()) continue;
+      row.bytes -= bytes;
+      if (--row.blocks != 0) break;
+      row = owners.back();
+      owners.pop_back();
+      break;
+    }
+    sort_rows(owners.data(), owners.size(), holds_more);
+  }
+
+  /// Keeps the largest `limit` of the blocks but `asked`. Costs a pass over them. False if the system has no memory.
+  [[nodiscard, gnu::cold]] bool keep_largest(const live_blocks& live, std::uint32_t limit) noexcept {
+    if (!largest.resize(limit)) return false;
+    std::uint32_t count = 0;
+    const top_blocks_view best{largest.data(), count, limit};
+    live.for_each([&](const block& held) {
+      if (held.address != asked.address) best.offer(held);
+    });
+    return largest.resize(count);
+  }
+
+  [[gnu::cold]] void forget_holders() noexcept {
+    owners.clear();
+    largest.clear();
+  }
+
+  /// Begins the record of a core to which the holders are added one by one.
+  [[gnu::cold]] void begin_on_core(const core_range& full, std::uint64_t in_segment, std::uint64_t at_stamp,
+                                   std::uint32_t limit) noexcept {
+    is_on_core = true;
+    core = full;
+    segment = in_segment;
+    stamp = at_stamp;
+    has_holders = largest.resize(limit);
+  }
+
+  /// Adds a block to what was live beside `asked`. Until `end_on_core` an operation's row is where its number says, and the
+  /// first `largest_count` of `largest` are a heap.
+  [[gnu::cold]] void add_holder(const block& held, std::uint32_t& largest_count) noexcept {
+    const auto bytes = static_cast<std::int64_t>(held.bytes);
+    moment.live_at_peak += bytes;
+    ++moment.blocks_at_peak;
+    moment.categories[held.category()].bytes += bytes;
+    ++moment.categories[held.category()].blocks;
+    const std::uint32_t operation = held.operation();
+    has_holders = has_holders && (operation < owners.size() || owners.resize(operation + std::size_t{1}));
+    if (!has_holders) return;
+    owners[operation] = {operation, owners[operation].bytes + bytes, owners[operation].blocks + 1};
+    top_blocks_view{largest.data(), largest_count, static_cast<std::uint32_t>(largest.size())}.offer(held);
+  }
+
+  /// Leaves the rows and blocks that there are.
+  [[gnu::cold]] void end_on_core(std::uint32_t largest_count) noexcept {
+    if (!has_holders) return forget_holders();
+    std::size_t count = 0;
+    for (const owner_at_peak& row : owners) {
+      if (row.blocks != 0) owners[count++] = row;
+    }
+    (void)owners.resize(count);
+    (void)largest.resize(largest_count);
+    sort_rows(owners.data(), count, holds_more);
+  }
+};
+
+/// The least of `owners`, greatest first, that held `missing` bytes: see `capacity_shortfall::remedy`. Of equally large ones the
+/// first.
+template <class Owners>
+[[nodiscard]] Owners least_to_free(const Owners& owners, std::int64_t missing) {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  for (std::size_t row = 0; row < owners.size() && owners[row].bytes >= missing; ++row) {
+    if (count != 0 && owners[row].bytes == owners[first].bytes) continue;
+    first = row;
+    count = 1;
+  }
+  if (count == 0) {
+    for (; count < owners.size() && missing > 0; ++count) missing -= owners[count].bytes;
+    if (missing > 0) return {};
+  }
+  Owners rows(count);
+  for (std::size_t row = 0; row < count; ++row) rows[row] = owners[first + row];
+  return rows;
+}
+
+/// The first shortfall of a space that had one. `held` was live beside it.
+template <class Space, class Rows>
+[[nodiscard]] capacity_shortfall build_first_shortfall(const Space& space, const clock_readings& time,
+                                                       const std::vector<std::string>& paths, live_set held, const Rows& rows) {
+  const shortfall_record& shortfall = space.first_shortfall();
+  capacity_shortfall result;
+  result.requested = static_cast<std::int64_t>(shortfall.asked.bytes);
+  if (shortfall.is_on_core) result.core = core_text(shortfall.core.x0, shortfall.core.y0);
+  if (shortfall.asked.operation() != 0) result.operation = paths[shortfall.asked.operation()];
+  result.category = static_cast<category>(shortfall.asked.category());
+  result.segment = rows.index_of(shortfall.segment);
+  result.time_ns = time.to_ns(shortfall.stamp);
+  result.free = space.capacity() - held.bytes;
+  result.shortfall = result.requested - result.free;
+  result.holders_known = shortfall.has_holders;
+  result.remedy = least_to_free(held.by_operation, result.shortfall);
+  result.held = std::move(held);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI

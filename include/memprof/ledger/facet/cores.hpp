@@ -1,0 +1,444 @@
+#pragma once
+
+#include <memprof/detail/heap.hpp>
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/segment_history.hpp>
+#include <memprof/ledger/summaries_by_name.hpp>
+#include <memprof/ledger/value_summary.hpp>
+#include <memprof/trace/core_range.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/field_names.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "cores": what lies in memory that each core of a device has of its own. It listens to `allocate_on_cores`,
+/// `deallocate_on_cores` and `deallocate_circular_buffers`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The greatest bytes on one core, of those with memory of their own. The three need not be of one core or one moment, so `total`
+/// is at most the sum of the others.
+struct core_peaks {
+  std::int64_t circular_buffers = 0;
+  std::int64_t buffers = 0;
+  std::int64_t total = 0;    ///< peak of the sum of both on a core
+  std::string busiest_core;  ///< column and row of the first core with that `total`, as in "3-4"; empty if it is 0
+
+  bool operator==(const core_peaks&) const = default;
+};
+
+/// One of the rectangles of cores on which blocks were, and the peaks on its cores: of all blocks, whatever their rectangle.
+struct core_range_peaks {
+  std::string range;  ///< first and last core, as in "[0-0 - 7-7]"
+  core_peaks peaks;
+
+  bool operator==(const core_range_peaks&) const = default;
+};
+
+/// Peaks on cores over all segments of one name.
+struct named_core_peaks {
+  std::string segment;
+  value_summary circular_buffers;
+  value_summary buffers;
+  value_summary total;
+
+  bool operator==(const named_core_peaks&) const = default;
+};
+
+/// What lay on single cores. All empty for a space without blocks on cores (`event_sink::allocate_on_cores`); in the
+/// other numbers of the space such a block counts with its bytes on all its cores together.
+struct core_profile {
+  core_peaks peaks;                                ///< over the whole capture
+  std::vector<core_peaks> segments;                ///< one for each of `profile::segments`; blocks of earlier segments count too
+  std::vector<core_range_peaks> ranges;            ///< over the whole capture, the greatest total first
+  std::vector<named_core_peaks> segments_by_name;  ///< one for each of `profile::segments_by_name`
+
+  bool operator==(const core_profile&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<core_peaks> = std::to_array<std::string_view>({"circular_buffers", "buffers", "total",
+                                                                                 "busiest_core"});
+
+template <>
+inline constexpr auto field_names<core_range_peaks> = std::to_array<std::string_view>({"range", "peaks"});
+
+template <>
+inline constexpr auto field_names<named_core_peaks> = std::to_array<std::string_view>({"segment", "circular_buffers", "buffers",
+                                                                                       "total"});
+
+template <>
+inline constexpr auto field_names<core_profile> = std::to_array<std::string_view>({"peaks", "segments", "ranges",
+                                                                                   "segments_by_name"});
+
+template <>
+inline constexpr auto later_fields<core_profile> = std::to_array<std::string_view>({"segments_by_name"});
+
+using core_structs = type_list<core_peaks, core_range_peaks, named_core_peaks, core_profile>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// Bytes on one core, or peaks of them.
+struct core_usage {
+  std::int64_t circular_buffers;
+  std::int64_t buffers;
+  std::int64_t total;  ///< of live bytes the sum; of peaks that of the sum, which is not the sum of the peaks
+
+  void add(buffer_kind kind, std::int64_t bytes) noexcept {
+    (kind == buffer_kind::circular_buffer ? circular_buffers : buffers) += bytes;
+    total += bytes;
+  }
+  void raise_to(const core_usage& other) noexcept {
+    if (other.circular_buffers > circular_buffers) circular_buffers = other.circular_buffers;
+    if (other.buffers > buffers) buffers = other.buffers;
+    if (other.total > total) total = other.total;
+  }
+};
+
+/// The greatest peaks of some cores; the three need not be of one core.
+struct core_maxima {
+  core_usage peak;
+  std::uint8_t busiest_x;  ///< the core with the greatest `total`, of equal ones the first, row after row
+  std::uint8_t busiest_y;
+};
+
+/// What one memory space holds on each core of a device: the only place that knows peaks of a core.
+///
+/// A peak in a segment is the greatest number of live bytes within it, blocks of earlier segments included, since they take
+/// space on the core too. Memory is bounded by the cores up to the farthest one used, live blocks, different rectangles and
+/// segments; there is none until the first block.
+class core_ledger {
+ public:
+  /// False until the first block: the space is not one of cores.
+  [[nodiscard]] bool is_used() const noexcept { return !ranges_.empty(); }
+
+  // --- events -------------------------------------------------------------------------------------------------------
+
+  /// Adds a block; one that lives at the address makes room. `cores` are valid, and the sum of all bytes on all cores fits in 63
+  /// bits; `born_thread` is the block's in the space. False, and the block is not there, if the system has no memory.
+  [[nodiscard]] bool allocate(std::uint64_t address, std::uint64_t bytes, const core_range& cores, buffer_kind kind,
+                              std::uint64_t born_thread) noexcept {
+    if (!reach(cores) || !note(cores)) return false;
+    deallocate(address);
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    // Reserved here, so that the frees of all circular buffers cannot fail.
+    if (kind == buffer_kind::circular_buffer && !ended_.reserve(table.size() + 1)) return false;
+    block* const entry = table.insert(address).entry;
+    if (entry == nullptr) return false;
+    entry->bytes = bytes;
+    entry->born_thread = born_thread;
+    entry->owner = cores.packed();
+    change(cores, kind, static_cast<std::int64_t>(bytes));
+    return true;
+  }
+
+  /// Takes a block away; nothing happens if there is none.
+  void deallocate(std::uint64_t address) noexcept {
+    deallocate(address, buffer_kind::buffer);
+    deallocate(address, buffer_kind::circular_buffer);
+  }
+
+  /// Takes every circular buffer away that has a core among `cores`, and returns the addresses, in no particular order. They hold
+  /// until the next event.
+  [[nodiscard]] const page_array<std::uint64_t>& deallocate_circular_buffers(const core_range& cores) noexcept {
+    ended_.clear();
+    blocks_[static_cast<std::size_t>(buffer_kind::circular_buffer)].for_each([&](const block& live) {
+      if (cores_of(live).overlaps(cores)) (void)ended_.push_back(live.address);
+    });
+    for (const std::uint64_t address : ended_) deallocate(address, buffer_kind::circular_buffer);
+    return ended_;
+  }
+
+  /// Ends the segment that `history` got last. Costs a pass over the cores. False if the system has no memory.
+  [[nodiscard]] bool end_segment(const segment_history& history) noexcept {
+    if (!is_used()) return true;
+    const core_maxima greatest = open_segment();
+    for (core_state& core : grid_) {
+      core.overall.raise_to(core.peak);
+      core.peak = core.live;
+    }
+    const core_usage& peak = greatest.peak;
+    if (!segments_.resize(history.marks().size()) || !by_name_.add(history, {peak.circular_buffers, peak.buffers, peak.total})) {
+      return false;
+    }
+    segments_.back() = greatest;
+    return true;
+  }
+  /// Leaves out the segments that are no longer kept.
+  void compact(const segment_history& history) noexcept { history.compact(segments_); }
+
+  // --- what reports ask ---------------------------------------------------------------------------------------------
+
+  /// One for each mark of the history, or fewer if there was no memory; zeros before the first block.
+  [[nodiscard]] const page_array<core_maxima>& segments() const noexcept { return segments_; }
+  /// Peaks of circular buffers, of buffers, and of their sum.
+  [[nodiscard]] const summaries_by_name<3>& by_name() const noexcept { return by_name_; }
+  /// What lies now on the fullest of some cores; its `total` is of `busiest_x` and `busiest_y`.
+  [[nodiscard]] core_maxima fullest(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) { return core.live; });
+  }
+  /// Calls `visit(const block&)` for every block on any of `cores`: `bytes` are those on each core, `owner` is the packed
+  /// rectangle. Costs a pass over the blocks.
+  template <class Visitor>
+  void for_each_block(const core_range& cores, Visitor&& visit) const {
+    for (const live_blocks& table : blocks_) {
+      table.for_each([&](const block& live) {
+        if (cores_of(live).overlaps(cores)) visit(live);
+      });
+    }
+  }
+  /// The segment that has not ended.
+  [[nodiscard]] core_maxima open_segment() const noexcept {
+    return greatest(any_core, [](const core_state& core) { return core.peak; });
+  }
+  /// All segments together, on the cores of `among`.
+  [[nodiscard]] core_maxima overall(const core_range& among) const noexcept {
+    return greatest(among, [](const core_state& core) {
+      core_usage peak = core.overall;
+      peak.raise_to(core.peak);
+      return peak;
+    });
+  }
+  /// The different rectangles of the blocks so far, packed, in the order of their first block.
+  [[nodiscard]] const page_array<std::uint32_t>& ranges() const noexcept { return ranges_; }
+
+  /// How many cores a pass over all of them looks at.
+  [[nodiscard]] std::size_t grid_size() const noexcept { return grid_.size(); }
+
+  /// Bytes taken from the system, without the object itself.
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return grid_.bytes() + blocks_[0].bytes() + blocks_[1].bytes() + known_ranges_.bytes() + ranges_.bytes() + ended_.bytes() +
+           segments_.bytes() + by_name_.bytes();
+  }
+
+ private:
+  friend struct frame_parts;
+
+  struct core_state {
+    core_usage live;
+    core_usage peak;     ///< in the open segment
+    core_usage overall;  ///< in the finished segments
+  };
+
+  [[nodiscard]] static core_range cores_of(const block& live) noexcept {
+    return core_range::unpacked(static_cast<std::uint32_t>(live.owner));
+  }
+
+  void deallocate(std::uint64_t address, buffer_kind kind) noexcept {
+    live_blocks& table = blocks_[static_cast<std::size_t>(kind)];
+    const live_blocks::place found = table.find(address);
+    if (!found) return;
+    change(cores_of(*found.entry), kind, -static_cast<std::int64_t>(found->bytes));
+    table.erase(found);
+  }
+
+  void change(const core_range& cores, buffer_kind kind, std::int64_t bytes) noexcept {
+    for (std::size_t y = cores.y0; y <= cores.y1; ++y) {
+      for (std::size_t x = cores.x0; x <= cores.x1; ++x) {
+        core_state& core = grid_[y * columns_ + x];
+        core.live.add(kind, bytes);
+        core.peak.raise_to(core.live);
+      }
+    }
+  }
+
+  template <class Peak>
+  [[nodiscard]] core_maxima greatest(const core_range& among, Peak&& peak_of) const noexcept {
+    core_maxima result{};
+    for (std::size_t y = among.y0; y <= among.y1 && y < rows_; ++y) {
+      for (std::size_t x = among.x0; x <= among.x1 && x < columns_; ++x) {
+        const core_usage peak = peak_of(grid_[y * columns_ + x]);
+        if (peak.total > result.peak.total) {
+          result.busiest_x = static_cast<std::uint8_t>(x);
+          result.busiest_y = static_cast<std::uint8_t>(y);
+        }
+        result.peak.raise_to(peak);
+      }
+    }
+    return result;
+  }
+
+  /// Lets the grid hold the last of `cores`; false if the system has no memory.
+  [[nodiscard]] bool reach(const core_range& cores) noexcept {
+    if (cores.x1 < columns_ && cores.y1 < rows_) return true;
+    const std::size_t columns = cores.x1 < columns_ ? columns_ : cores.x1 + std::size_t{1};
+    const std::size_t rows = cores.y1 < rows_ ? rows_ : cores.y1 + std::size_t{1};
+    page_array<core_state> larger;
+    if (!larger.resize(columns * rows)) return false;
+    for (std::size_t y = 0; y < rows_; ++y) {
+      for (std::size_t x = 0; x < columns_; ++x) larger[y * columns + x] = grid_[y * columns_ + x];
+    }
+    grid_ = static_cast<page_array<core_state>&&>(larger);
+    columns_ = columns;
+    rows_ = rows;
+    return true;
+  }
+
+  /// Adds a rectangle to those that are known; false if the system has no memory.
+  [[nodiscard]] bool note(const core_range& cores) noexcept {
+    if (known_ranges_.find(cores.packed())) return true;
+    if (!ranges_.reserve(ranges_.size() + 1) || known_ranges_.insert(cores.packed()).entry == nullptr) return false;
+    return ranges_.push_back(cores.packed());
+  }
+
+  page_array<core_state> grid_;  ///< row after row
+  std::size_t columns_ = 0;
+  std::size_t rows_ = 0;
+  live_blocks blocks_[2];     ///< by `buffer_kind`, as `for_each_block` tells them
+  live_blocks known_ranges_;  ///< `ranges_` as a set
+  page_array<std::uint32_t> ranges_;
+  page_array<std::uint64_t> ended_;
+  page_array<core_maxima> segments_;
+  summaries_by_name<3> by_name_;
+};
+
+/// An event about blocks on cores, and what it does to a space.
+///
+/// In the space as a whole a block on cores is an ordinary one, as large as its parts together; `space_ledger::cores` has the
+/// parts.
+class per_core_event {
+ public:
+  explicit per_core_event(const event& recorded) noexcept
+      : part_(recorded), whole_(recorded), cores_(core_range::unpacked(recorded.label)) {
+    whole_.tag = recorded.tag & 0xFFU;
+    is_possible_ = cores_.is_valid() && !__builtin_mul_overflow(recorded.bytes, cores_.count(), &whole_.bytes);
+  }
+
+  /// False if no such event can be: its kind, rectangle, kind of buffer or size.
+  [[nodiscard]] bool is_possible() const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores:
+        return is_possible_ && part_.address != 0 && part_.tag >> 8U <= static_cast<unsigned>(buffer_kind::circular_buffer);
+      case event_kind::deallocate_on_cores: return is_possible_;
+      case event_kind::deallocate_circular_buffers: return cores_.is_valid();
+      default: return false;
+    }
+  }
+
+  /// What applying a possible event costs; `space` may be null: it is not there yet.
+  [[nodiscard]] std::uint64_t steps(const auto* space) const noexcept {
+    if (part_.kind == event_kind::allocate_on_cores) return cores_.count();
+    if (space == nullptr) return 0;
+    return part_.kind == event_kind::deallocate_on_cores ? space->cores().grid_size() : space->blocks().size();
+  }
+
+  /// Applies a possible event to the space to which the thread has been turned. False if it must be rejected: the totals have no
+  /// room for so many bytes, or the system no memory.
+  [[nodiscard]] bool apply(auto& run, std::uint64_t stamp) const noexcept {
+    switch (part_.kind) {
+      case event_kind::allocate_on_cores: return allocate(run, stamp);
+      case event_kind::deallocate_on_cores:
+        run.space->cores().deallocate(part_.address);
+        run.deallocate(whole_, stamp);
+        break;
+      default: deallocate_circular_buffers(run, stamp); break;
+    }
+    return true;
+  }
+
+ private:
+  [[nodiscard]] bool allocate(auto& run, std::uint64_t stamp) const noexcept {
+    auto& space = *run.space;
+    const std::uint64_t born_thread = (space.allocation_count() + 1) << block::thread_bits | run.thread;
+    const auto kind = static_cast<buffer_kind>(part_.tag >> 8U);
+    // Asked before, so that both accounts have the block or neither.
+    if (!space.has_room_for(whole_.bytes) || !space.cores().allocate(part_.address, part_.bytes, cores_, kind, born_thread)) {
+      return false;
+    }
+    (void)run.allocate(whole_, stamp);
+    space.check_cores(part_.address, cores_, stamp);
+    return true;
+  }
+
+  void deallocate_circular_buffers(auto& run, std::uint64_t stamp) const noexcept {
+    for (const std::uint64_t address : run.space->cores().deallocate_circular_buffers(cores_)) {
+      const live_blocks::place entry = run.space->find(address);
+      if (entry) run.take_away(entry);  // else an event that no `event_sink` sends freed it as an ordinary block
+    }
+    run.space->mark_event(stamp);
+  }
+
+  event part_;   ///< as recorded: `bytes` on each core, the kind of buffer in `tag`
+  event whole_;  ///< as the space sees it
+  core_range cores_;
+  bool is_possible_;
+};
+
+/// "3-4": column, then row.
+template <class Coordinate>
+[[nodiscard]] std::string core_text(Coordinate x, Coordinate y) {
+  return std::to_string(x).append(1, '-').append(std::to_string(y));
+}
+
+/// "[0-0 - 7-7]", as tt-metal writes a rectangle of cores.
+template <class Range>
+[[nodiscard]] std::string core_range_text(const Range& cores) {
+  std::string text{'['};
+  return text.append(core_text(cores.x0, cores.y0)).append(" - ").append(core_text(cores.x1, cores.y1)).append(1, ']');
+}
+
+template <class Maxima>
+[[nodiscard]] core_peaks to_core_peaks(const Maxima& greatest) {
+  core_peaks result{greatest.peak.circular_buffers, greatest.peak.buffers, greatest.peak.total, {}};
+  if (greatest.peak.total != 0) result.busiest_core = core_text(greatest.busiest_x, greatest.busiest_y);
+  return result;
+}
+
+/// The rows of all rectangles, the greatest total first.
+template <class Cores>
+[[nodiscard]] std::vector<core_range_peaks> build_core_ranges(const Cores& cores) {
+  struct row {
+    std::uint32_t packed;
+    core_maxima greatest;
+  };
+  std::vector<row> rows(cores.ranges().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const std::uint32_t packed = cores.ranges()[index];
+    rows[index] = {packed, cores.overall(core_range::unpacked(packed))};
+  }
+  sort_rows(rows.data(), rows.size(), [](const row& left, const row& right) {
+    const core_usage& of_left = left.greatest.peak;
+    const core_usage& of_right = right.greatest.peak;
+    return of_left.total != of_right.total ? of_left.total > of_right.total : left.packed < right.packed;
+  });
+  std::vector<core_range_peaks> result(rows.size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    result[index] = {core_range_text(core_range::unpacked(rows[index].packed)), to_core_peaks(rows[index].greatest)};
+  }
+  return result;
+}
+
+/// What one space held on each core. Costs a pass over the cores of each rectangle.
+template <class Cores, class Rows, class Names>
+[[nodiscard]] core_profile build_cores(const Cores& cores, const Rows& rows, const Names& names) {
+  core_profile result;
+  if (!cores.is_used()) return result;
+  result.peaks = to_core_peaks(cores.overall(any_core));
+  const auto open = cores.open_segment();
+  result.segments = std::vector<core_peaks>(rows.size());
+  for (std::size_t index = 0; index < rows.finished(); ++index) {
+    const std::size_t position = rows.position(index);
+    if (position < cores.segments().size()) result.segments[index] = to_core_peaks(cores.segments()[position]);
+  }
+  if (rows.has_open()) result.segments[rows.finished()] = to_core_peaks(open);
+  result.segments_by_name = std::vector<named_core_peaks>(rows.names());
+  for_each_name(rows, cores.by_name(), std::array{open.peak.circular_buffers, open.peak.buffers, open.peak.total},
+                [&](std::size_t row, const auto& values) {
+                  result.segments_by_name[row] = {names[row].name, values[0], values[1], values[2]};
+                });
+  result.ranges = build_core_ranges(cores);
+  return result;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,116 @@
+#pragma once
+
+#include <memprof/detail/page_array.hpp>
+#include <memprof/ledger/tally.hpp>
+#include <memprof/trace/clock_readings.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/field_names.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// The facet "out of memory": allocations that failed. It listens to `out_of_memory`.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// An allocation that failed because the device had no memory for it, all as it was known at that moment.
+struct out_of_memory_failure {
+  std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
+  std::int64_t live_bytes = 0;      ///< of the space, since the capture began
+  std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
+  std::string operation;            ///< path of the operation that asked, empty if none was open
+  std::int64_t segment = -1;        ///< index into `profile::segments` of the one in which it was; -1: it is not kept
+  std::int64_t time_ns = 0;
+  std::int64_t segment_number = -1;  ///< `segment::number` of that one
+
+  bool operator==(const out_of_memory_failure&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<out_of_memory_failure> = std::to_array<std::string_view>(
+    {"requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"});
+
+template <>
+inline constexpr auto later_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment_number"});
+
+template <>
+inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
+                                                                                              "segment_number"});
+
+using out_of_memory_structs = type_list<out_of_memory_failure>;
+
+namespace detail {
+
+struct frame_parts;
+
+/// An allocation that a device had no memory for, and what was held then; bytes.
+struct out_of_memory_record {
+  std::int64_t requested;
+  std::int64_t device_free;
+  std::int64_t live;
+  std::int64_t reserved;
+  std::uint64_t stamp;
+  std::uint64_t segment;    ///< its number
+  std::uint32_t operation;  ///< the innermost, on the thread that asked
+};
+
+/// The first `max_kept` of them, and how many there were beyond: a program may try again and again.
+class out_of_memory_ledger {
+ public:
+  static constexpr std::size_t max_kept = 32;
+
+  void add(const out_of_memory_record& failed) noexcept {
+    if (kept_.size() == max_kept || !kept_.push_back(failed)) further_.add(static_cast<std::uint64_t>(failed.requested));
+  }
+
+  [[nodiscard]] const page_array<out_of_memory_record>& kept() const noexcept { return kept_; }
+  [[nodiscard]] const tally& further() const noexcept { return further_; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return kept_.bytes(); }
+
+ private:
+  friend struct frame_parts;
+
+  page_array<out_of_memory_record> kept_;
+  tally further_;
+};
+
+/// Applies such an event. False if it must be rejected.
+[[nodiscard]] inline bool note_out_of_memory(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
+  constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+  if (recorded.bytes > greatest || recorded.address > greatest) return false;
+  auto& space = *run.space;
+  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address), space.live(),
+                             space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
+  return true;
+}
+
+/// What failed in a space.
+template <class Failed, class Rows>
+[[nodiscard]] std::vector<out_of_memory_failure> build_out_of_memory(const Failed& failed, const clock_readings& time,
+                                                                     const std::vector<std::string>& paths,
+                                                                     const Rows& segments) {
+  std::vector<out_of_memory_failure> rows(failed.kept().size());
+  for (std::size_t index = 0; index < rows.size(); ++index) {
+    const out_of_memory_record& record = failed.kept()[index];
+    rows[index] = {record.requested, record.device_free, record.live, record.reserved, {}, -1, time.to_ns(record.stamp)};
+    if (record.operation != 0) rows[index].operation = paths[record.operation];
+    rows[index].segment = segments.index_of(record.segment);
+    rows[index].segment_number = segments.number_of(record.segment);
+  }
+  return rows;
+}
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <memprof/trace/category.hpp>
+#include <memprof/trace/field_names.hpp>
+#include <memprof/trace/requires_grad.hpp>
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+/// @file
+/// Who held what at one moment, as profiles and facets tell it.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Bytes and blocks that belong to one owner: an operation's path (`append_operation`), empty for what was allocated outside
+/// every operation, or a category's name.
+struct owned_bytes {
+  std::string owner;
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+
+  bool operator==(const owned_bytes&) const = default;
+};
+
+/// One block that was live at a peak. `name`, `shape`, `dtype` and `requires_grad` are those of `annotate`, empty and unknown if
+/// it was never called.
+struct live_block {
+  std::uint64_t address = 0;
+  std::int64_t bytes = 0;
+  std::string operation;
+  memprof::category category = category::other;
+  std::string name;
+  std::string shape;
+  std::string dtype;
+  memprof::requires_grad requires_grad = memprof::requires_grad::unknown;
+
+  bool operator==(const live_block&) const = default;
+};
+
+/// What was live in one memory space at one moment. The rows of `by_operation`, with `remaining_*`, sum to `bytes`; so do
+/// those of `by_category`. Rows are sorted by bytes, greatest first.
+struct live_set {
+  std::int64_t bytes = 0;
+  std::int64_t blocks = 0;
+  std::vector<owned_bytes> by_operation;
+  std::int64_t remaining_bytes = 0;       ///< of operations beyond `capture_options::owners_per_segment`
+  std::int64_t remaining_operations = 0;  ///< how many operations those are
+  std::vector<owned_bytes> by_category;
+  std::vector<live_block> largest_blocks;  ///< at most `capture_options::largest_blocks`
+
+  bool operator==(const live_set&) const = default;
+};
+
+template <>
+inline constexpr auto field_names<owned_bytes> = std::to_array<std::string_view>({"owner", "bytes", "blocks"});
+
+template <>
+inline constexpr auto nullable_fields<owned_bytes> = std::to_array<std::string_view>({"owner"});
+
+template <>
+inline constexpr auto field_names<live_block> = std::to_array<std::string_view>({"address", "bytes", "operation", "category",
+                                                                                 "name", "shape", "dtype", "requires_grad"});
+
+template <>
+inline constexpr auto nullable_fields<live_block> = std::to_array<std::string_view>({"operation"});
+
+template <>
+inline constexpr auto later_fields<live_block> = std::to_array<std::string_view>({"requires_grad"});
+
+template <>
+inline constexpr auto field_names<live_set> = std::to_array<std::string_view>({"bytes", "blocks", "by_operation",
+                                                                               "remaining_bytes", "remaining_operations",
+                                                                               "by_category", "largest_blocks"});
+
+template <>
+inline constexpr auto signed_fields<live_set> = std::to_array<std::string_view>({"remaining_bytes"});
+
+}  // namespace memprof::inline MEMPROF_ABI
