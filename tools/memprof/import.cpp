@@ -133,9 +133,10 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   return source.damage();
 }
 
-std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace) {
+std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
   const tt_reading reading = read_tt_log(file, path, trace);
   for (const std::string& remark : reading.remarks) complain(remark);
+  is_whole = reading.is_whole;
   return reading.damage;
 }
 
@@ -177,6 +178,7 @@ void check_options(const import_arguments& arguments, std::string_view format) {
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
+  bool is_whole = true;
   try {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
@@ -189,7 +191,7 @@ int run_import(const import_arguments& arguments) {
     damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments.file, trace)
              : format == "rmm"        ? read_rmm(file.get(), arguments.file, trace)
              : format == "xplane"     ? read_xla(file.get(), arguments, trace)
-             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace)
+             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace, is_whole)
              : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
                                       : read_torch(file.get(), arguments.file, trace);
     if (!packing_damage.empty()) damage = packing_damage;
@@ -210,7 +212,7 @@ int run_import(const import_arguments& arguments) {
     complain(fault.what());
     return failed;
   }
-  if (damage.empty()) return success;
+  if (damage.empty()) return is_whole ? success : bad_input;
   complain("'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
   return bad_input;
 }
