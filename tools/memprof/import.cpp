@@ -105,8 +105,7 @@ void finish(memprof::trace_writer& writer, const std::string& damage, std::strin
 std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::torch_snapshot_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
-  source.write_to(writer);
-  finish(writer, source.damage(), memprof::torch_unnamed_segment);
+  finish(writer, source.damage(), source.write_to(writer));
   if (source.blocks_before() != 0)
     complain(std::to_string(source.blocks_before()) + " blocks of " + std::to_string(source.bytes_before()) +
              " bytes were live before the history begins: they are the segment " + std::string{memprof::torch_before_segment});

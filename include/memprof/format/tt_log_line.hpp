@@ -189,8 +189,8 @@ struct tt_mebibytes {
   return seen == 31 ? std::optional{view} : std::nullopt;
 }
 
-/// Why the numbers are those of no device; empty: they may be those of one. At most 65,536 banks of at most 16 TiB, so that no sum
-/// leaves 63 bits.
+/// Why the numbers are those of no device; empty: they may be those of one. At most 65,536 banks of at most 16 TiB, so that no
+/// sum leaves 63 bits.
 [[nodiscard]] inline std::string_view impossibility_of(const tt_memory_view& view) noexcept {
   constexpr double most = 0x1p24;
   const double greatest = std::max({view.total, view.allocated, view.free, view.largest_free});

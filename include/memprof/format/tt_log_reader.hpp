@@ -79,7 +79,7 @@ class tt_log_lines {
     std::uint64_t header_line = 0;
     tt_memory_state state;
     unsigned foreign_lines = 0;
-    std::ptrdiff_t usual_views = 1;  ///< lines of the state before
+    std::ptrdiff_t usual_views = 1;             ///< lines of the state before
     std::map<std::size_t, std::int64_t> banks;  ///< by kind of memory, as its first state has them
     std::vector<std::string> programs;
     std::uint64_t program_line = 0;  ///< where the outermost one begins
@@ -105,8 +105,8 @@ class tt_log_lines {
     if (rank.waiting && rank.has_states)
       return "it ends before the memory state of '" + rank.waiting->name() + "' in line " + std::to_string(rank.waiting->line);
     if (rank.programs.empty() || rank.has_failed) return {};
-    return "it ends within the program '" + rank.programs.front() + "', which begins in line " + std::to_string(rank.program_line) +
-           ", and has no error that ended it";
+    return "it ends within the program '" + rank.programs.front() + "', which begins in line " +
+           std::to_string(rank.program_line) + ", and has no error that ended it";
   }
 
   /// Whether the line was one of the runtime's.

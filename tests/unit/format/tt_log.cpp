@@ -210,11 +210,12 @@ TEST_CASE("tt log: without states it is an error that says what to set") {
 }
 
 TEST_CASE("tt log: a state that no device has is left out and said, and the numbers are not exact") {
-  std::string text =
-      operation("\"a.b\"()", "1.000") + operation("\"a.c\"()", "99.000") + operation("\"a.d\"()", "2.000");
+  std::string text = operation("\"a.b\"()", "1.000") + operation("\"a.c\"()", "99.000") + operation("\"a.d\"()", "2.000");
   for (const auto& [numbers, fault] :
-       std::vector<std::pair<std::string, std::string>>{{"99.000", "more is allocated than there is"}, {"-0.5", "five numbers"},
-                                                        {"nan", "five numbers"}, {"1e300", "five numbers"}}) {
+       std::vector<std::pair<std::string, std::string>>{{"99.000", "more is allocated than there is"},
+                                                        {"-0.5", "five numbers"},
+                                                        {"nan", "five numbers"},
+                                                        {"1e300", "five numbers"}}) {
     std::string changed = text;
     changed.replace(changed.find("99.000"), 6, numbers);
     const tt_reading got = read(changed);
