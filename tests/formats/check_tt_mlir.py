@@ -452,7 +452,7 @@ def check_hostile(memprof, folder):
     # Sizes without end.
     text = b""
     for number in range(4000):
-        text += head + view.replace(b"1.000 MB, totalBytesFree", (b"16777216" if number % 2 else b"0") + b".000 MB, totalBytesFree") % (b"65536", b"1.000")
+        text += head + view.replace(b"1.000 MB, totalBytesFree", (b"16777216" if number % 2 else b"0") + b".000 MB, totalBytesFree") % (b"65536", b"16777216.000")
     done = tried(text)
     assert done.returncode == 2 and "more than 2^62 bytes" in done.stderr, done.stderr
 

@@ -39,14 +39,14 @@ def varint(value):
 
 def message(*fields):
     """Of pairs: a number is a varint, text and bytes have a length, a list of numbers is packed."""
-    out = b""
+    out = bytearray()
     for field, value in fields:
         if isinstance(value, (bool, int)):
             out += varint(field << 3) + varint(int(value))
         else:
             data = value.encode() if isinstance(value, str) else b"".join(map(varint, value)) if isinstance(value, list) else value
             out += varint(field << 3 | 2) + varint(len(data)) + data
-    return out
+    return bytes(out)
 
 
 def shape(dimensions, kind=2):

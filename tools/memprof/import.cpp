@@ -134,7 +134,7 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
 
 std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
   const tt_reading reading = read_tt_log(file, path, trace);
-  for (const std::string& remark : reading.remarks) complain(remark);
+  for (const std::string& remark : reading.remarks) complain("'" + path + "': " + remark);
   is_whole = reading.is_whole;
   return reading.damage;
 }

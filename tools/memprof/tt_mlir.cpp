@@ -174,7 +174,7 @@ int analyze(const fs::path& log_path) {
   std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
   std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
   print_memories(source.memories());
-  for (const std::string& remark : memprof::remarks_on(source)) complain(remark);
+  for (const std::string& remark : memprof::remarks_on(source)) complain("'" + path + "': " + remark);
   if (!source.status().damage.empty())
     complain("'" + path + "': " + source.status().damage + "; what comes before is in the files");
   return memprof::is_whole(source.status()) ? success : bad_input;

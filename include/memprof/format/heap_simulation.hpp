@@ -100,6 +100,8 @@ class heap_replay {
   /// The events up to `end`, without it.
   void run(const std::vector<hlo_heap_event>& events, std::size_t end) {
     std::uint32_t allocation = hlo_none;
+    constexpr std::uint64_t usual_chain = 64;
+    steps_left_ = (std::uint64_t{1} << 24) + usual_chain * events.size();
     for (std::size_t index = 0; index < end; ++index) {
       const hlo_heap_event& happened = events[index];
       if (happened.buffer == hlo_none) continue;
@@ -142,8 +144,7 @@ class heap_replay {
   }
   /// Bounds what chains of shared memory in a hostile file cost.
   void take_step() {
-    constexpr std::uint64_t most_steps = std::uint64_t{1} << 30;
-    if (++steps_ == most_steps) raise("memory is shared through too many buffers");
+    if (--steps_left_ == 0) raise("memory is shared through too many buffers");
   }
 
   /// No buffer may share its own memory, through whatever others.
@@ -160,7 +161,7 @@ class heap_replay {
   Visitor& visitor_;
   std::vector<std::uint32_t> canonical_;
   std::vector<std::int32_t> users_;
-  std::uint64_t steps_ = 0;
+  std::uint64_t steps_left_ = 0;
 };
 
 /// Finds the greatest sum of bytes, and when it is first there.

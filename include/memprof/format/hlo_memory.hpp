@@ -38,7 +38,8 @@ struct hlo_block {
 class hlo_memory {
  public:
   /// Reads a serialized `HloProto` in the bytes of `file`, which must outlive this. Throws `memprof::error`.
-  hlo_memory(const detail::protobuf_file& file, std::string_view bytes) : file_(&file), program_(read_hlo_program(file, bytes)) {
+  hlo_memory(const detail::protobuf_file& file, std::string_view bytes)
+      : file_(&file), program_(read_hlo_program(file, bytes)), program_bytes_(bytes.size()) {
     unpadded_.reserve(program_.buffers.size());
     for (const hlo_buffer& buffer : program_.buffers) {
       unpadded_.push_back(buffer.instruction == hlo_none ? 0 : unpadded_bytes(read_hlo_shape(file, shape_of(buffer))));
@@ -86,9 +87,10 @@ class hlo_memory {
   }
   /// Many values may have one large shape: bounds what a hostile file costs.
   [[nodiscard]] std::string_view counted(std::string_view shape) const {
-    constexpr std::size_t most_bytes = std::size_t{1} << 30;
+    constexpr std::size_t usual_times = 16;  // some five are needed
     shape_bytes_ += shape.size();
-    if (shape_bytes_ > most_bytes) file_->raise_at(shape.data(), "ShapeProto", "values have too many large shapes");
+    if (shape_bytes_ > (std::size_t{1} << 24) + usual_times * program_bytes_)
+      file_->raise_at(shape.data(), "ShapeProto", "values have too many large shapes");
     return shape;
   }
 
@@ -123,6 +125,7 @@ class hlo_memory {
   // Not for several threads at a time.
   mutable std::unordered_map<std::uint32_t, std::vector<std::string_view>> tuples_;  ///< parts, by instruction
   mutable std::size_t shape_bytes_ = 0;                                              ///< that were read
+  std::size_t program_bytes_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI
