@@ -324,6 +324,32 @@ def check_perfetto(sample):
         for name, space in sample.spaces.items():
             assert peak[name + " live"] == space["cumulative_peak"] and live[name + " live"] == space["cumulative_current"]
             assert f"peak of {name}: {space['cumulative_peak']} bytes" in instants
+    try:
+        from google.protobuf.unknown_fields import UnknownFieldSet
+        from perfetto.protos.perfetto.trace import perfetto_trace_pb2
+    except ImportError:
+        return skip("perfetto and protobuf of PyPI; the packets were decoded by hand")
+    # Perfetto's own description of a trace: every field is known to it, and has the meaning that it has above.
+    whole = perfetto_trace_pb2.Trace.FromString(sample.export("perfetto").read_bytes())
+    names, live, peak = {}, {}, collections.Counter()
+
+    def check_known(part):
+        assert len(UnknownFieldSet(part)) == 0, part
+        for descriptor, value in part.ListFields():
+            if descriptor.type == descriptor.TYPE_MESSAGE:
+                for one in value if hasattr(value, "append") or hasattr(value, "add") else [value]:
+                    check_known(one)
+
+    for packet in whole.packet:
+        check_known(packet)
+        if packet.HasField("track_descriptor"):
+            names[packet.track_descriptor.uuid] = packet.track_descriptor.static_name or packet.track_descriptor.name
+        elif packet.track_event.type == packet.track_event.TYPE_COUNTER:
+            name = names[packet.track_event.track_uuid]
+            live[name] = packet.track_event.counter_value
+            peak[name] = max(peak[name], live[name])
+    for name, space in sample.spaces.items():
+        assert peak[name + " live"] == space["cumulative_peak"] and live[name + " live"] == space["cumulative_current"], name
 
 
 def check_torch(sample):
@@ -397,6 +423,15 @@ def check_torch(sample):
     done = subprocess.run([sample.memprof, "export", sample.json, "--format", "torch-snapshot", "-o", "x"], capture_output=True,
                           text=True)
     assert done.returncode == 2 and "needs a trace" in done.stderr, done
+    # Read again it has the same segments, and no other steps.
+    run(sample.memprof, "import", "torch-snapshot", out, "-o", sample.folder / "again.json")
+    again = json.loads((sample.folder / "again.json").read_text())
+    names = [segment["name"] for segment in sample.profile["segments"]]
+    found = [segment["name"] for segment in again["segments"] if segment["name"] != "BEFORE_TRACE"]
+    assert found == names and again["step_count"] == sample.profile["step_count"], (found, names)
+    for name, device in devices.items():
+        space = next(space for space in again["spaces"] if space["name"] == f"cuda:{device}")
+        assert space["cumulative_peak"] == sample.spaces[name]["cumulative_peak"], name
     viz = os.environ.get("MEMPROF_TORCH_MEMORY_VIZ", "")
     if not os.path.exists(viz):
         skip("torch/cuda/_memory_viz.py (MEMPROF_TORCH_MEMORY_VIZ); the snapshot's rules were checked")
@@ -589,6 +624,20 @@ def check_many_runs(memprof, writer, folder):
     assert rows and rows[0][0] == "run17" and rows[0][1] == 3, rows
 
 
+def check_options(sample, form):
+    """An option that a format does not use is refused, and one that it uses is not."""
+    uses = {"--of": {"collapsed"}, "--space": {"dhat", "massif"}, "--run": {"csv", "jsonl", "speedscope"}, "--label": {"csv", "jsonl"},
+            "--events": {"torch-snapshot"}}
+    values = {"--of": "all", "--space": "dram", "--run": "x", "--label": "a=b", "--events": "9"}
+    for name in {"torch": ["torch-snapshot"], "tables": ["csv", "jsonl"]}.get(form, [form]):
+        for option, value in values.items():
+            out = sample.folder / f"options{option}.{name}"
+            is_used = name in uses[option]
+            done = run(sample.memprof, "export", sample.trace, "--format", name, "-o", out, option, value, expected=0 if is_used else 2)
+            assert is_used or option in done.stderr and f"the format is {name}" in done.stderr and done.stderr.count("\n") == 1, done
+            assert is_used or not out.exists(), (name, option)
+
+
 def main():
     memprof, writer, form = sys.argv[1:4]
     with tempfile.TemporaryDirectory() as folder:
@@ -597,6 +646,7 @@ def main():
             sys.exit(finish())
         for seed in range(1, 4):
             globals()["check_" + form](Sample(memprof, writer, folder, events=3000, seed=seed))
+        check_options(Sample(memprof, writer, folder, events=100), form)
         nothing = Sample(memprof, writer, folder, events=0)  # but a range that is reserved
         name = {"torch": "torch-snapshot", "tables": "csv"}.get(form, form)
         run(memprof, "export", nothing.trace, "--format", name, "-o", nothing.folder / "nothing", expected=2 if form == "dhat" else 0)

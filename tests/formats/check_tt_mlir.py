@@ -406,10 +406,35 @@ def check_hostile(memprof, folder):
     done = tried(whole[:at + 60])
     assert done.returncode == 2 and "it ends within the memory state that begins in line" in done.stderr, done.stderr
     run(memprof, "show", out)
-    # A program that ends without a word and begins again.
+    # A program that ends without a word and begins again: the last one may have been cut off.
     body = b"\n".join(line for line in whole.split(b"\n") if b"Finished" not in line)
-    assert tried(body).returncode == 0
+    done = tried(body)
+    assert done.returncode == 2 and "it ends within the program" in done.stderr, done.stderr
     run(memprof, "show", out)
+    assert tried(body + b"critical | Always | TT_THROW: no room\n").returncode == 0
+    # Wherever a log ends early, its numbers are not exact, and those of a whole one are rounded.
+    profile = lambda: json.loads((run(memprof, "profile", out, "-o", folder / "out.json"), (folder / "out.json").read_text())[1])
+    assert tried(whole).returncode == 0
+    assert profile()["exact"] and profile()["provenance"]["rounding"] == round(64 * 2**20 / 1000), profile()["provenance"]
+    assert "rounded to about" in run(memprof, "show", out).stdout
+    lines = whole.split(b"\n")
+    ended = [index for index, line in enumerate(lines) if b"Finished" in line]
+    for percent in range(20, 100, 8):
+        at = len(lines) * percent // 100
+        open_programs = sum(b"Starting" in line for line in lines[:at]) - sum(index < at for index in ended)
+        done = tried(b"\n".join(lines[:at]) + b"\n")
+        if open_programs > 0 and out.exists():
+            assert done.returncode == 2 and not profile()["exact"], (percent, done)
+    # A line that no device could have written costs itself, and is told with its place.
+    place = next(index for index, line in enumerate(lines) if b"Device DRAM memory state" in line and index > len(lines) // 2)
+    for old, new, fault in ((b"numBanks: 12", b"numBanks: 0", "it has bytes, and no banks"), (b"numBanks: 12", b"numBanks: 13", "had 12 before"),
+                            (b"AllocatedPerBank: ", b"AllocatedPerBank: 9", "more is allocated than there is"),
+                            (b"AllocatedPerBank: ", b"AllocatedPerBank: -", "expected MemoryView{"),
+                            (b"FreePerBank: ", b"FreePerBank: 1e300", "expected MemoryView{")):
+        changed = lines[:place] + [lines[place].replace(old, new, 1)] + lines[place + 1:]
+        done = tried(b"\n".join(changed))
+        assert done.returncode == 2 and f"the first line {place + 1}: " in done.stderr and fault in done.stderr, (new, done)
+        assert not profile()["exact"], new
     lines = whole.split(b"\n")
     for turn in range(150):
         if turn % 2:
@@ -427,7 +452,7 @@ def check_hostile(memprof, folder):
     # Sizes without end.
     text = b""
     for number in range(4000):
-        text += head + view.replace(b"1.000 MB, totalBytesFree", (b"16777216" if number % 2 else b"0") + b".000 MB, totalBytesFree") % (b"65536", b"1.000")
+        text += head + view.replace(b"1.000 MB, totalBytesFree", (b"16777216" if number % 2 else b"0") + b".000 MB, totalBytesFree") % (b"65536", b"16777216.000")
     done = tried(text)
     assert done.returncode == 2 and "more than 2^62 bytes" in done.stderr, done.stderr
 

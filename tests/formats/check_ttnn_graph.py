@@ -192,6 +192,17 @@ def check_hostile(memprof, folder):
                           (node(params={"type": "L1"}), "expected 'size'"), ("[" * 100000, "bad.json")):
         done = tried(content)
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (content[:60], done)
+    # What a node says is looked at whatever is asked for.
+    for key, values, said in (("address", (-1, 1.5, "x", None, {}, 2**60, True), "node 0: 'address' must be a whole number from 0 to 2^48"),
+                              ("device_id", (-1, "x", None, [1]), "node 0: 'device_id' must be a whole number"),
+                              ("core_range_set", (5, None, {}, "", "x", "{[0-0 - 1]}", "{[1-1 - 0-0]}", "{[0-0 - 256-0]}", "{0-0 - 1-1}", "[0-0 - 1-1]"),
+                               "node 0: 'core_range_set' must be rectangles of cores")):
+        for value in values:
+            for _ in range(6):  # with and without --per-core
+                done = tried(node(params={"size": 1, "type": "L1", key: value}))
+                assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (key, value, done)
+    for value in ("{}", "{[0-0 - 1-1]}", "{[(x=0,y=0) - (x=7,y=7)], [9-9 - 9-9]}"):
+        assert tried(node(params={"size": 1, "type": "L1", "address": "64", "device_id": 1, "core_range_set": value})).returncode == 0, value
     done = tried(whole[:len(whole) // 2])
     assert done.returncode == 2 and "what comes before is in" in done.stderr, done.stderr
     run(memprof, "show", folder / "out.memtrace")

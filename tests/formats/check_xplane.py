@@ -39,14 +39,14 @@ def varint(value):
 
 def message(*fields):
     """Of pairs: a number is a varint, text and bytes have a length, a list of numbers is packed."""
-    out = b""
+    out = bytearray()
     for field, value in fields:
         if isinstance(value, (bool, int)):
             out += varint(field << 3) + varint(int(value))
         else:
             data = value.encode() if isinstance(value, str) else b"".join(map(varint, value)) if isinstance(value, list) else value
             out += varint(field << 3 | 2) + varint(len(data)) + data
-    return out
+    return bytes(out)
 
 
 def shape(dimensions, kind=2):
@@ -194,6 +194,7 @@ def check_samples(check, data):
     for sample in samples:
         profile = check.profile(sample)
         assert profile["exact"] and not check.said, check.said
+        assert profile["provenance"]["planned"], profile["provenance"]
         name = sample.name.removesuffix(".xplane.pb")
         goldens = list((data / "golden").glob(f"{name}.*.color0.json"))
         for golden in goldens:
@@ -232,7 +233,9 @@ def check_cut(check, data):
             if not trace.exists():
                 assert seen == 0, percent
                 continue
-            found = facts(check.profile(cut, expected=2), "xla_programs")
+            profile = check.profile(cut, expected=2)
+            assert not profile["exact"], percent
+            found = facts(profile, "xla_programs")
             assert found == programs[:len(found)] and len(found) >= seen, percent
             seen = len(found)
         assert seen > 0
@@ -363,9 +366,14 @@ group = "Temporary"
     path = check.write(space_of(metadata_plane((1, "jit_twice", twice.encode()), (2, "jit_odd", odd.encode()))))
     profile = check.profile(path, expected=2)
     assert "jit_twice(1): buffer 1 is freed multiple times" in check.said, check.said
+    assert not profile["exact"] and "not exact" in run(check.memprof, "show", check.folder / "in.memtrace").stdout
     assert [each["program"] for each in facts(profile, "xla_programs")] == ["jit_odd(2)"]
+    check.profile(path, "--module", "jit_odd")
+    assert "planned by the compiler, not measured" in run(check.memprof, "show", check.folder / "in.memtrace").stdout
     _, said = table(path, "--module", "jit_twice", expected=2)
     assert "freed multiple times" in said, said
+
+    check_hostile(check)
 
     # What is no profile.
     for data, fault in ((b"", "cannot tell what"), (b"\n\n\n{}", "a snapshot has"), (b"\n{\"x\": 1}", "a snapshot has"),
@@ -378,6 +386,93 @@ group = "Temporary"
         said = run(check.memprof, "import", "auto", path, "-o", check.folder / "no.memtrace", expected=2).stderr
         assert fault in said and said.count("\n") == 1, (data, said)
     return 0
+
+
+def check_hostile(check):
+    """Programs that mean harm, or have been damaged: one clear line and exit status 2, in bounded time and memory."""
+    def tried(*programs, said, tool=False, written=None):
+        path = check.write(space_of(metadata_plane(*programs)), "hostile.xplane.pb")
+        out = check.folder / "hostile.memtrace"
+        out.unlink(missing_ok=True)
+        begin = time.monotonic()
+        done = run(check.memprof, "import", "auto", path, "-o", out, expected=2 if said else 0)
+        assert time.monotonic() - begin < 60, "it takes too long"
+        assert not said or said in done.stderr and done.stderr.count("\n") == 1 and done.stderr.count("cannot read") <= 1, done.stderr
+        assert not said or "hostile.xplane.pb" in done.stderr and len(done.stderr) < 2000, done.stderr
+        if written is not None:
+            assert out.exists() == written
+            table = run(check.memprof, "profile", out, "-o", check.folder / "hostile.json") if written else None
+            assert not written or not json.loads((check.folder / "hostile.json").read_text())["exact"] or not said
+        return done
+
+    def sound(name="jit_sound"):
+        made = Program(name)
+        value = made.value(20_000, "jit(f)/dot")
+        made.allocation(value)
+        made.live(value)
+        return made
+
+    good = sound().encode()
+    # Ids and values that are not there, or twice.
+    tried((1, "jit_sound", good), (1, "jit_sound", good), said="", written=True)
+    tried((1, "jit_sound", good), (1, "jit_other", sound("jit_other").encode()), said="two programs have the number 1: the second, at byte",
+          written=True)
+    odd = sound()
+    odd.allocation((77, 20_000))
+    tried((1, "jit_sound", odd.encode()), said="values that lie in its allocations and are not among its buffers", written=True)
+    # Memory that is shared in a ring, and through many.
+    ring = Program("jit_ring")
+    values = [ring.value(20_000) for _ in range(3)]
+    ring.allocation(*values)
+    ring.events = [message((1, 2), (2, a), (5, b)) for a, b in ((1, 2), (2, 3), (3, 1))]
+    tried((1, "jit_ring", ring.encode()), said="jit_ring(1): buffer 3 shares its own memory", written=False)
+    chain = Program("jit_chain")
+    values = [chain.value(8) for _ in range(4000)]
+    chain.allocation(*values)
+    chain.events = [message((1, 2), (2, number + 1), (5, number)) for number in range(1, 4000)]
+    chain.events += [message((1, 0), (2, 4000)), message((1, 1), (2, 4000))] * 150_000
+    tried((1, "jit_chain", chain.encode()), said="memory is shared through too many buffers", written=False)
+    # Many faults are said once.
+    bad = Program("jit_bad")
+    bad.buffers.append(message((1, 1), (2, 2**60)))
+    done = tried(*[(number, "jit_bad", bad.encode()) for number in range(1, 50)], (50, "jit_sound", good),
+                 said=f"jit_bad(1): byte ", written=True)
+    assert "and 45 more such faults" in done.stderr and f"{2**60} is not a valid number of bytes" in done.stderr, done.stderr
+    # Sizes, numbers of fields, wire types, lengths and varints.
+    for proto, said in ((message((1, b"\x0a\x7fjit")), "goes beyond the end"), (message((1, message((1, "jit")))) + b"\x03", "field 0"),
+                        (message((1, b"\x0b")), "unknown wire type 3"), (message((3, message((1, message((2, -1)))))), "is not a valid number of bytes"),
+                        (message((3, message((1, b"\x10" + b"\xff" * 11)))), "more than ten bytes"),
+                        (b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "there is no field"),
+                        (message((3, message((1, message((3, message((3, b"\x80")))))))), "goes beyond the end"),
+                        (message((3, message((4, message((1, message((1, 9)))))))), "there is no event of the kind 9"),
+                        (message((1, message((3, 7)))), "field 3 is not a text or a message")):
+        if not proto.startswith(b"\x0a"):
+            proto = message((1, message((1, "jit")))) + proto
+        tried((1, "jit", proto), said=said, written=False)
+    # Shapes within shapes, and many values of one large shape.
+    nested = shape([8])
+    for _ in range(200):
+        nested = message((2, 13), (4, nested))
+    deep = sound()
+    deep.instructions = [message((1, "value.1"), (2, "tuple"), (3, nested), (35, 1 << 32))]
+    tried((1, "jit_deep", deep.encode()), said="shapes are nested too deep", written=False)
+    wide = Program("jit_wide")
+    wide.instructions = [message((1, "value.1"), (2, "tuple"), (3, message((2, 13)) + message((4, b"")) * 400_000), (35, 5))]
+    wide.buffers = [message((1, number), (2, 8), (3, message((4, 5), (3, [number])))) for number in range(1, 200_000)]
+    wide.allocations = [message((1, 0), (2, 8), (5, True), *[(9, message((1, number))) for number in range(1, 200_000)])]
+    tried((1, "jit_wide", wide.encode()), said="", written=True)
+    wide.buffers = [message((1, number), (2, 8), (3, message((4, 5)))) for number in range(1, 200_000)]
+    tried((1, "jit_wide", wide.encode()), said="values have too many large shapes", written=False)
+    # Memory spaces without end.
+    spaces = Program("jit_spaces")
+    for number in range(3000):
+        spaces.allocation(spaces.value(8, space=number), space=number)
+    tried((1, "jit_spaces", spaces.encode()), said="it has 3000 memory spaces, more than any device has", written=False)
+    # Events of so many programs that no core ran.
+    events = b"".join(message((4, message((1, number)))) for number in range(70_000))
+    path = check.write(space_of(message((2, "/device:TPU:0"), (3, message((2, "XLA Modules")) + events)), metadata_plane((1, "jit_sound", good))))
+    said = run(check.memprof, "import", "auto", path, "-o", check.folder / "no.memtrace", expected=2).stderr
+    assert "more than 65536 programs ran on one core" in said, said
 
 
 def random_program(choose, name):

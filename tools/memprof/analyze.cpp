@@ -16,6 +16,7 @@
 #include <memprof/report/breakdown_text.hpp>
 #include <memprof/report/peak_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/trace/device_description.hpp>
 
@@ -55,7 +56,7 @@ struct analyze_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof analyze: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof analyze: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// The space that reports lead with.

@@ -22,6 +22,7 @@
 #include <memprof/format/torch_snapshot.hpp>
 #include <memprof/format/trace_source.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -52,7 +53,9 @@ struct export_arguments {
   std::size_t events = memprof::torch_snapshot_options{}.events;
 };
 
-void complain(const std::string& what) { std::fprintf(stderr, "memprof export: %s\n", what.c_str()); }
+void complain(const std::string& what) {
+  std::fprintf(stderr, "memprof export: %s\n", memprof::detail::on_one_line(what).c_str());
+}
 
 /// What was read is good, but cannot be written.
 struct output_error : memprof::error {
@@ -263,6 +266,21 @@ int run_export(const export_arguments& arguments) {
   return bad_input;
 }
 
+/// An option that some formats alone use.
+struct format_option {
+  const CLI::Option* option;
+  std::string formats;  ///< "csv, jsonl"
+};
+
+/// Throws `CLI::ValidationError` for an option that is given and means nothing in the format.
+void refuse_unused(const std::vector<format_option>& options, const std::string& format) {
+  for (const format_option& each : options) {
+    const bool is_used = (", " + each.formats + ", ").find(", " + format + ", ") != std::string::npos;
+    if (each.option->count() > 0 && !is_used)
+      throw CLI::ValidationError{each.option->get_name(), "it is for " + each.formats + ", and the format is " + format};
+  }
+}
+
 }  // namespace
 
 void add_export(CLI::App& program, int& status) {
@@ -281,16 +299,18 @@ void add_export(CLI::App& program, int& status) {
   command.add_option("-o,--output", arguments->output, "where it goes: a file, and for csv and jsonl a folder")
       ->required()
       ->type_name("OUT");
-  command
-      .add_option("--of", arguments->of, "collapsed: bytes live at the peak or the end, or all allocated ones (default: peak)")
+  std::vector<format_option> options;
+  const auto add = [&](const std::string& name, auto& value, const std::string& formats, const std::string& what) {
+    CLI::Option* const made = command.add_option(name, value, formats + ": " + what);
+    options.push_back({made, formats});
+    return made;
+  };
+  add("--of", arguments->of, "collapsed", "bytes live at the peak or the end, or all allocated ones (default: peak)")
       ->type_name("WHAT")
       ->check(CLI::IsMember({"peak", "end", "all"}));
-  command.add_option("--space", arguments->space, "dhat, massif: memory space (default: that with the greatest peak)")
-      ->type_name("NAME");
-  command.add_option("--run", arguments->run, "csv, jsonl, speedscope: the run's name (default: that of FILE)")
-      ->type_name("NAME");
-  command
-      .add_option("--label", arguments->labels, "csv, jsonl: what the run is known by, such as commit=3f2c1e; may be repeated")
+  add("--space", arguments->space, "dhat, massif", "memory space (default: that with the greatest peak)")->type_name("NAME");
+  add("--run", arguments->run, "csv, jsonl, speedscope", "the run's name (default: that of FILE)")->type_name("NAME");
+  add("--label", arguments->labels, "csv, jsonl", "what the run is known by, such as commit=3f2c1e; may be repeated")
       ->type_name("NAME=VALUE")
       ->take_all()
       ->expected(1)
@@ -298,10 +318,13 @@ void add_export(CLI::App& program, int& status) {
         const bool is_pair = text.find('=') != std::string::npos && text.front() != '=';
         return is_pair ? std::string{} : "'" + text + "' must be NAME=VALUE";
       });
-  command.add_option("--events", arguments->events, "torch-snapshot: at most so many of each memory space (default: 200000)")
+  add("--events", arguments->events, "torch-snapshot", "at most so many of each memory space (default: 200000)")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
-  command.callback([arguments, &status] { status = run_export(*arguments); });
+  command.callback([arguments, options, &status] {
+    refuse_unused(options, arguments->format);
+    status = run_export(*arguments);
+  });
 }
 
 }  // namespace memprof_tool

@@ -11,6 +11,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/report/fit_text.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/training_step_text.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -42,7 +43,7 @@ struct fit_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof fit: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof fit: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// What the plain trainer, without dispatch, needs of the device for a step.

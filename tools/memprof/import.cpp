@@ -105,8 +105,7 @@ void finish(memprof::trace_writer& writer, const std::string& damage, std::strin
 std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::torch_snapshot_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
-  source.write_to(writer);
-  finish(writer, source.damage(), memprof::torch_unnamed_segment);
+  finish(writer, source.damage(), source.write_to(writer));
   if (source.blocks_before() != 0)
     complain(std::to_string(source.blocks_before()) + " blocks of " + std::to_string(source.bytes_before()) +
              " bytes were live before the history begins: they are the segment " + std::string{memprof::torch_before_segment});
@@ -133,9 +132,10 @@ std::string read_heaptrack(std::FILE* file, const std::string& path, memprof::tr
   return source.damage();
 }
 
-std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace) {
+std::string read_tt(std::FILE* file, const std::string& path, memprof::trace& trace, bool& is_whole) {
   const tt_reading reading = read_tt_log(file, path, trace);
-  for (const std::string& remark : reading.remarks) complain(remark);
+  for (const std::string& remark : reading.remarks) complain("'" + path + "': " + remark);
+  is_whole = reading.is_whole;
   return reading.damage;
 }
 
@@ -177,6 +177,7 @@ void check_options(const import_arguments& arguments, std::string_view format) {
 int run_import(const import_arguments& arguments) {
   memprof::trace trace;
   std::string damage;
+  bool is_whole = true;
   try {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
@@ -189,7 +190,7 @@ int run_import(const import_arguments& arguments) {
     damage = format == "heaptrack"    ? read_heaptrack(unpacked ? unpacked.get() : file.get(), arguments.file, trace)
              : format == "rmm"        ? read_rmm(file.get(), arguments.file, trace)
              : format == "xplane"     ? read_xla(file.get(), arguments, trace)
-             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace)
+             : format == "tt-mlir"    ? read_tt(file.get(), arguments.file, trace, is_whole)
              : format == "ttnn-graph" ? read_ttnn(file.get(), arguments.file, trace, arguments.per_core)
                                       : read_torch(file.get(), arguments.file, trace);
     if (!packing_damage.empty()) damage = packing_damage;
@@ -210,7 +211,7 @@ int run_import(const import_arguments& arguments) {
     complain(fault.what());
     return failed;
   }
-  if (damage.empty()) return success;
+  if (damage.empty()) return is_whole ? success : bad_input;
   complain("'" + arguments.file + "': " + damage + "; what comes before is in '" + arguments.output + "'");
   return bad_input;
 }

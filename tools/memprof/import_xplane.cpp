@@ -28,7 +28,14 @@ std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, c
   source.write_to(
       writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
   writer.finish("");
+  // One fault may have many programs: the first few tell.
+  constexpr std::size_t most_remarks = 4;
   std::vector<std::string> remarks = source.remarks();
+  if (remarks.size() > most_remarks) {
+    const std::size_t left_out = remarks.size() - most_remarks;
+    remarks.resize(most_remarks);
+    remarks.push_back("and " + std::to_string(left_out) + " more such faults");
+  }
   if (!profile.damage().empty()) remarks.push_back(profile.damage());
   if (source.written() != 0) return remarks;
   if (!remarks.empty()) memprof::detail::raise("nothing can be read of '" + path + "': " + remarks[0]);

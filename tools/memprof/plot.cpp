@@ -8,6 +8,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/run_picture.hpp>
 #include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 
 #include <CLI/App.hpp>
@@ -35,7 +36,7 @@ struct plot_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof plot: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof plot: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// The spaces of a profile in which there was anything, that of the reports first; or the one that was asked for.

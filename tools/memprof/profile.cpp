@@ -5,6 +5,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/write_json.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -23,7 +24,9 @@ struct profile_arguments {
   bool has_facets = false;
 };
 
-void complain(const std::string& what) { std::fprintf(stderr, "memprof profile: %s\n", what.c_str()); }
+void complain(const std::string& what) {
+  std::fprintf(stderr, "memprof profile: %s\n", memprof::detail::on_one_line(what).c_str());
+}
 
 int run_profile(const profile_arguments& arguments) {
   recording read;

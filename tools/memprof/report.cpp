@@ -6,6 +6,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/report/html.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -29,7 +30,9 @@ struct report_arguments {
   bool force = false;
 };
 
-void complain(const std::string& what) { std::fprintf(stderr, "memprof report: %s\n", what.c_str()); }
+void complain(const std::string& what) {
+  std::fprintf(stderr, "memprof report: %s\n", memprof::detail::on_one_line(what).c_str());
+}
 
 /// Raises an error where something else than a page would be lost.
 void check_output(const std::filesystem::path& output) {

@@ -11,6 +11,7 @@
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/fact_lines.hpp>
 #include <memprof/report/text/fitted_options.hpp>
+#include <memprof/report/text/text_format.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -44,7 +45,7 @@ struct show_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof show: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof show: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// The options with what depends on the terminal.

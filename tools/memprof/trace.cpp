@@ -50,7 +50,7 @@ struct trace_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof trace: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof trace: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// Takes the clock readings of a trace: those that come later are needed for the times of events before.

@@ -174,10 +174,10 @@ int analyze(const fs::path& log_path) {
   std::printf("%s: %zu arguments\n", beside("_inputs_registry.json").c_str(), content.inputs.size());
   std::printf("%s: for memprof show, analyze, report\n", beside(".memtrace").c_str());
   print_memories(source.memories());
-  for (const std::string& remark : memprof::remarks_on(source)) complain(remark);
-  if (source.status().damage.empty()) return success;
-  complain("'" + path + "': " + source.status().damage + "; what comes before is in the files");
-  return bad_input;
+  for (const std::string& remark : memprof::remarks_on(source)) complain("'" + path + "': " + remark);
+  if (!source.status().damage.empty())
+    complain("'" + path + "': " + source.status().damage + "; what comes before is in the files");
+  return memprof::is_whole(source.status()) ? success : bad_input;
 }
 
 /// The log in the folder of a run.
@@ -212,9 +212,8 @@ int visualize(const fs::path& given) {
   const fs::path page = given / (name + "_report.html");
   memprof::write_html(trace, page, options);
   std::printf("%s\n", page.c_str());
-  if (reading.damage.empty()) return success;
-  complain("'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
-  return bad_input;
+  if (!reading.damage.empty()) complain("'" + log_path.string() + "': " + reading.damage + "; the page has what comes before");
+  return reading.is_whole ? success : bad_input;
 }
 
 /// Runs the script; its exit status is ours, unless it is 0.
@@ -237,8 +236,17 @@ int run(const tt_arguments& arguments, bool only_logs) {
   std::printf("%s\n", log.c_str());
   if (status != 0) complain("'" + script.string() + "' ended with exit status " + std::to_string(status));
   if (only_logs) return status;
-  int own = guarded([&] { return analyze(log); });
-  if (own == success) own = guarded([&] { return visualize(folder); });
+  bool is_read = false;
+  const int own = guarded([&] {
+    const int read = analyze(log);
+    is_read = true;
+    return read;
+  });
+  if (is_read) {
+    // What is missing has been said.
+    const int shown = guarded([&] { return visualize(folder); });
+    if (own == success) return status != 0 ? status : shown;
+  }
   return status != 0 ? status : own;
 }
 
@@ -248,7 +256,7 @@ tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace&
   memprof::tt_log_source source{file, path};
   memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
   writer.finish(source.write_to(writer));
-  return {memprof::remarks_on(source), source.status().damage};
+  return {memprof::remarks_on(source), source.status().damage, memprof::is_whole(source.status())};
 }
 
 void add_tt_mlir(CLI::App& program, int& status) {

@@ -13,6 +13,7 @@ namespace memprof_tool {
 struct tt_reading {
   std::vector<std::string> remarks;
   std::string damage;  ///< why the end is missing, as a sentence without its stop; empty: it is not
+  bool is_whole = true;  ///< false: the end is missing, or lines that could not be read
 };
 
 /// Reads a log of tt-mlir's runtime into `trace`. Throws `memprof::error` if it has no memory states.

@@ -17,6 +17,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/report/html.hpp>
 #include <memprof/report/text/fitted_options.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/waterfall_html.hpp>
 #include <memprof/report/waterfall_json.hpp>
 #include <memprof/report/waterfall_text.hpp>
@@ -62,7 +63,7 @@ struct waterfall_arguments {
 
 void complain(const std::string& what) {
   std::fflush(stdout);
-  std::fprintf(stderr, "memprof waterfall: %s\n", what.c_str());
+  std::fprintf(stderr, "memprof waterfall: %s\n", memprof::detail::on_one_line(what).c_str());
 }
 
 /// Whether a decoder was described, and not only files given.

@@ -135,7 +135,7 @@ int for_each_profile(const std::vector<std::string>& arguments, Read&& read) {
       const memprof::detail::file_handle file = open_recording(path);
       const memprof::xplane_file profile{file.get(), path};
       if (!profile.damage().empty()) {
-        complain("'" + path + "': " + profile.damage() + "; what was read is what comes before");
+        complain("'" + path + "': " + profile.damage() + "; what was read is the rest");
         status = bad_input;
       }
       read(profile, path);
@@ -283,21 +283,22 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
       complain("'" + path + "' has no program '" + arguments.module + "', and is left out");
       return;
     }
-    const memprof::hlo_memory memory{profile.file(), program->bytes};
-    worker& made = workers.emplace_back();
+    worker made;
     made.host = without_suffix(std::filesystem::path{path}.filename().string());
     made.program = program->name;
+    std::vector<std::int64_t> spaces;
     try {
+      const memprof::hlo_memory memory{profile.file(), program->bytes};
+      spaces = memprof::memory_spaces(memory.program());
       made.found = memprof::attribute(memory, arguments.space, rules);
     } catch (const memprof::error& fault) {
-      workers.pop_back();
-      memprof::detail::raise("'" + path + "': " + program->name + ": " + fault.what());
+      memprof::detail::raise("'" + path + "': " + program->name + ": " + profile.fault_of(fault));
     }
-    const std::vector<std::int64_t> spaces = memprof::memory_spaces(memory.program());
     if (std::find(spaces.begin(), spaces.end(), arguments.space) == spaces.end())
       complain("warning: '" + path + "': " + program->name + " has nothing in memory space " + std::to_string(arguments.space) +
                "; it uses: " + listed(spaces));
     for (const std::string& remark : made.found.remarks) complain("warning: '" + path + "': " + remark);
+    workers.push_back(std::move(made));
   });
   if (workers.empty()) {
     if (status == success) complain("no profile has a program '" + arguments.module + "'; without --module all are listed");
@@ -334,7 +335,7 @@ int list_modules(const xplane_arguments& arguments) {
           if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
         }
       } catch (const memprof::error& fault) {
-        complain("'" + path + "': " + each.name + ": " + fault.what());
+        complain("'" + path + "': " + each.name + ": " + profile.fault_of(fault));
         continue;
       }
       const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());

@@ -48,6 +48,7 @@ namespace detail {
 /// what does not agree, and what happened to the capture. `space` must be one of the profile's.
 [[nodiscard]] inline std::vector<std::string> remarks_on(const profile& of, const space_profile& space) {
   std::vector<std::string> remarks = of.provenance.remarks;
+  if (of.provenance.planned) remarks.emplace_back("the bytes are what the compiler planned: nothing was measured");
   if (space.capacity_is_per_core) remarks.push_back(detail::core_capacity_remark(space));
   if (space.first_shortfall.requested != 0) remarks.push_back(detail::shortfall_remark(of, space));
   for (std::string& sentence : detail::contradictions_around(of, space)) {

@@ -100,6 +100,8 @@ class heap_replay {
   /// The events up to `end`, without it.
   void run(const std::vector<hlo_heap_event>& events, std::size_t end) {
     std::uint32_t allocation = hlo_none;
+    constexpr std::uint64_t usual_chain = 64;
+    steps_left_ = (std::uint64_t{1} << 24) + usual_chain * events.size();
     for (std::size_t index = 0; index < end; ++index) {
       const hlo_heap_event& happened = events[index];
       if (happened.buffer == hlo_none) continue;
@@ -136,15 +138,20 @@ class heap_replay {
     }
   }
 
-  [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) const {
-    while (canonical_[buffer] != hlo_none) buffer = canonical_[buffer];
+  [[nodiscard]] std::uint32_t root_of(std::uint32_t buffer) {
+    for (; canonical_[buffer] != hlo_none; buffer = canonical_[buffer]) take_step();
     return buffer;
+  }
+  /// Bounds what chains of shared memory in a hostile file cost.
+  void take_step() {
+    if (--steps_left_ == 0) raise("memory is shared through too many buffers");
   }
 
   /// No buffer may share its own memory, through whatever others.
-  void check_is_behind(std::uint32_t buffer, std::uint32_t shared) const {
+  void check_is_behind(std::uint32_t buffer, std::uint32_t shared) {
     constexpr int longest = 4096;
     for (int length = 0; shared != hlo_none; shared = canonical_[shared], ++length) {
+      take_step();
       if (shared == buffer) raise("buffer " + std::to_string(program_.buffers[buffer].id) + " shares its own memory");
       if (length == longest) raise("memory is shared through more than " + std::to_string(longest) + " buffers");
     }
@@ -154,6 +161,7 @@ class heap_replay {
   Visitor& visitor_;
   std::vector<std::uint32_t> canonical_;
   std::vector<std::int32_t> users_;
+  std::uint64_t steps_left_ = 0;
 };
 
 /// Finds the greatest sum of bytes, and when it is first there.
@@ -217,12 +225,15 @@ class heap_live_list {
 
 }  // namespace detail
 
-/// The memory spaces in which the program has allocations, ascending.
+/// The memory spaces in which the program has allocations, ascending. Throws `memprof::error` if there are more than a trace has.
 [[nodiscard]] inline std::vector<std::int64_t> memory_spaces(const hlo_program& program) {
   std::vector<std::int64_t> spaces;
   for (const hlo_allocation& allocation : program.allocations) spaces.push_back(allocation.space);
   std::sort(spaces.begin(), spaces.end());
   spaces.erase(std::unique(spaces.begin(), spaces.end()), spaces.end());
+  constexpr std::size_t most_spaces = 250;
+  if (spaces.size() > most_spaces)
+    detail::raise("it has " + std::to_string(spaces.size()) + " memory spaces, more than any device has");
   return spaces;
 }
 

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,7 +38,8 @@ struct hlo_block {
 class hlo_memory {
  public:
   /// Reads a serialized `HloProto` in the bytes of `file`, which must outlive this. Throws `memprof::error`.
-  hlo_memory(const detail::protobuf_file& file, std::string_view bytes) : file_(&file), program_(read_hlo_program(file, bytes)) {
+  hlo_memory(const detail::protobuf_file& file, std::string_view bytes)
+      : file_(&file), program_(read_hlo_program(file, bytes)), program_bytes_(bytes.size()) {
     unpadded_.reserve(program_.buffers.size());
     for (const hlo_buffer& buffer : program_.buffers) {
       unpadded_.push_back(buffer.instruction == hlo_none ? 0 : unpadded_bytes(read_hlo_shape(file, shape_of(buffer))));
@@ -75,11 +77,21 @@ class hlo_memory {
   /// The part of a tuple by the last number of the index alone, as in XLA's viewer.
   [[nodiscard]] std::string_view shape_of(const hlo_buffer& buffer) const {
     const std::string_view whole = program_.instructions[buffer.instruction].shape;
-    if (buffer.shape_index.empty()) return whole;
-    const hlo_shape shape = read_hlo_shape(*file_, whole);
+    if (buffer.shape_index.empty()) return counted(whole);
+    const auto [found, is_new] = tuples_.try_emplace(buffer.instruction);
+    if (is_new) found->second = read_hlo_shape(*file_, whole).parts;
+    const std::vector<std::string_view>& parts = found->second;
     const std::int64_t last = buffer.shape_index.back();
-    const bool is_part = last >= 0 && static_cast<std::uint64_t>(last) < shape.parts.size();
-    return is_part ? shape.parts[static_cast<std::size_t>(last)] : whole;
+    const bool is_part = last >= 0 && static_cast<std::uint64_t>(last) < parts.size();
+    return counted(is_part ? parts[static_cast<std::size_t>(last)] : whole);
+  }
+  /// Many values may have one large shape: bounds what a hostile file costs.
+  [[nodiscard]] std::string_view counted(std::string_view shape) const {
+    constexpr std::size_t usual_times = 16;  // some five are needed
+    shape_bytes_ += shape.size();
+    if (shape_bytes_ > (std::size_t{1} << 24) + usual_times * program_bytes_)
+      file_->raise_at(shape.data(), "ShapeProto", "values have too many large shapes");
+    return shape;
   }
 
   void tell_source(const hlo_instruction& of, hlo_block& made) const {
@@ -110,6 +122,10 @@ class hlo_memory {
   const detail::protobuf_file* file_;
   hlo_program program_;
   std::vector<std::int64_t> unpadded_;
+  // Not for several threads at a time.
+  mutable std::unordered_map<std::uint32_t, std::vector<std::string_view>> tuples_;  ///< parts, by instruction
+  mutable std::size_t shape_bytes_ = 0;                                              ///< that were read
+  std::size_t program_bytes_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

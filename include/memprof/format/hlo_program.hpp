@@ -96,6 +96,7 @@ struct hlo_program {
   std::vector<hlo_instruction> instructions;
   std::vector<hlo_buffer> buffers;
   std::vector<hlo_allocation> allocations;
+  std::uint64_t unknown_values = 0;  ///< in allocations, that are not among `buffers` or whose instruction is not there
   std::vector<std::vector<hlo_heap_event>> traces;
   std::vector<std::string_view> files;
   std::vector<hlo_frame_location> locations;

@@ -185,7 +185,10 @@ class hlo_reader {
     }
     const std::uint32_t buffer = found(buffer_of_id_, id);
     // A buffer whose instruction is not known is none to XLA's viewer either.
-    if (buffer == hlo_none || program_.buffers[buffer].instruction == hlo_none) return;
+    if (buffer == hlo_none || program_.buffers[buffer].instruction == hlo_none) {
+      ++program_.unknown_values;
+      return;
+    }
     to.buffers.push_back(buffer);
     program_.buffers[buffer].allocation = allocation;
     program_.buffers[buffer].offset = offset;

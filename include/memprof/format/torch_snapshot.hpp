@@ -321,15 +321,18 @@ class torch_snapshot_writer {
     out_.name("external_annotations");
     const std::size_t devices = static_cast<std::size_t>(last_device) + 1;
     out_.list(2 * steps.rows.size() * devices, [&](std::size_t index) {
+      // All devices enter a step before any leaves it: where it takes no time, readers must not see several.
       const std::size_t step = index / 2 / devices;
-      const bool is_end = index % 2 != 0;
+      const bool is_end = index / devices % 2 != 0;
+      // Events in the microsecond in which the last one ends are its own.
+      const bool is_last = is_end && step + 1 == steps.rows.size();
       const std::int64_t ns = is_end ? steps.rows[step].end_ns : step == 0 ? 0 : steps.rows[step - 1].end_ns;
       out_.begin_dictionary();
       out_.begin_items();
       out_.name("device");
-      out_.integer(static_cast<std::int64_t>(index / 2 % devices));
+      out_.integer(static_cast<std::int64_t>(index % devices));
       out_.name("time_us");
-      out_.integer(at.info.begin_unix_ns / 1000 + ns / 1000);
+      out_.integer(at.info.begin_unix_ns / 1000 + ns / 1000 + (is_last ? 1 : 0));
       out_.name("name");
       out_.name(at.names.text(steps.rows[step].name));
       out_.name("stage");

@@ -96,6 +96,12 @@ class torch_history_writer {
     pass_annotations(std::numeric_limits<std::int64_t>::max());
   }
 
+  /// The segment that ends with the history; empty: it ends with an annotation.
+  [[nodiscard]] std::string_view last_segment() const noexcept {
+    const bool is_open = self_.annotations.empty() || depth_ != 0 || is_between_used_;
+    return is_open ? torch_unnamed_segment : std::string_view{};
+  }
+
  private:
   struct merged_event {
     std::size_t device;
@@ -134,6 +140,7 @@ class torch_history_writer {
     }
     put_request();
     pass_annotations(happened.time_us);
+    is_between_used_ = is_between_used_ || depth_ == 0;
     at(happened.time_us);
     const label stream = self_.stream_of(happened.stream, happened.pool);
     using action = torch_event::action_type;
@@ -171,14 +178,15 @@ class torch_history_writer {
     if (time_us > self_.begin_us && time_us < latest) writer_.at((time_us - self_.begin_us) * 1000);
   }
 
-  /// Ends segments: an annotation is one, and what lies between two of the outermost.
+  /// Ends segments: an annotation is one, and so is what happens between two of the outermost.
   void pass_annotations(std::int64_t until_us) {
     for (; next_annotation_ < self_.annotations.size(); ++next_annotation_) {
       const torch_annotation& next = self_.annotations[next_annotation_];
       if (next.time_us > until_us) return;
       at(next.time_us);
       if (next.is_begin) {
-        if (depth_++ == 0) writer_.end_segment(torch_unnamed_segment);
+        if (depth_++ == 0 && is_between_used_) writer_.end_segment(torch_unnamed_segment);
+        is_between_used_ = false;
       } else if (depth_ != 0 && --depth_ == 0) {
         writer_.end_segment(next.name);
       }
@@ -215,6 +223,7 @@ class torch_history_writer {
   merged_event request_{};
   bool has_request_ = false;
   std::size_t next_annotation_ = 0;
+  bool is_between_used_ = false;  ///< whether anything happened since the last outermost annotation
   std::size_t depth_ = 0;
   std::uint32_t stack_ = 0;
   std::vector<open_frame> open_;
@@ -266,13 +275,15 @@ class torch_snapshot_source {
   /// itself.
   [[nodiscard]] std::uint64_t contradictions() const noexcept { return history_.contradictions; }
 
-  /// Tells everything to a `trace_writer`, but for the end. Reads the file for the second time.
+  /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
+  /// the second time.
   template <recorded_event_writer Writer>
-  void write_to(Writer& writer) {
+  std::string_view write_to(Writer& writer) {
     detail::torch_history_writer<Writer> pass{history_, writer};
     pass.begin();
     (void)read(pass);
     pass.finish();
+    return pass.last_segment();
   }
 
  private:

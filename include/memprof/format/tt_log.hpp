@@ -12,6 +12,7 @@
 #include <memprof/format/tt_log_survey.hpp>
 #include <memprof/format/tt_log_walk.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -150,7 +151,8 @@ class tt_log_writer {
 ///
 /// Levels are the log's: MiB of a bank with three decimals, times banks. Whose bytes a decrease frees it does not say: of
 /// `ttnn.deallocate` its input's, else the newest block of as many bytes, else the newest. The file is read twice; it needs
-/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond.
+/// memory for what is live, and 16 bytes for each block that is freed in parts. There are no times: a state is a microsecond. A
+/// log that was cut off, or has lines that cannot be, gives what comes before and around, and its trace says that more happened.
 class tt_log_source {
  public:
   /// Reads the file for the first time. It stays the caller's and must be one that can be read again. Raises an error, with file
@@ -190,6 +192,7 @@ class tt_log_source {
     detail::tt_log_lines<detail::tt_log_walk<detail::tt_log_writer<Writer>>> lines{walk, path_};
     read(lines);
     walk.finish();
+    if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more
     return walk.last_segment();
   }
 
@@ -215,6 +218,8 @@ class tt_log_source {
     add(survey_.failures);
     add(rows);
     add(survey_.missing);
+    if (status_.states != 0)
+      add(std::vector<source_limit>{{"the log has MB of a bank, and of each operation what it left", survey_.rounding, 0}});
   }
 
   [[noreturn]] void raise_without_states() const {

@@ -3,6 +3,7 @@
 #include <memprof/detail/parse_double.hpp>
 #include <memprof/format/log_line.hpp>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -30,6 +31,7 @@ struct tt_memory_view {
   double allocated = 0;
   double free = 0;
   double largest_free = 0;
+  double step = 0;  ///< MiB to which they are known: a unit of the last digit
 
   bool operator==(const tt_memory_view&) const = default;
 };
@@ -130,15 +132,26 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   return tt_memory_of(trimmed(line.substr(begin + device.size(), end - begin - device.size())));
 }
 
-/// A number of MiB as "0.008 MB"; nothing if the text is no such number.
-[[nodiscard]] inline std::optional<double> mebibytes_of(std::string_view text) noexcept {
+/// A number of MiB as a log prints it.
+struct tt_mebibytes {
+  double value = 0;
+  double step = 1;  ///< a unit of its last digit
+};
+
+/// A number of MiB as "0.008 MB": digits, and perhaps a point among them; nothing if the text is no such number.
+[[nodiscard]] inline std::optional<tt_mebibytes> mebibytes_of(std::string_view text) noexcept {
   constexpr std::string_view unit = " MB";
+  constexpr std::size_t most_digits = 64;
   if (!text.ends_with(unit) || !is_digit(text.front())) return std::nullopt;
   text.remove_suffix(unit.size());
-  double value = 0;
-  const auto [end, fault] = parse_double(text, value);
-  if (fault != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
-  return value;
+  const std::size_t point = digits_at(text, 0).size();
+  const std::string_view decimals = point < text.size() && text[point] == '.' ? digits_at(text, point + 1) : std::string_view{};
+  if (text.size() > most_digits || (point < text.size() && text.size() != point + 1 + decimals.size())) return std::nullopt;
+  tt_mebibytes read;
+  const auto [end, fault] = parse_double(text, read.value);
+  if (fault != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  for (std::size_t digit = 0; digit < decimals.size(); ++digit) read.step /= 10;
+  return read;
 }
 
 /// Reads what stands in "MemoryView{...}"; nothing if one of its five numbers is missing or is none.
@@ -150,9 +163,11 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   tt_memory_view view;
   unsigned seen = 0;
   const auto take = [&](double& field, unsigned bit, std::string_view value) {
-    const std::optional<double> number = mebibytes_of(value);
-    if (number) field = *number;
-    if (number) seen |= bit;
+    const std::optional<tt_mebibytes> number = mebibytes_of(value);
+    if (!number) return;
+    field = number->value;
+    view.step = std::max(view.step, number->step);
+    seen |= bit;
   };
   while (!fields.empty()) {
     const std::string_view field = fields.substr(0, fields.find(','));
@@ -174,10 +189,20 @@ inline constexpr std::string_view tt_view_head = "memory state: MemoryView{";
   return seen == 31 ? std::optional{view} : std::nullopt;
 }
 
-/// Whether the numbers can be those of a device: at most 65,536 banks of at most 16 TiB, so that no sum leaves 63 bits.
-[[nodiscard]] inline bool is_possible(const tt_memory_view& view) noexcept {
+/// Why the numbers are those of no device; empty: they may be those of one. At most 65,536 banks of at most 16 TiB, so that no
+/// sum leaves 63 bits.
+[[nodiscard]] inline std::string_view impossibility_of(const tt_memory_view& view) noexcept {
   constexpr double most = 0x1p24;
-  return view.banks <= 65'536 && view.total <= most && view.allocated <= most && view.free <= most && view.largest_free <= most;
+  const double greatest = std::max({view.total, view.allocated, view.free, view.largest_free});
+  const double rounding = 2 * view.step;  // of two numbers
+  if (view.banks > 65'536) return "it has more than 65,536 banks";
+  if (greatest > most) return "a bank has more than 16 TiB";
+  if (view.banks == 0 && greatest > 0) return "it has bytes, and no banks";
+  if (view.allocated > view.total + rounding) return "more is allocated than there is";
+  if (view.free > view.total + rounding) return "more is free than there is";
+  if (view.largest_free > view.free + rounding) return "the largest free block is larger than all that is free";
+  if (view.allocated + view.free > view.total + rounding) return "what is allocated and what is free are more than there is";
+  return {};
 }
 
 /// Reads "Not enough space to allocate 33554432 B DRAM buffer across 12 banks, where each bank needs to store 2797568 B, but bank

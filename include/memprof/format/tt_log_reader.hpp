@@ -44,6 +44,7 @@ class tt_log_lines {
     rest.remove_prefix(label.length);
     rank_state& rank = rank_of(label.rank);
     if (read(rank, rest)) return;
+    rank.has_failed = rank.has_failed || is_failure(rest);
     if (rank.header && ++rank.foreign_lines > most_foreign_lines) deliver(rank);
     // Modules of ranks may be dumped side by side.
     if (!registry_.is_in_module()) registry_rank_ = rank.rank.index;
@@ -53,8 +54,7 @@ class tt_log_lines {
   /// After the last line.
   void finish() {
     for (auto& [label, rank] : ranks_) {
-      if (status_.damage.empty() && rank.header && views_of(rank.state) < rank.usual_views)
-        status_.damage = "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+      if (status_.damage.empty()) status_.damage = end_of(rank);
       deliver(rank);
       give_up(rank);
     }
@@ -79,8 +79,12 @@ class tt_log_lines {
     std::uint64_t header_line = 0;
     tt_memory_state state;
     unsigned foreign_lines = 0;
-    std::ptrdiff_t usual_views = 1;  ///< lines of the state before
+    std::ptrdiff_t usual_views = 1;             ///< lines of the state before
+    std::map<std::size_t, std::int64_t> banks;  ///< by kind of memory, as its first state has them
     std::vector<std::string> programs;
+    std::uint64_t program_line = 0;  ///< where the outermost one begins
+    bool has_states = false;
+    bool has_failed = false;  ///< since the last operation
     std::set<std::string, std::less<>> cache_misses;
   };
 
@@ -92,6 +96,17 @@ class tt_log_lines {
       found->second.rank = {ranks_.size() - 1, std::string{number}};
     }
     return found->second;
+  }
+
+  /// Why the end of a rank's lines is missing; empty: it is not.
+  [[nodiscard]] std::string end_of(const rank_state& rank) const {
+    if (rank.header && views_of(rank.state) < rank.usual_views)
+      return "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
+    if (rank.waiting && rank.has_states)
+      return "it ends before the memory state of '" + rank.waiting->name() + "' in line " + std::to_string(rank.waiting->line);
+    if (rank.programs.empty() || rank.has_failed) return {};
+    return "it ends within the program '" + rank.programs.front() + "', which begins in line " +
+           std::to_string(rank.program_line) + ", and has no error that ended it";
   }
 
   /// Whether the line was one of the runtime's.
@@ -113,6 +128,7 @@ class tt_log_lines {
       rank.cache_misses.emplace(missed);
     } else if (const std::optional<tt_out_of_memory> failure = parse_tt_out_of_memory(line)) {
       deliver(rank);
+      rank.has_failed = true;
       sink_.out_of_memory(rank.rank, *failure, status_.lines);
     } else {
       return false;
@@ -124,6 +140,7 @@ class tt_log_lines {
     deliver(rank);
     give_up(rank);
     std::optional<mlir_operation> parsed = parse_mlir_operation(text);
+    rank.has_failed = false;
     if (!parsed) return note("expected an operation of MLIR behind 'Executing operation:'");
     rank.waiting = describe(rank, std::move(*parsed));
   }
@@ -153,10 +170,22 @@ class tt_log_lines {
   void view(rank_state& rank, std::size_t memory, std::string_view line) {
     const std::optional<tt_memory_view> found = parse_tt_memory_view(line);
     if (!found) return note("expected MemoryView{numBanks: N, totalBytesPerBank: X MB, ...} with five numbers");
-    if (!is_possible(*found)) fail("the numbers of " + std::string{tt_memory_names[memory]} + " are those of no device");
+    const std::string name{tt_memory_names[memory]};
+    if (const std::string_view fault = impossibility_of(*found); !fault.empty())
+      return note("the numbers of " + name + " are those of no device: " + std::string{fault});
     if (!rank.header || rank.state[memory]) return;  // a second one, of a process without a label
+    const std::int64_t banks = rank.banks.try_emplace(memory, found->banks).first->second;
+    if (found->banks != banks)
+      return note(name + " has " + std::to_string(found->banks) + " banks, and had " + std::to_string(banks) + " before");
     rank.state[memory] = *found;
     if (views_of(rank.state) == std::ptrdiff_t{tt_memory_count}) deliver(rank);
+  }
+
+  /// What the runtime, Python or the C++ library say when an exception ends a program.
+  [[nodiscard]] static bool is_failure(std::string_view line) noexcept {
+    constexpr std::array<std::string_view, 5> marks{"TT_THROW", "TT_FATAL", "TT_ASSERT", "Traceback (most recent call last)",
+                                                    "terminate called"};
+    return std::any_of(marks.begin(), marks.end(), [&](std::string_view mark) { return line.find(mark) != line.npos; });
   }
 
   [[nodiscard]] static std::ptrdiff_t views_of(const tt_memory_state& state) {
@@ -171,6 +200,7 @@ class tt_log_lines {
     if (views_of(state) == 0) return;
     rank.usual_views = views_of(state);
     ++status_.states;
+    rank.has_states = true;
     if (kind == header_kind::program) return sink_.program_state(rank.rank, state);
     tt_executed_operation operation =
         rank.waiting ? std::move(*std::exchange(rank.waiting, std::nullopt)) : describe(rank, mlir_operation{});
@@ -195,6 +225,7 @@ class tt_log_lines {
     const auto running = std::find(rank.programs.begin(), rank.programs.end(), name);
     if (running != rank.programs.end()) end_from(rank, running);
     if (rank.programs.size() == deepest) return;
+    if (rank.programs.empty()) rank.program_line = status_.lines;
     rank.programs.emplace_back(name);
     sink_.begin_program(rank.rank, name);
   }
@@ -211,7 +242,7 @@ class tt_log_lines {
     sink_.end_program(rank.rank, name);
   }
 
-  void note(const char* what) {
+  void note(const std::string& what) {
     if (status_.unreadable++ == 0) status_.first_unreadable = "line " + std::to_string(status_.lines) + ": " + what;
   }
   [[noreturn]] void fail(const std::string& what) const {

@@ -41,9 +41,14 @@ struct tt_log_status {
   std::uint64_t states = 0;         ///< before operations, before and after programs
   std::uint64_t without_state = 0;  ///< operations before which no state stands, but deallocations
   std::string first_without_state;  ///< "'ttnn.mean' in line 41"
-  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none
+  std::uint64_t unreadable = 0;     ///< lines that should have a state or an operation, and have none, or an impossible one
   std::string first_unreadable;     ///< "line 17: ..."
 };
+
+/// Whether all that the log should have is there.
+[[nodiscard]] inline bool is_whole(const tt_log_status& status) noexcept {
+  return status.damage.empty() && status.unreadable == 0;
+}
 
 /// Operations that the profiler of tt-mlir leaves out of its files.
 [[nodiscard]] inline bool is_deallocation(const mlir_operation& operation) noexcept {

@@ -68,6 +68,7 @@ class tt_log_survey {
     const std::int64_t largest = bytes_of_mebibytes(view.largest_free);
     const double share = fragmentation(view.largest_free, view.free);
     tt_memory_fact& fact = self.fact;
+    rounding = std::max(rounding, bytes_of_mebibytes(static_cast<double>(view.banks) * view.step));
     if (fact.states++ == 0) {
       fact.space = tt_space_name(rank, memory);
       fact.banks = view.banks;
@@ -124,6 +125,7 @@ class tt_log_survey {
   std::vector<tt_out_of_memory_fact> failures;
   std::vector<missing_source> missing;
   tt_splits splits;
+  std::int64_t rounding = 1;  ///< bytes of a memory to which its levels are known, at most
 
  private:
   struct memory_survey {

@@ -33,26 +33,6 @@ enum class ttnn_core_model : std::uint8_t {
 
 namespace detail {
 
-/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}"; nothing if it has no such thing.
-[[nodiscard]] inline std::optional<std::vector<core_range>> parse_core_ranges(std::string_view text) {
-  std::vector<std::uint8_t> numbers;
-  for (std::size_t index = 0; index < text.size(); ++index) {
-    if (text[index] < '0' || text[index] > '9') continue;
-    unsigned value = 0;
-    for (; index < text.size() && text[index] >= '0' && text[index] <= '9' && value < 256; ++index)
-      value = 10 * value + static_cast<unsigned>(text[index] - '0');
-    if (value > 255) return std::nullopt;
-    numbers.push_back(static_cast<std::uint8_t>(value));
-  }
-  std::vector<core_range> ranges;
-  for (std::size_t index = 0; index + 3 < numbers.size(); index += 4) {
-    ranges.push_back({numbers[index], numbers[index + 1], numbers[index + 2], numbers[index + 3]});
-    if (!ranges.back().is_valid()) return std::nullopt;
-  }
-  if (numbers.size() % 4 != 0) return std::nullopt;
-  return ranges;
-}
-
 /// Bytes of a buffer in the fullest bank. Old traces lack `max_size_per_bank`; of their interleaved buffers the tracker counts
 /// all bytes on each core, and so do we.
 [[nodiscard]] inline std::int64_t bytes_on_core(const ttnn_node& node) noexcept {

@@ -3,12 +3,15 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/format/foreign_json.hpp>
 #include <memprof/profile/json_value.hpp>
+#include <memprof/trace/core_range.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -36,6 +39,30 @@ struct ttnn_node {
 };
 
 namespace detail {
+
+/// The rectangles in "{[0-0 - 1-1], [2-0 - 3-1]}" or "{[(x=0,y=0) - (x=7,y=7)]}", of which "{}" has none; nothing if it is no
+/// such text.
+[[nodiscard]] inline std::optional<std::vector<core_range>> parse_core_ranges(std::string_view text) {
+  if (!text.starts_with('{') || !text.ends_with('}')) return std::nullopt;
+  if (text.find_first_not_of("{}[]()xy=,- 0123456789") != text.npos) return std::nullopt;
+  std::vector<std::uint8_t> numbers;
+  for (std::size_t index = 0; index < text.size(); ++index) {
+    if (text[index] < '0' || text[index] > '9') continue;
+    unsigned value = 0;
+    for (; index < text.size() && text[index] >= '0' && text[index] <= '9' && value < 256; ++index)
+      value = 10 * value + static_cast<unsigned>(text[index] - '0');
+    if (value > 255) return std::nullopt;
+    numbers.push_back(static_cast<std::uint8_t>(value));
+  }
+  std::vector<core_range> ranges;
+  for (std::size_t index = 0; index + 3 < numbers.size(); index += 4) {
+    ranges.push_back({numbers[index], numbers[index + 1], numbers[index + 2], numbers[index + 3]});
+    if (!ranges.back().is_valid()) return std::nullopt;
+  }
+  const auto brackets = static_cast<std::size_t>(std::count(text.begin(), text.end(), '['));
+  if (numbers.size() % 4 != 0 || ranges.size() != brackets) return std::nullopt;
+  return ranges;
+}
 
 /// Takes the nodes out of the JSON as the parser meets their values, and hands each on when its object ends. What a node does not
 /// need is not kept.
@@ -125,6 +152,10 @@ class ttnn_graph_handler {
     if (key_ == "page_size") node_.page_size = number(key_, value);
     if (key_ == "num_cores") node_.num_cores = number(key_, value);
     if (key_ == "max_size_per_bank") node_.max_size_per_bank = number(key_, value);
+    if (key_ == "address" || key_ == "device_id") (void)number(key_, value);
+    if (key_ == "core_range_set" && (value.kind != json_kind::string || !parse_core_ranges(value.text))) {
+      raise_about(place(), "'core_range_set' must be rectangles of cores from 0 to 255, such as {[0-0 - 1-1]}");
+    }
     // Of tensors it is a word; what the node is may come later.
     if (key_ == "buffer_type") has_number_as_type_ = is_number(value, node_.buffer_type);
     if (value.kind != json_kind::string) return;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/error.hpp>
 #include <memprof/format/mapped_file.hpp>
 #include <memprof/format/protobuf_reader.hpp>
 
@@ -15,6 +16,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -69,6 +71,7 @@ class xspace_reader {
   std::string host;
   bool has_tpu = false;
   bool is_cut = false;
+  std::string contradiction;  ///< the first one; empty: there is none
 
  private:
   void read_plane(const protobuf_reader& plane) {
@@ -150,7 +153,13 @@ class xspace_reader {
     } else {
       (void)id_in_name(name, made.id);
     }
-    if (!ids_.insert(made.id).second) return;
+    const auto [known, is_new] = programs_by_id_.try_emplace(made.id, bytes);
+    if (!is_new) {
+      if (known->second != bytes && contradiction.empty())
+        contradiction = "two programs have the number " + std::to_string(made.id) + ": the second, at byte " +
+                        std::to_string(file_.offset_of(bytes.data())) + ", is left out";
+      return;
+    }
     made.name = std::string{module_name(bytes)} + '(' + std::to_string(made.id) + ')';
     made.bytes = bytes;
     programs.push_back(std::move(made));
@@ -182,7 +191,9 @@ class xspace_reader {
         for (protobuf_reader happened = line.message("XEvent"); happened.next();) {
           if (happened.field() == 1) of = happened.integer();
         }
+        constexpr std::size_t most_programs = 65'536;
         if (++counts[of] == 1) order.push_back(of);
+        if (order.size() > most_programs) line.fail("more than " + std::to_string(most_programs) + " programs ran on one core");
       }
     }
     if (counts.empty()) return;
@@ -204,7 +215,7 @@ class xspace_reader {
   }
 
   const protobuf_file& file_;
-  std::set<std::uint64_t> ids_;
+  std::unordered_map<std::uint64_t, std::string_view> programs_by_id_;
 };
 
 /// What the first field of `bytes`, a message, begins with: empty if there is none.
@@ -258,6 +269,7 @@ class xplane_file {
     runs_ = std::move(reader.runs);
     host_ = std::move(reader.host);
     has_tpu_ = reader.has_tpu;
+    damage_ = std::move(reader.contradiction);
     if (reader.is_cut) damage_ = "it is cut off after " + std::to_string(mapping_.bytes().size()) + " bytes";
   }
 
@@ -265,10 +277,16 @@ class xplane_file {
   [[nodiscard]] const std::vector<xplane_runs>& runs() const noexcept { return runs_; }
   [[nodiscard]] const std::string& host() const noexcept { return host_; }
   [[nodiscard]] bool has_tpu() const noexcept { return has_tpu_; }
-  /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
+  /// Why something could not be read, as a sentence without its stop; empty: all was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
   /// For readers of `xplane_program::bytes`.
   [[nodiscard]] const detail::protobuf_file& file() const noexcept { return file_; }
+  /// What an error about the file says, without the file's name, for sentences that have named it.
+  [[nodiscard]] std::string fault_of(const error& fault) const {
+    const std::string_view whole = fault.what();
+    const std::string head = "cannot read '" + file_.path().string() + "': ";
+    return std::string{whole.starts_with(head) ? whole.substr(head.size()) : whole};
+  }
 
  private:
   [[nodiscard]] static std::string name_in(const std::filesystem::path& path) {

@@ -7,6 +7,7 @@
 #include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/format/xplane.hpp>
 #include <memprof/format/xplane_facts.hpp>
+#include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -205,7 +206,8 @@ class xplane_trace {
   }
 
   /// Tells everything to a `trace_writer`, but for the end: each program is a segment. `categorize(hlo_group, std::string_view)`
-  /// gives the category of a block with that op name. A program that cannot be read is left out, and `remarks` says why.
+  /// gives the category of a block with that op name. A program that cannot be read is left out: `remarks` says why, and the
+  /// trace that more happened.
   template <recorded_event_writer Writer, class Categorize>
   void write_to(Writer& writer, const Categorize& categorize) {
     for (const xplane_program& program : profile_.programs()) {
@@ -214,11 +216,14 @@ class xplane_trace {
         write(program, writer, categorize);
         ++written_;
       } catch (const error& fault) {
-        remarks_.push_back(program.name + ": " + fault.what());
+        remarks_.push_back(program.name + ": " + profile_.fault_of(fault));
       }
     }
     writer.add_facts(to_table(programs_));
     writer.add_facts(to_table(rows_));
+    writer.add_facts(to_table(std::vector<source_limit>{{{}, 1, 1}}));
+    const bool is_whole = profile_.damage().empty() && remarks_.empty();
+    if (!is_whole) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more
   }
 
   /// How many programs were written.
@@ -230,6 +235,11 @@ class xplane_trace {
   template <class Writer, class Categorize>
   void write(const xplane_program& program, Writer& writer, const Categorize& categorize) {
     const hlo_memory memory{profile_.file(), program.bytes};
+    if (memory.program().unknown_values != 0) {
+      remarks_.push_back(program.name +
+                         ": values that lie in its allocations and are not among its buffers, or have no instruction: " +
+                         std::to_string(memory.program().unknown_values) + "; they are in no number, as in XLA's viewer");
+    }
     // Everything is read and simulated before the first event is written: a program is there in whole or not at all.
     std::vector<std::pair<std::int64_t, heap_simulation>> spaces;
     for (const std::int64_t space : memory_spaces(memory.program())) spaces.emplace_back(space, memory.simulate(space));

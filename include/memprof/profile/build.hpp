@@ -9,6 +9,7 @@
 #include <memprof/profile/live_sets.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/provenance_of_facts.hpp>
 #include <memprof/profile/segment_rows.hpp>
 #include <memprof/trace/clock_readings.hpp>
 #include <memprof/trace/label.hpp>
@@ -389,6 +390,7 @@ template <class Fold>
   result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
   result.process = info.process;
   result.facts = fold.facts();
+  result.provenance = detail::provenance_of(result.facts);
   return result;
 }
 

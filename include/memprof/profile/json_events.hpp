@@ -3,14 +3,38 @@
 #include <memprof/profile/json_document.hpp>
 #include <memprof/profile/json_value.hpp>
 
+#include <array>
 #include <cstddef>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 /// @file
 /// A JSON document as a parser meets it, value by value: no document is in memory.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// What the parser expected where it met something else. Its own message quotes the document, and names the parser's parts.
+[[nodiscard]] inline std::string_view expected_by_parser(std::string_view message) noexcept {
+  constexpr std::array<std::array<std::string_view, 2>, 10> known{{
+      {"ill-formed UTF-8", "expected UTF-8 in a text"},
+      {"control character", "expected an escape such as \\n in place of a control character"},
+      {"invalid string: missing closing quote", "expected a text's closing quotation mark"},
+      {"invalid string: surrogate", "expected both surrogates of a character"},
+      {"invalid string", "expected an escape that JSON has"},
+      {"invalid number", "expected a digit"},
+      {"while parsing object key", "expected a key in quotation marks"},
+      {"while parsing object separator", "expected a colon behind the key"},
+      {"while parsing object", "expected a comma or a closing brace"},
+      {"while parsing array", "expected a comma or a closing bracket"},
+  }};
+  if (message.ends_with("expected end of input")) return "expected nothing behind the document";
+  message = message.substr(0, message.find("; last read: "));  // the document's own words
+  for (const auto& [part, expected] : known) {
+    if (message.find(part) != message.npos) return expected;
+  }
+  return "expected a value";
+}
 
 /// What nlohmann/json's parser calls. A `Reader` has `take(json_value)`, `open(json_kind)` and `close()` of arrays and objects,
 /// and `name(key)`; it may raise errors.
@@ -25,7 +49,8 @@ struct json_events {
   Reader* reader;
   json_input* input = nullptr;     ///< where the texts come from, if their length has a limit
   std::size_t fault_position = 0;  ///< how many bytes the parser had seen when it met what is not JSON
-  std::string fault = {};
+  std::string_view fault = {};     ///< what was expected there
+  bool is_overflow = false;        ///< it is a number beyond all limits
 
   bool null() { return take({.kind = json_kind::null}); }
   bool boolean(bool truth) { return take({.kind = json_kind::boolean, .truth = truth}); }
@@ -47,12 +72,8 @@ struct json_events {
   }
   bool parse_error(std::size_t position, const std::string& /*token*/, const nlohmann::detail::exception& problem) {
     fault_position = position;
-    fault = problem.what();
-    // "[json.exception.parse_error.101] parse error at ...": the part in brackets is of no use here.
-    if (const std::size_t end = fault.find("] "); end != std::string::npos) fault.erase(0, end + 2);
-    // It ends with what was read last, which may be anything of any length.
-    constexpr std::size_t longest = 200;
-    if (fault.size() > longest) fault.replace(longest, std::string::npos, "...");
+    is_overflow = problem.id == 406;  // "number overflow parsing ..."
+    fault = is_overflow ? "expected a number below 1.8e308" : expected_by_parser(problem.what());
     return false;
   }
 

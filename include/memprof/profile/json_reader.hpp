@@ -262,10 +262,11 @@ class json_reader {
                                             const json_events<json_reader>& events) {
   const std::size_t offset = events.fault_position == 0 ? 0 : events.fault_position - 1;
   const bool is_truncated = input.at_end() && offset >= input.taken();
+  const std::string place = "invalid JSON at byte " + std::to_string(offset) + ": ";
   raise_about_document(source, (input.taken() == 0 && input.at_end() ? "it is empty"
                                 : is_truncated ? "it is cut off after " + std::to_string(input.taken()) + " bytes"
-                                               : "invalid JSON at byte " + std::to_string(offset)) +
-                                   " (" + events.fault + "); " + std::string{source.remedy});
+                                               : place + std::string{events.fault}) +
+                                   "; " + std::string{source.remedy});
 }
 
 /// Reads a document into a struct, and returns its version.

@@ -286,6 +286,7 @@ struct provenance {
   std::int64_t line = 0;      ///< of the file, counted from 1, where the numbers begin; 0: the file is not one of lines
   std::string section;        ///< what the file calls them; empty: nothing
   std::int64_t rounding = 1;  ///< bytes are rounded to multiples of about so many
+  bool planned = false;       ///< by a compiler, for a program that it made: nothing was measured
   /// Names of fields that the source does not tell, of whatever struct: they are as by default.
   std::vector<std::string> absent;
   std::vector<std::string> remarks;  ///< what was missing or does not agree in the source, one sentence each

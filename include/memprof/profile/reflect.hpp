@@ -213,7 +213,10 @@ inline constexpr auto later_fields<event_anomalies> =
 
 template <>
 inline constexpr auto field_names<provenance> = std::to_array<std::string_view>({"format", "file", "line", "section", "rounding",
-                                                                                 "absent", "remarks"});
+                                                                                 "planned", "absent", "remarks"});
+
+template <>
+inline constexpr auto later_fields<provenance> = std::to_array<std::string_view>({"planned"});
 
 template <>
 inline constexpr auto field_names<profile> = std::to_array<std::string_view>(

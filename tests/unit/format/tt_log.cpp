@@ -35,13 +35,34 @@ TEST_CASE("tt log: the view of a memory has five numbers, in any order, or is no
       head +
       "totalBytesFreePerBank: 1.056 MB, numBanks: 64, totalBytesPerBank: 1.306 MB, largestContiguousBytesFreePerBank: 1 MB, "
       "totalBytesAllocatedPerBank: 0.250 MB}");
-  CHECK(view == tt_memory_view{64, 1.306, 0.25, 1.056, 1});
+  CHECK(view == tt_memory_view{64, 1.306, 0.25, 1.056, 1, 1});  // the last has no decimals
   CHECK_FALSE(parse_tt_memory_view(head + "numBanks: 64, totalBytesPerBank: 1.306 MB}"));
   CHECK_FALSE(parse_tt_memory_view(head + "numBanks: -1, totalBytesPerBank: 1 MB, totalBytesAllocatedPerBank: 1 MB, "
                                           "totalBytesFreePerBank: 1 MB, largestContiguousBytesFreePerBank: 1 MB}"));
   CHECK_FALSE(parse_tt_memory_view(head + "numBanks: 1, totalBytesPerBank: nan MB, totalBytesAllocatedPerBank: 1 MB, "
                                           "totalBytesFreePerBank: 1 MB, largestContiguousBytesFreePerBank: 1 MB}"));
   CHECK_FALSE(parse_tt_memory_view(head + "numBanks"));
+  for (const char* number : {"-0.5", "nan", "inf", "1e300", "1e3", "0x10", "1.2.3", ".5", "1.", "+1", "1,5", ""}) {
+    const std::string fields = "totalBytesPerBank: 2 MB, totalBytesFreePerBank: 1 MB, largestContiguousBytesFreePerBank: 1 MB}";
+    INFO(number);
+    CHECK(parse_tt_memory_view(head + "numBanks: 1, totalBytesAllocatedPerBank: " + number + " MB, " + fields).has_value() ==
+          (std::string{number} == "1."));
+  }
+}
+
+TEST_CASE("tt log: numbers that no device has are told from those of rounding") {
+  using memprof::detail::impossibility_of;
+  CHECK(impossibility_of({12, 1024, 1000, 24, 24, 0.001}).empty());
+  CHECK(impossibility_of({12, 1024, 1000.0005, 24.0005, 24.001, 0.001}).empty());
+  CHECK(impossibility_of({0, 0, 0, 0, 0, 0.001}).empty());  // a memory that is not there
+  CHECK(impossibility_of({12, 0, 0, 0, 0, 0.001}).empty());
+  CHECK_THAT(std::string{impossibility_of({0, 1024, 0, 1024, 1024, 0.001})}, ContainsSubstring("no banks"));
+  CHECK_THAT(std::string{impossibility_of({12, 1024, 1024.01, 0, 0, 0.001})}, ContainsSubstring("more is allocated"));
+  CHECK_THAT(std::string{impossibility_of({12, 1024, 0, 1024.01, 0, 0.001})}, ContainsSubstring("more is free"));
+  CHECK_THAT(std::string{impossibility_of({12, 1024, 0, 24, 25, 0.001})}, ContainsSubstring("largest free block"));
+  CHECK_THAT(std::string{impossibility_of({12, 1024, 600, 600, 600, 0.001})}, ContainsSubstring("allocated and what is free"));
+  CHECK_FALSE(impossibility_of({65'537, 1, 0, 1, 1, 0.001}).empty());
+  CHECK_FALSE(impossibility_of({1, 0x1p25, 0, 1, 1, 0.001}).empty());
 }
 
 TEST_CASE("tt log: real out-of-memory messages have their numbers") {
@@ -184,7 +205,59 @@ TEST_CASE("tt log: without states it is an error that says what to set") {
                        says("('a.b' in line 1), but no state before any; set TT_RUNTIME_MEMORY_LOG_LEVEL=operation"));
   std::string impossible = operation("\"a.b\"()", "1.000");
   impossible.replace(impossible.find("64.000"), 6, "99999999999.0");
-  CHECK_THROWS_MATCHES(read(impossible), memprof::error, says("line 3: the numbers of DRAM are those of no device"));
+  CHECK_THROWS_MATCHES(read(impossible), memprof::error,
+                       says("line 3: the numbers of DRAM are those of no device: a bank has more than 16 TiB"));
+}
+
+TEST_CASE("tt log: a state that no device has is left out and said, and the numbers are not exact") {
+  std::string text = operation("\"a.b\"()", "1.000") + operation("\"a.c\"()", "99.000") + operation("\"a.d\"()", "2.000");
+  for (const auto& [numbers, fault] :
+       std::vector<std::pair<std::string, std::string>>{{"99.000", "more is allocated than there is"},
+                                                        {"-0.5", "five numbers"},
+                                                        {"nan", "five numbers"},
+                                                        {"1e300", "five numbers"}}) {
+    std::string changed = text;
+    changed.replace(changed.find("99.000"), 6, numbers);
+    const tt_reading got = read(changed);
+    INFO(numbers);
+    CHECK(got.profile.spaces[0].cumulative_peak == 4 << 20);
+    CHECK_FALSE(got.profile.exact);
+    REQUIRE(got.remarks.size() == 2);
+    CHECK_THAT(got.remarks[1], ContainsSubstring("left out: 1, the first line 6: ") && ContainsSubstring(fault));
+  }
+  std::string other_banks = text;
+  other_banks.replace(other_banks.find("99.000"), 6, "1.500");
+  other_banks.replace(other_banks.find("numBanks: 2", other_banks.find("a.c")), 11, "numBanks: 3");
+  CHECK_THAT(read(other_banks).remarks.back(), ContainsSubstring("line 6: DRAM has 3 banks, and had 2 before"));
+}
+
+TEST_CASE("tt log: its numbers are rounded, and are never called exact to the byte") {
+  const tt_reading got = read(operation("\"a.b\"()", "1.000") + operation("\"a.c\"()", "2.000"));
+  CHECK(got.profile.exact);
+  CHECK(got.profile.provenance.rounding == 2097);  // of a thousandth of a MiB in each of two banks: 2097.152
+  CHECK_FALSE(got.profile.provenance.planned);
+  CHECK(got.profile.provenance.remarks.size() == 1);
+  std::string coarse = operation("\"a.b\"()", "1");
+  CHECK(read(coarse).profile.provenance.rounding == 2 << 20);
+}
+
+TEST_CASE("tt log: one that is cut off is not exact, wherever the cut is") {
+  const std::string begin = "RuntimeTTNN | DEBUG | Starting execution of program: main\n";
+  const std::string end = "RuntimeTTNN | DEBUG | Finished execution of program: main\n";
+  const std::string body = operation("\"a.b\"()", "1.000") + operation("\"a.c\"()", "2.000");
+  CHECK(read(begin + body + end).profile.exact);
+  CHECK(read(begin + body + end).damage.empty());
+  const auto is_cut = [](const std::string& text, const char* why) {
+    const tt_reading got = read(text);
+    CHECK_FALSE(got.profile.exact);
+    CHECK_THAT(got.damage, ContainsSubstring(why));
+  };
+  is_cut(begin + body, "it ends within the program 'main', which begins in line 1");
+  is_cut(begin + body + "RuntimeTTNN | DEBUG | Executing operation: %9 = \"a.d\"()\n",
+         "it ends before the memory state of 'a.d' in line 8");
+  is_cut(body.substr(0, body.rfind("Device DRAM")) + "x", "it ends within the memory state that begins in line 5");
+  // What ended it is there.
+  CHECK(read(begin + body + "critical | Always | TT_THROW: no room\n").damage.empty());
 }
 
 TEST_CASE("tt log: a line that cannot be read costs nothing but itself") {

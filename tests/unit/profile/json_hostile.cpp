@@ -90,7 +90,7 @@ TEST_CASE("json hostile: numbers of any length are refused without being shown")
   const std::string before = begin + R"("begin_unix_ns":)";
   const std::string found = error_in(before + digits + "}");
   CHECK(found.starts_with(start + "invalid JSON at byte " + std::to_string(before.size() + digits.size() - 1) +
-                          " (number overflow"));
+                          ": expected a number below 1.8e308;"));
   CHECK(found.size() < 400);
 }
 

@@ -173,7 +173,7 @@ export function reservations(model: Model): string[] {
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
   if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} could not be captured`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
-  return [...lines, ...model.run.notes.map(shown)];
+  return [...lines, ...(model.profile.provenance?.remarks ?? []).map(shown), ...model.run.notes.map(shown)];
 }
 
 function exactness(model: Model): Answer {
@@ -183,6 +183,13 @@ function exactness(model: Model): Answer {
   if (!profile.exact) {
     answer.value = 'No: events were lost';
     answer.mood = 'bad';
+  } else if (profile.provenance?.planned) {
+    answer.value = 'No: planned, not measured';
+    answer.mood = 'plain';
+    lines.unshift('the bytes are what the compiler planned');
+  } else if ((profile.provenance?.rounding ?? 1) > 1) {
+    answer.value = `Rounded to about ${bytes(profile.provenance!.rounding)}`;
+    answer.mood = 'plain';
   } else if (profile.facts.approximations?.length) {
     answer.value = 'In part: some are estimates';
     answer.mood = 'bad';

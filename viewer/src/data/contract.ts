@@ -248,6 +248,8 @@ export interface Profile {
   facts: Record<string, Record<string, unknown>[]>;
   anomalies: Record<string, number>;
   cost: Record<string, number>;
+  /** Not in profiles of older versions, as `planned` in it. */
+  provenance?: { rounding: number; planned?: boolean; remarks: string[] };
 }
 
 export interface Space {

@@ -28,6 +28,9 @@ export function factsView(model: Model): HTMLElement {
 
 function remarks(model: Model): HTMLElement {
   const lines = reservations(model);
+  const { provenance } = model.profile;
+  if (provenance?.planned) lines.unshift('The bytes are what the compiler planned: nothing was measured.');
+  if ((provenance?.rounding ?? 1) > 1) lines.unshift(`The bytes are rounded to about ${bytes(provenance!.rounding)}.`);
   if (lines.length === 0) return h('p', { class: 'lead' }, model.profile.exact ? 'The numbers are exact and consistent; no event was lost.' : 'Events were lost.');
   return h('ul', { class: 'remarks' }, ...lines.map((line) => h('li', {}, line)));
 }

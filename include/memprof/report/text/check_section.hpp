@@ -177,6 +177,12 @@ struct tally_of_spaces {
   return lines;
 }
 
+/// How good the bytes are that a source has.
+[[nodiscard]] inline std::string precision_text(const provenance& of) {
+  if (of.planned) return "planned by the compiler, not measured";
+  return of.rounding > 1 ? "rounded to about " + short_bytes(of.rounding) : "exact";
+}
+
 /// One sentence on the whole, and then the faults, the worst first; beyond `most` only how many there are.
 [[nodiscard]] page_section check_section(const auto& source, std::size_t most) {
   page_section section;
@@ -186,6 +192,7 @@ struct tally_of_spaces {
   std::vector<page_line> further = estimates(source);
   const bool is_estimated = !further.empty();
   faults.insert(faults.end(), further.begin(), further.end());
+  for (const std::string& remark : source.provenance.remarks) faults.push_back(page_line{}.add_name(remark));
   further = anomalies(source);
   faults.insert(faults.end(), further.begin(), further.end());
 
@@ -195,7 +202,11 @@ struct tally_of_spaces {
     line.add("not exact", emphasis::alarm).add(": totals may be too small, live bytes and peaks too small or too large");
     if (faults.empty()) line.add("; the profile does not say why");
   } else if (is_lossy) {
-    line.add("incomplete", emphasis::alarm).add(": exact for what was captured").add(events.empty() ? "" : ", " + events);
+    line.add("incomplete", emphasis::alarm)
+        .add(": " + precision_text(source.provenance) + " for what was captured")
+        .add(events.empty() ? "" : ", " + events);
+  } else if (source.provenance.planned || source.provenance.rounding > 1) {
+    line.add(precision_text(source.provenance), emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else if (is_estimated) {
     line.add("estimated in part", emphasis::caution).add(events.empty() ? "" : "; " + events + ", none lost");
   } else {

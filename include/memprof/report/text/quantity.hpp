@@ -91,9 +91,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return two_parts(seconds / 3600, 24, "d", "h");
 }
 
-/// "81.1 %", "0.4 %", "100 %".
+/// "81.1 %", "0.4 %", "100 %"; "< 0.1 %" of what would be rounded to nothing.
 [[nodiscard]] inline std::string short_percent(std::int64_t part, std::int64_t whole) {
   const double share = whole == 0 ? 0.0 : 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+  if (share > 0 && share < 0.05) return "< 0.1 %";
   return decimal(share, share > -99.95 && share < 99.95 ? 1 : 0) + " %";
 }
 

@@ -93,6 +93,9 @@ TEST_CASE("quantity: counts and shares") {
   CHECK(short_percent(8, 8) == "100 %");
   CHECK(short_percent(9996, 10'000) == "100 %");
   CHECK(short_percent(1, 0) == "0.0 %");
+  CHECK(short_percent(0, 8) == "0.0 %");
+  CHECK(short_percent(1, 10'000) == "< 0.1 %");
+  CHECK(short_percent(5, 10'000) == "0.1 %");
 }
 
 }  // namespace memprof_tests::report_text_quantity
