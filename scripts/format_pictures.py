@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""format_pictures.py [BUILD]: makes the pictures of docs/formats.md again, in docs/images: the page of a recording of each format.
+"""format_pictures.py [BUILD]: makes the pictures of the documents again, in docs/images: the page of a training, and of a
+recording of each format.
 
 BUILD is a build folder (default: build/dev) with memprof and examples/nano_gpt. Needs Chromium and pngquant of Debian; the
 picture of XLA needs jax of PyPI in this Python, and is left as it is without. Recordings are made here:
@@ -167,12 +168,17 @@ def xplane(folder):
 
 
 def picture(memprof, chromium, name, source, folder, *more):
-    trace, page, shot = folder / f"{name}.memtrace", folder / f"{name}.html", folder / f"{name}.png"
+    trace = folder / f"{name}.memtrace"
     run(memprof, "import", name, source, "-o", trace, *more)
-    run(memprof, "report", trace, "-o", page)
+    picture_of_trace(memprof, chromium, trace, f"import_{name.replace('-', '_')}", folder)
+
+
+def picture_of_trace(memprof, chromium, trace, name, folder, *more):
+    page, shot = folder / f"{name}.html", folder / f"{name}.png"
+    run(memprof, "report", trace, "-o", page, *more)
     run(chromium, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--window-size=1200,860", f"--screenshot={shot}",
         f"--user-data-dir={folder / 'chromium'}", "--virtual-time-budget=5000", page.as_uri())
-    out = ROOT / "docs/images" / f"import_{name.replace('-', '_')}.png"
+    out = ROOT / "docs/images" / f"{name}.png"
     out.parent.mkdir(exist_ok=True)
     run("pngquant", "--force", "--strip", "--speed", "1", "--quality", "40-90", "48", "--output", out, shot)
     print(f"{out.relative_to(ROOT)}: {out.stat().st_size} bytes")
@@ -190,6 +196,7 @@ def main():
         if profile:
             picture(memprof, chromium, "xplane", profile, folder, "--module", "jit_train_step")
         trace = nano_gpt_trace(build, folder)
+        picture_of_trace(memprof, chromium, trace, "page", folder, "--title", "nano_gpt: 3 steps")
         picture(memprof, chromium, "torch-snapshot", torch_snapshot(memprof, trace, folder), folder)
         picture(memprof, chromium, "rmm", rmm_log(memprof, trace, folder), folder)
         picture(memprof, chromium, "tt-mlir", tt_mlir_log(folder), folder)

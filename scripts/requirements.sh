@@ -32,6 +32,7 @@ flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-per
 heaptrack     heaptrack                           heaptrack
 node          npm                                 npm
 python        python3                             python3
+doxygen       doxygen                             doxygen
 venv          python3                             python3-venv
 clang-format  clang-format                        clang-format
 clang-tidy    clang-tidy                          clang-tidy

@@ -5,25 +5,51 @@
 #   Nothing else of memprof is included, so a header that the text does not name is missed.
 # - `<!-- snippet: NAME... -->` on the line before the block includes tests/documents/NAME.hpp next: what the text takes as given.
 # - A line that is only `...` stands for code that is left out.
-# - A block without a main function is the body of a function.
+# - A block without a main function is the body of a function. Each block is in a namespace of its own, so that those of a document
+#   can be compiled as one unit, in their order.
+# - `<!-- program: NAME -->` on the line before the block says that the document shows what it prints, in blocks without a language
+#   that follow, each after `<!-- output -->` (scripts/document_outputs.py). FOLDER/programs.cpp and programs_with_new_delete.cpp
+#   are all of them in one: a copy or a link of the executable with such a name runs that program. Their main takes no arguments
+#   and returns nothing.
 
 function fail(what) { print FILENAME ":" FNR ": " what > "/dev/stderr"; failed = 1; exit 1 }
 
-function finish(   file, i, has_main) {
-  file = FILENAME ":" first
-  gsub(/[^A-Za-z0-9]/, "_", file)
-  file = folder "/" file ".cpp"
-  for (i = 1; i <= count; i++)
+function finish(   file, name, i, has_main, with_new_delete) {
+  name = FILENAME ":" first
+  gsub(/[^A-Za-z0-9]/, "_", name)
+  file = folder "/" name ".cpp"
+  for (i = 1; i <= count; i++) {
     if (body[i] ~ /^int main\(/) has_main = 1
+    if (program && body[i] ~ /^int main\([^)]/) fail("a program whose output is shown takes no arguments")
+  }
+  if (program && !has_main) fail("the program that is announced has no main function")
   printf "" > file
-  for (i = 1; i <= includes; i++) print include[i] > file
+  for (i = 1; i <= includes; i++) {
+    print include[i] > file
+    if (include[i] ~ /new_delete/) with_new_delete = 1
+  }
   for (i = 1; i in given; i++) print "#include <documents/" given[i] ".hpp>" > file
+  printf "namespace in_%s {\n", name > file
   if (!has_main) print "void snippet() {" > file
   printf "#line %d \"%s\"\n", first + 1, FILENAME > file
-  for (i = 1; i <= count; i++) print body[i] > file
+  for (i = 1; i <= count; i++) {
+    sub(/^int main\(\)/, "void run_program()", body[i])
+    print body[i] > file
+  }
   if (!has_main) print "}" > file
+  print "}" > file
   close(file)
   print file
+  if (!program) return
+  if (program in programs) fail("there is another program '" program "'")
+  programs[program]
+  add_program(folder (with_new_delete ? "/programs_with_new_delete.cpp" : "/programs.cpp"), file, name)
+}
+
+# The units of all programs, with a main function that runs the one whose name it has.
+function add_program(unit, file, name) {
+  units[unit] = units[unit] "#include \"" file "\"\n"
+  runs[unit] = runs[unit] "  if (name == \"" program "\") in_" name "::run_program();\n"
 }
 
 FNR == 1 {
@@ -35,12 +61,15 @@ FNR == 1 {
   inside = $0 == "```cpp" ? "cpp" : $0 ~ /```[ \t]*$/ ? "text" : "another language"
   first = FNR
   count = 0
+  program = ""
   delete given
-  if (before ~ /^<!-- snippet: .* -->$/) {
+  if (before ~ /^<!-- (snippet|program): .* -->$/) {
     if (inside != "cpp") fail("the snippet that is announced is not ```cpp")
-    sub(/^<!-- snippet: */, "", before)
+    is_program = before ~ /^<!-- program/
+    sub(/^<!-- [a-z]*: */, "", before)
     sub(/ *-->$/, "", before)
-    split(before, given, / +/)
+    if (is_program) program = before
+    else split(before, given, / +/)
   }
   next
 }
@@ -55,4 +84,12 @@ inside == "cpp" {
 }
 inside == "text" && /memprof::|^#include/ { fail("this looks like C++: write ```cpp, so that the block is compiled") }
 { before = $0 }
-END { if (inside && !failed) { print "a block has no end" > "/dev/stderr"; exit 1 } }
+END {
+  if (inside && !failed) { print "a block has no end" > "/dev/stderr"; exit 1 }
+  for (unit in units) {
+    printf "%s#include <string_view>\n\nint main(int, char** arguments) {\n", units[unit] > unit
+    print "  std::string_view name = arguments[0];" > unit
+    print "  name.remove_prefix(name.rfind('/') + 1);" > unit
+    printf "%s}\n", runs[unit] > unit
+  }
+}

@@ -3,6 +3,9 @@
 /// @file
 /// memprof: where a training loop's memory goes. This header is all a program needs that wants a text summary; it needs no other
 /// library. More by one include each: `<memprof/profile/json.hpp>`, `<memprof/backend/new_delete.hpp>`.
+///
+/// @namespace memprof
+/// All that users name. What is in a namespace `detail` may change at any time.
 
 #include <memprof/backend/cpu.hpp>
 #include <memprof/backend/no_dispatch.hpp>

@@ -1,4 +1,4 @@
-# The README shows what the demo prints, apart from times: each part of its excerpt, in order. With STEPS, of one digit, the run is that
+# docs/reading.md shows what the demo prints, apart from times: each part of its excerpt, in order. With STEPS, of one digit, the run is that
 # long and only their number differs.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 if(STEPS)
@@ -6,11 +6,11 @@ if(STEPS)
 else()
   run(${PROGRAM})
 endif()
-file(READ ${SOURCES}/../../README.md readme)
+file(READ ${SOURCES}/../../docs/reading.md readme)
 string(REGEX REPLACE ".*The demo ends with[^\n]*\n\n```\n" "" excerpt "${readme}")
 string(FIND "${excerpt}" "```" end)
 if(excerpt STREQUAL readme OR end EQUAL -1)
-  message(FATAL_ERROR "README.md does not show the demo's output")
+  message(FATAL_ERROR "docs/reading.md does not show the demo's output")
 endif()
 string(SUBSTRING "${excerpt}" 0 ${end} excerpt)
 
@@ -29,7 +29,7 @@ while(NOT excerpt STREQUAL "")
   string(SUBSTRING "${excerpt}" 0 ${end} part)
   string(FIND "${output}" "${part}" position)
   if(position EQUAL -1)
-    message(FATAL_ERROR "the demo does not print this part of README.md:\n${part}\nbut:\n${output}")
+    message(FATAL_ERROR "the demo does not print this part of docs/reading.md:\n${part}\nbut:\n${output}")
   endif()
   string(SUBSTRING "${output}" ${position} -1 output)
   if(end EQUAL -1)

@@ -19,6 +19,7 @@ struct frame_parts;
 /// as many as there may be, each node gets at most one more child, of the name `other_names`: it stands for all others.
 class operation_tree {
  public:
+  /// One path: where it hangs, and how often it was called.
   struct node {
     std::uint32_t parent;
     label name;

@@ -54,6 +54,7 @@ enum class segment_number : std::uint8_t {
   allocation_count,
   deallocation_count
 };
+/// How many `segment_number` there are.
 inline constexpr std::size_t segment_number_count = 8;
 
 /// Everything the ledger knows of one memory space.

@@ -16,6 +16,7 @@ struct frame_parts;
 /// When the points are used up, neighbours are joined and each covers twice as many, so a maximum is never lost.
 class timeline {
  public:
+  /// A stretch of consecutive events.
   struct point {
     std::uint64_t stamp;   ///< of its first event
     std::int64_t peak;     ///< greatest value after one of its events

@@ -19,6 +19,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// One value of a row.
 using fact_value = std::variant<std::int64_t, double, std::string>;
 
+/// The rows of a named table, typed only where they are made and where they are read.
 struct fact_table {
   std::string name;
   std::vector<std::string> columns;
@@ -29,9 +30,9 @@ struct fact_table {
 
 /// What a table may have, so that a row fits into a chunk of a trace.
 inline constexpr std::size_t max_fact_columns = 32;
-inline constexpr std::size_t max_fact_tables = 1024;  ///< of a trace: others are left out
-inline constexpr std::size_t max_fact_text = 4096;    ///< bytes of a text, and of the table's name
-inline constexpr std::size_t max_fact_column_name = 256;
+inline constexpr std::size_t max_fact_tables = 1024;      ///< of a trace: others are left out
+inline constexpr std::size_t max_fact_text = 4096;        ///< bytes of a text, and of the table's name
+inline constexpr std::size_t max_fact_column_name = 256;  ///< bytes
 
 /// The table with what is too long cut, and each row with as many values as there are columns: those that it lacks are 0.
 [[nodiscard]] inline fact_table fitted(fact_table table) {

@@ -88,6 +88,7 @@ template <>
 inline constexpr auto field_names<lifetime_profile> = std::to_array<std::string_view>({"rows", "segments_by_name",
                                                                                        "untracked_count"});
 
+/// The structs of this facet, those within others first.
 using lifetime_structs = type_list<lifetime_summary, lifetime_usage, passing_usage, lifetime_profile>;
 
 namespace detail {

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""Compares what documents show as the output of their programs with what these print.
+
+    document_outputs.py [--update] --programs FOLDER [--tool MEMPROF] DOCUMENT...
+
+A program is a block of C++ after a line `<!-- program: NAME -->` (scripts/snippets.awk); FOLDER has the executables. The blocks
+that follow it, each after a line `<!-- output -->` or `<!-- output: COMMAND -->`, are what the program prints on stdout and
+stderr, or what COMMAND prints after it in the same folder, where `memprof` is the tool; commands are left out without one.
+`<!-- output, killed -->` is that of a program which dies by SIGKILL, `<!-- output, status 2: COMMAND -->` of one that ends so.
+
+Times, numbers of processes, and what the profiler itself took are not compared, nor is where lines are broken. A line `...` in a
+block stands for any lines. With --update, blocks without such a line are replaced by what was printed.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+
+ANNOUNCEMENT = re.compile(r"<!-- (?P<kind>program|output)(?:, (?P<ending>[a-z0-9 ]+))?(?:: (?P<argument>.*))? -->")
+STATUS = {None: 0, "killed": -signal.SIGKILL, "status 2": 2}
+MASKS = (
+    (r"exact: [0-9,]+ events", "exact: NUMBER events"),
+    (r"profiler [0-9.,]+ ([KMG]i)?B, [0-9.]+ [mun]?s an event", "profiler SIZE, TIME an event"),
+    (r"\b[0-9][0-9.,]* (ns|us|µs|ms|s|min|h)\b", "TIME"),
+    (r"\b(process|pid) [0-9]+", r"\1 NUMBER"),
+    (r"\b[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:.]+( UTC)?", "DATE"),
+    (r"0x[0-9a-f]+", "ADDRESS"),
+    (r"\s+", " "),
+)
+
+
+def masked(text):
+    for pattern, replacement in MASKS:
+        text = re.sub(pattern, replacement, text)
+    return text.strip()
+
+
+def blocks_of(lines):
+    """The announcement, the first line and the line after the last of each block that has one, line numbers from 0."""
+    number = 0
+    while number < len(lines):
+        announced = ANNOUNCEMENT.fullmatch(lines[number])
+        number += 1
+        if not announced:
+            continue
+        if number == len(lines) or not lines[number].startswith("```"):
+            sys.exit(f"line {number}: no block follows {lines[number - 1]}")
+        first = number + 1
+        number = lines.index("```", first)
+        yield announced, first, number
+
+
+def is_shown(expected, printed):
+    """Whether the parts of `expected` between lines of three dots are in `printed`, in this order, nothing else being around."""
+    parts = re.split(r"(?m)^ *\.\.\.\n", expected)
+    text = masked(printed)
+    if len(parts) == 1:
+        return masked(expected) == text
+    position = 0
+    for index, part in enumerate(masked(part) for part in parts):
+        found = text.find(part, position)
+        if found < 0 or (index == 0 and found != 0):
+            return False
+        position = found + len(part)
+    return not masked(parts[-1]) or text.endswith(masked(parts[-1]))
+
+
+def run(command, folder, tool):
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPROF") and name != "COLUMNS"}
+    if tool:
+        environment["PATH"] = f"{tool.parent}:{environment['PATH']}"
+    return subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=60)
+
+
+def run_program(name, programs, folder):
+    """Starts the executable that has the program, which are told apart by their names."""
+    for executable in sorted(programs.glob("programs*")):
+        if executable.suffix or f'"{name}"' not in executable.with_suffix(".cpp").read_text():
+            continue
+        os.symlink(executable, folder / name)
+        return run([f"./{name}"], folder, None)
+    sys.exit(f"there is no program '{name}' in {programs}")
+
+
+def check(document, programs, tool, update):
+    """How many blocks differ."""
+    lines = document.read_text().splitlines()
+    differing = 0
+    folder, done, is_compared = None, None, True
+    replaced = []
+    with tempfile.TemporaryDirectory() as scratch:
+        for announced, first, end in blocks_of(lines):
+            where = f"{document}:{first + 1}"
+            kind, ending, argument = announced.group("kind", "ending", "argument")
+            if kind == "program":
+                if not is_compared:
+                    sys.exit(f"{where}: the program before it shows no output")
+                folder = pathlib.Path(scratch) / argument
+                folder.mkdir()
+                done, is_compared = run_program(argument, programs, folder), False
+                continue
+            if folder is None:
+                sys.exit(f"{where}: there is no program before this output")
+            is_compared = True
+            if argument and argument.startswith("memprof ") and not tool:
+                print(f"skipped: {where}, which needs the program memprof")
+                continue
+            shown = run(shlex.split(argument), folder, tool) if argument else done
+            printed = shown.stdout.decode()
+            expected = "".join(line + "\n" for line in lines[first:end])
+            if shown.returncode != STATUS[ending]:
+                print(f"{where}: the exit status is {shown.returncode}, not {STATUS[ending]}; printed was\n{printed}")
+                differing += 1
+            elif is_shown(expected, printed):
+                continue
+            elif update and "...\n" not in expected:
+                replaced.append((first, end, printed.rstrip("\n").split("\n")))
+            else:
+                print(f"{where}: shown is\n{expected}\nbut printed was\n{printed}")
+                differing += 1
+    if not is_compared:
+        sys.exit(f"{document}: its last program shows no output")
+    for first, end, text in reversed(replaced):
+        lines[first:end] = text
+    if replaced:
+        document.write_text("".join(line + "\n" for line in lines))
+    return differing
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--update", action="store_true")
+    parser.add_argument("--programs", type=pathlib.Path, required=True)
+    parser.add_argument("--tool", type=pathlib.Path)
+    parser.add_argument("documents", nargs="+", type=pathlib.Path)
+    options = parser.parse_args()
+    tool = options.tool.resolve() if options.tool and options.tool.exists() else None
+    sys.exit(1 if sum(check(each, options.programs.resolve(), tool, options.update) for each in options.documents) else 0)
+
+
+if __name__ == "__main__":
+    main()
