@@ -239,7 +239,7 @@ def check_made(into):
     assert numbers(profile)["gpu"][:3] == (64, 0, 64), numbers(profile)
     log.write_text(log.read_text() + "1,00:00:0")
     cut = into.profile(log, expected=2)
-    assert numbers(cut)["gpu"][:3] == (64, 0, 64) and "line 4: it is cut off" in into.said, into.said
+    assert numbers(cut)["gpu"][:3] == (64, 0, 64) and "line 4 is cut off" in into.said, into.said
     for option in ("--per-core", "--module=x", "--classes=x"):
         refused = subprocess.run([into.memprof, "import", "auto", log, "-o", into.folder / "refused.memtrace", option],
                                  capture_output=True, text=True)

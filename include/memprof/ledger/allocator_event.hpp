@@ -70,9 +70,11 @@ namespace detail {
 
 [[nodiscard]] inline bool note_out_of_memory(thread_state& run, const event& recorded, std::uint64_t stamp) noexcept {
   constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (recorded.bytes > greatest || recorded.address > greatest) return false;
+  const bool is_free_known = recorded.address != unknown_device_free;
+  if (recorded.bytes > greatest || (is_free_known && recorded.address > greatest)) return false;
+  const std::int64_t device_free = is_free_known ? static_cast<std::int64_t>(recorded.address) : -1;
   space_ledger& space = *run.space;
-  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address), space.live(),
+  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), device_free, space.live(),
                              space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
   return true;
 }

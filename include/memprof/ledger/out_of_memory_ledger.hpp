@@ -15,7 +15,7 @@ struct frame_parts;
 /// An allocation that a device had no memory for, and what was held then; bytes.
 struct out_of_memory_record {
   std::int64_t requested;
-  std::int64_t device_free;
+  std::int64_t device_free;  ///< -1: not known
   std::int64_t live;
   std::int64_t reserved;
   std::uint64_t stamp;

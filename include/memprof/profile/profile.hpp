@@ -331,7 +331,7 @@ struct stream_usage {
 /// An allocation that failed because the device had no memory for it, all as it was known at that moment.
 struct out_of_memory_failure {
   std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
-  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported; -1: it did not
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open

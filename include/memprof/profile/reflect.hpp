@@ -205,8 +205,8 @@ template <>
 inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
 
 template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
-                                                                                              "segment_number"});
+inline constexpr auto signed_fields<out_of_memory_failure> =
+    std::to_array<std::string_view>({"device_free", "segment", "time_ns", "segment_number"});
 
 template <>
 inline constexpr auto field_names<space_profile> = std::to_array<std::string_view>({"name",
