@@ -271,7 +271,7 @@ def check_hostile(into):
                           (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -5}]]}, 4), "'size'"),
                           (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 2**70}]]}, 4), "'size'"),
                           (json.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": "x"}]]}).encode(), "'size'"),
-                          (b"[" * 100000, "bad"), (b"{\"segments\":" + b"[" * 100000, "deep")):
+                          (b"[" * 100000, "bad"), (b"{\"segments\":" + b"[" * 100000, "expected an object"), (b"{\"x\":" + b"[" * 100000, "nested too deep")):
         done = tried(content)
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (content[:60], done)
     # A pickle that would run a program is not run.

@@ -166,7 +166,8 @@ class torch_json_handler {
         if (within_.back() == part::settings) setting_name_ = key_;
         setting_.open(kind);
         break;
-      default: refuse_container(); break;
+      case part::other: refuse_container(); break;
+      default: break;
     }
   }
 
@@ -220,6 +221,7 @@ class torch_json_handler {
   /// A value of the innermost record that is no list.
   void set_field(const torch_field& field) {
     torch_expectation fault = nullptr;
+    if (key_ == "frames" && within_.back() == part::segment) return;  // they are not needed
     if (key_ == "frames" || key_ == "blocks") {
       fault = torch_list;
     } else if (key_ == "pool_id" || key_ == "segment_pool_id") {
