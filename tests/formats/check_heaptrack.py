@@ -149,8 +149,18 @@ def check_hostile(into):
         subprocess.run([into.memprof, "import", "heaptrack", large, "-o", into.trace], capture_output=True, timeout=300)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert used < 48 << 10, f"a file of 64 MiB takes {used >> 10} MiB"
-    for content, said in ((b"", "no recording"), (b"\n", "no recording"), (b"v 10400 9\n", "versions 1 to 3"), (b"v 10400 3\nx 1 a\n", "raw"),
-                          (b"{}", "no recording"), (b"v 10400 3\n" + b"+" * 2**25, "line 2"), (b"\x00" * 100, "no recording"),
+    # Nor is it for the trace: what is older goes to a temporary file. Here 40 frames begin and end with each allocation.
+    deep = "".join(f"i {number:x} 1 2 3 {number:x}\nt {number:x} {number - 1:x}\n" for number in range(1, 41))
+    large.write_bytes(b"v 10400 3\ns 1 a\ns 1 f\ns 1 f\n" + deep.encode() + b"a 8 28\n" + b"+ 0\n- 0\n" * 500_000 + b"# ips: 0\n")
+    profile = into.profile(large)
+    assert numbers(profile) == {"cumulative_peak": 8, "cumulative_current": 0, "allocations": 4_000_000, "allocation_count": 500_000}
+    assert into.trace.stat().st_size > 96 << 20, "else it would fit into memory"
+    used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    assert used < 160 << 10, f"a trace of {into.trace.stat().st_size >> 20} MiB takes {used >> 10} MiB"
+    for content, said in ((b"", "it is empty"), (b"\n", "not a recording"), (b"v 10400 9\n", "expected 1, 2 or 3"), (b"v 10400 3\nx 1 a\n", "raw"),
+                          (b"{}", "not a recording"), (b"v 10400 3\n" + b"+" * 2**25, "line 2"), (b"\x00" * 100, "not a recording"),
+                          (whole.replace(b"\n", b"\r\n"), "line 1: ends with CR LF"), (b"\xef\xbb\xbf" + whole, "byte order mark"),
+                          (whole.decode().encode("utf-16"), "it is UTF-16"), (whole.decode().encode("utf-32"), "it is UTF-32"),
                           (whole + whole, "a second recording"), (whole.replace(b"\na ", b"\na fffffffffff", 1), "more bytes"),
                           (b"v 10400 3\ns 5 abc\n", "line 2"), (b"v 10400 3\n\x1b[2J\n", "line 2")):
         done = into.tried(content)
@@ -170,10 +180,25 @@ def check_hostile(into):
     packed = gzip.compress(whole)
     if into.can_unpack(packed):
         done = into.tried(packed[:len(packed) // 2])
-        assert done.returncode == 2 and "packed data is cut off; what comes before is in" in done.stderr, done.stderr
+        assert done.returncode == 2 and f"packed data is cut off at byte {len(packed) // 2}; what comes before is in" in done.stderr, done.stderr
         done = into.tried(packed[:-6] + bytes([packed[-6] ^ 1]) + packed[-5:])  # its checksum
-        assert done.returncode == 2 and "packed data is damaged; what comes before is in" in done.stderr, done.stderr
-    for form in (whole, packed):
+        assert done.returncode == 2 and "packed data is damaged at byte" in done.stderr and "what comes before is in" in done.stderr, done.stderr
+        assert "in what it unpacks to; the packed file may be damaged" in into.tried(gzip.compress(whole + b"?\n" + whole)).stderr
+        assert "UTF-16" in into.tried(gzip.compress(whole.decode().encode("utf-16"))).stderr
+    forms = [whole, packed]
+    if shutil.which("zstd"):
+        zstd = lambda content: subprocess.run(["zstd", "-qc"], input=content, capture_output=True, check=True).stdout
+        if into.can_unpack(zstd(whole)):
+            forms.append(zstd(whole))
+            for cut in (5, 20, len(forms[2]) // 2, len(forms[2]) - 1):
+                assert f"packed data is cut off at byte {cut}" in into.tried(forms[2][:cut]).stderr
+            # A few kilobytes do not take gigabytes.
+            bomb = zstd(whole[:whole.rindex(b"# ips")] + b"+ 0\n" * (24 << 20))
+            assert len(bomb) < 64 << 10
+            assert "unpacks to more than 1000 times its size" in into.tried(bomb).stderr
+            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+            assert used < 640 << 10, f"a bomb of {len(bomb)} bytes takes {used >> 10} MiB"
+    for form in forms:
         for _ in range(80):
             bad = bytearray(form)
             for _ in range(choose.randrange(1, 6)):

@@ -46,8 +46,9 @@ def check_memory(memprof, folder):
     texts = "no text or number ends within"
     for content, said in (("[" * count, "cannot tell"), ('{"a":' * (count // 5), "nested too deep"), (segments(many("{}")), "segment 0: expected 'total_size'"),
                           (segments(many('{"address":1,"total_size":1}')), "segment 1: device 0 has another one at the same address, 1"),
-                          (segments(many("null")), texts), (segments(many("[]")), texts), (event(many("{}")), texts),
-                          (segments('{"address":1,"total_size":1,"blocks":[' + many("{}") + "]}"), texts),
+                          (segments(many("null")), "segment 0: expected an object"), (segments(many("[]")), "segment 0: expected an object"),
+                          (event(many("{}")), texts),
+                          (segments('{"address":1,"total_size":1,"blocks":[' + many("{}") + "]}"), "block 0 of segment 0: expected 'size'"),
                           ('{"segments":"' + "a" * count + '"}', texts), ("{" + " " * count + '"segments":[]}', texts),
                           ('{"segments":[],"external_annotations":[' + many("{}") + "]}", texts),
                           ('{"segments":[],"allocator_settings":{' + keys + "}}", "more than 1024 entries"),
@@ -62,6 +63,11 @@ def check_memory(memprof, folder):
     path = folder / "hostile.pickle"
     path.write_bytes(b"\x80\x04}(X\x0d\0\0\0device_traces](](" + b"}" * count + b"eeu.")
     refused(run(memprof, "import", "auto", path, "-o", out, most_mb=200), "hostile.pickle", "more than 1048576 values wait")
+    # One that numbers a value again and again, one that marks places, and lists that take 48 bytes for each of the file's.
+    for content, said in ((b"N" + b"\x94" * count, "byte 4: numbers an object twice"), (b"(" * count, "more than 1048576 values wait"),
+                          (b"}\x8c\x01x]" + (b"(" + b"]" * 1000 + b"e") * (count // 1000), "take more memory than")):
+        path.write_bytes(b"\x80\x04" + content)
+        refused(run(memprof, "import", "auto", path, "-o", out, most_mb=300), "hostile.pickle", said)
     path = folder / "hostile.json"
     # Large, and not refused: what is not needed is not kept.
     for content in ('{"x":{' + keys + '},"segments":[],"device_traces":[]}', node('"params":{' + keys + "}"),
@@ -88,7 +94,8 @@ def check_files(memprof, folder):
     line = folder / "line"
     with open(line, "wb") as file:
         file.truncate(4 << 30)  # zeros that take no room
-    texts = {"empty": b"", "utf16": '{"segments": []}'.encode("utf-16"), "nul": b"\0" * 1000, "lines": b"\r\n" * 1000, "word": b"word",
+    texts = {"empty": b"", "utf16": '{"segments": []}'.encode("utf-16"),
+             "utf32": '{"segments": []}'.encode("utf-32"), "utf32be": b"\0\0\xfe\xff\0\0\0{", "nul": b"\0" * 1000, "lines": b"\r\n" * 1000, "word": b"word",
              "brackets": b"[" * 1000, "random": os.urandom(1000), "cr": b"a\r" * 1000}
     for name, content in texts.items():
         (folder / name).write_bytes(content)
@@ -102,6 +109,10 @@ def check_files(memprof, folder):
         for name in texts:
             refused(run(memprof, *reader, folder / name, most_mb=400), name)
         refused(run(memprof, *reader, folder / "utf16"), "utf16", "it is UTF-16; expected UTF-8")
+        for name in ("utf32", "utf32be"):
+            refused(run(memprof, *reader, folder / name), name, "it is UTF-32; expected UTF-8: convert it with iconv -f UTF-32")
+        if reader[0] == "import":
+            refused(run(memprof, *reader, folder / "empty"), "empty", "it is empty")
         # A pipe that ends early, and one that does not end.
         writer = subprocess.Popen(["sh", "-c", f"printf '{{\"segments\": [{{' > '{pipe}'"])
         refused(run(memprof, *reader, pipe, seconds=20), "pipe")
@@ -148,8 +159,8 @@ def check_formats(memprof, folder):
             assert run(memprof, "show", out).stdout == whole
             # Of texts, the ends of lines and a byte order mark change nothing.
             if b"\x80" not in content:
-                imported("auto", b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"), {0} if form != "rmm" else {0, 2})
-                assert form == "rmm" or run(memprof, "show", out).stdout == whole
+                imported("auto", b"\xef\xbb\xbf" + content.replace(b"\n", b"\r\n"), {0})
+                assert run(memprof, "show", out).stdout == whole
             # Another format's name.
             for other in files:
                 if other != form:
@@ -166,6 +177,24 @@ def check_formats(memprof, folder):
                 for old in (b"100", b"512", b"64", b"1.000", b"0x10"):
                     if old in content and content[:1] != b"\x80":
                         imported(form, content.replace(old, number, 1), {0, 2})
+    # What needs no import says so, and so does a pickle that is too old.
+    imported("auto", files["rmm"][0], {0})
+    profile = folder / "input.json"
+    assert run(memprof, "profile", out, "-o", profile).returncode == 0
+    trace, profile = out.read_bytes(), profile.read_bytes()
+    for form in ("auto", *files):
+        assert "is a memprof trace already: use memprof show" in imported(form, trace, {2}).stderr
+        assert "is a memprof profile already: use memprof show" in imported(form, profile, {2}).stderr
+    for protocol in (0, 1):
+        assert "protocols 2 to 5 can be read: write it again" in imported("auto", pickle.dumps({"segments": [], "device_traces": []}, protocol), {2}).stderr
+    # A failed allocation of which no more is known has no zeros for what is not.
+    for form, content in (("rmm", files["rmm"][0] + b"1,00:00:00.000002,allocate failure,(nil),1024,0x0\n"),
+                          ("torch-snapshot", b'{"segments": [], "device_traces": [[{"action": "oom", "size": 1024}]]}')):
+        imported(form, content, {0})
+        shown = run(memprof, "show", out, "--all").stdout + run(memprof, "show", out).stdout
+        failure = next(line for line in shown.splitlines() if "out of memory" in line)
+        assert "1.00 KiB" in failure and "free on the device" not in failure and "reserved" not in failure, failure
+        assert "device_free" not in run(memprof, "trace", "--json", out).stdout
     # What follows another file is neither's.
     for (first, one), (second, two) in itertools.permutations(files.items(), 2):
         imported(first, one[-1] + two[-1], {0, 2})
@@ -188,6 +217,12 @@ def check_output(memprof, folder):
             assert done.returncode == 1 and str(out) in done.stderr.splitlines()[-1], done
     for form in ("csv", "jsonl"):
         fails(run(memprof, "export", trace, "--format", form, "-o", log), str(log))  # a file where a folder should be
+    # A trace is not packed onto itself.
+    before = trace.read_bytes()
+    done = run(memprof, "trace", trace, "--pack", "-o", trace)
+    assert done.returncode == 2 and ("it is the file that is read" in done.stderr or "without zstd" in done.stderr), done
+    assert trace.read_bytes() == before
+    assert "Exit status: 0 if all went well; 1 if the output" in run(memprof, "import", "--help").stdout.replace("\n", " ")
     # What was there stays, if its owner has made it read-only.
     kept = folder / "kept"
     kept.write_text("precious")

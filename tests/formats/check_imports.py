@@ -239,7 +239,7 @@ def check_made(into):
     assert numbers(profile)["gpu"][:3] == (64, 0, 64), numbers(profile)
     log.write_text(log.read_text() + "1,00:00:0")
     cut = into.profile(log, expected=2)
-    assert numbers(cut)["gpu"][:3] == (64, 0, 64) and "line 4: it is cut off" in into.said, into.said
+    assert numbers(cut)["gpu"][:3] == (64, 0, 64) and "line 4 is cut off" in into.said, into.said
     for option in ("--per-core", "--module=x", "--classes=x"):
         refused = subprocess.run([into.memprof, "import", "auto", log, "-o", into.folder / "refused.memtrace", option],
                                  capture_output=True, text=True)
@@ -271,7 +271,7 @@ def check_hostile(into):
                           (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": -5}]]}, 4), "'size'"),
                           (pickle.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": 2**70}]]}, 4), "'size'"),
                           (json.dumps({"segments": [], "device_traces": [[{"action": "alloc", "addr": 1, "size": "x"}]]}).encode(), "'size'"),
-                          (b"[" * 100000, "bad"), (b"{\"segments\":" + b"[" * 100000, "deep")):
+                          (b"[" * 100000, "bad"), (b"{\"segments\":" + b"[" * 100000, "expected an object"), (b"{\"x\":" + b"[" * 100000, "nested too deep")):
         done = tried(content)
         assert done.returncode == 2 and said in done.stderr and done.stderr.count("\n") == 1, (content[:60], done)
     # A pickle that would run a program is not run.

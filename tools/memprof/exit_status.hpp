@@ -9,4 +9,9 @@ enum exit_status : int {
   bad_input = 2,  ///< an argument or a file
 };
 
+/// The same for people.
+inline constexpr const char* exit_status_text =
+    "Exit status: 0 if all went well; 1 if the output cannot be written, or another thing outside failed; 2 if an argument is "
+    "wrong, or a file cannot be read to its end.";
+
 }  // namespace memprof_tool

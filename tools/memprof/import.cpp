@@ -1,6 +1,7 @@
 #include "import.hpp"
 
 #include "exit_status.hpp"
+#include "growing_trace.hpp"
 #include "recording.hpp"
 #include "tt_mlir.hpp"
 #include "unpacked_file.hpp"
@@ -18,7 +19,6 @@
 #include <memprof/format/tt_log_reader.hpp>
 #include <memprof/format/ttnn_graph.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/profile/trace_profile.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/trace.hpp>
@@ -63,6 +63,18 @@ bool is_ttnn_graph(std::FILE* file) {
   return text.find("\"node_type\"") != text.npos || text.find("\"counter\"") != text.npos;
 }
 
+/// Raises an error for what need not be imported, and for what has nothing in it.
+void check_is_foreign(std::FILE* file, const std::string& path) {
+  if (memprof::is_trace_file(file))
+    memprof::detail::raise("'" + path + "' is a memprof trace already: use memprof show, analyze, report or export with it");
+  std::array<char, 4096> begin{};
+  const std::string_view text{begin.data(), std::fread(begin.data(), 1, begin.size(), file)};
+  std::rewind(file);
+  if (text.empty()) memprof::detail::raise_about_file("read", path, "it is empty");
+  if (text.find("\"memprof-profile\"") != text.npos && text.find_first_not_of("\xEF\xBB\xBF \t\r\n") == text.find('{'))
+    memprof::detail::raise("'" + path + "' is a memprof profile already: use memprof show, analyze, report or export with it");
+}
+
 /// What a file holds, by its content.
 std::string_view format_of(std::FILE* file, const std::string& path) {
   if (memprof::torch_snapshot_source::is_pickle(file)) return "torch-snapshot";
@@ -84,15 +96,15 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
   if (first == '[' && is_ttnn_graph(file)) return "ttnn-graph";
   if (memprof::is_tt_log(file)) return "tt-mlir";
   memprof::detail::raise("cannot tell what '" + path +
-                         "' is: no PyTorch memory snapshot (pickle or JSON), RMM log, recording of heaptrack, profile of XLA, "
-                         "ttnn graph trace or log of tt-mlir's runtime");
+                         "' is: expected a PyTorch memory snapshot (pickle or JSON), an RMM log, a heaptrack recording, an XLA "
+                         "profile, a ttnn graph trace or a log of tt-mlir's runtime");
 }
 
 /// The same of a packed file, by what is in it.
 std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) {
   if (memprof::is_heaptrack(unpacked)) return "heaptrack";
   memprof::detail::raise("'" + path +
-                         "' is packed, and no recording of heaptrack; files of other formats must be unpacked first");
+                         "' is packed, and what is in it is not a heaptrack recording; unpack files of other formats first");
 }
 
 /// Ends a trace. If there was more in the file it says so, so that no number is called exact.
@@ -105,13 +117,9 @@ void finish(memprof::trace_writer& writer, const std::string& damage, std::strin
 std::string read_torch(std::FILE* file, const std::string& path, memprof::trace& trace) {
   memprof::torch_snapshot_source source{file, path};
   memprof::trace_writer writer{trace, source.info()};
-  finish(writer, source.damage(), source.write_to(writer));
-  if (source.blocks_before() != 0)
-    complain(std::to_string(source.blocks_before()) + " blocks of " + std::to_string(source.bytes_before()) +
-             " bytes were live before the history begins: they are the segment " + std::string{memprof::torch_before_segment});
-  if (source.contradictions() != 0)
-    complain("'" + path + "' contradicts itself: " + std::to_string(source.contradictions()) +
-             " blocks that its history has live are not in its segments, or have another size there");
+  const std::string_view last_segment = source.write_to(writer);
+  finish(writer, source.damage(), last_segment);
+  for (const std::string& remark : source.remarks()) complain("'" + path + "': " + remark);
   return source.damage();
 }
 
@@ -175,14 +183,19 @@ void check_options(const import_arguments& arguments, std::string_view format) {
 }
 
 int run_import(const import_arguments& arguments) {
-  memprof::trace trace;
+  growing_trace growing;
+  memprof::trace& trace = growing.target();
   std::string damage;
   bool is_whole = true;
+  std::string packing_damage;
+  bool is_packed = false;
   try {
     keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
-    std::string packing_damage;
     const memprof::detail::file_handle unpacked = unpacked_file(file.get(), arguments.file, packing_damage);
+    is_packed = unpacked != nullptr;
+    if (is_packed) check_encoding(unpacked.get(), arguments.file);
+    if (packing_damage.empty()) check_is_foreign(is_packed ? unpacked.get() : file.get(), arguments.file);
     const std::string_view format = arguments.format != "auto" ? std::string_view{arguments.format}
                                     : unpacked                 ? format_of_packed(unpacked.get(), arguments.file)
                                                                : format_of(file.get(), arguments.file);
@@ -195,7 +208,13 @@ int run_import(const import_arguments& arguments) {
                                       : read_torch(file.get(), arguments.file, trace);
     if (!packing_damage.empty()) damage = packing_damage;
   } catch (const memprof::error& fault) {
-    complain(fault.what());
+    std::string what = fault.what();
+    if (!packing_damage.empty()) {
+      what = "cannot read '" + arguments.file + "': " + packing_damage;
+    } else if (is_packed && what.starts_with("cannot read")) {
+      what += " (in what it unpacks to; the packed file may be damaged)";
+    }
+    complain(what);
     return bad_input;
   } catch (const std::bad_alloc&) {
     complain("'" + arguments.file + "': out of memory while reading it");
@@ -203,9 +222,9 @@ int run_import(const import_arguments& arguments) {
   }
   try {
     if (arguments.output.ends_with(".json")) {
-      memprof::write_json(memprof::profile_of(trace), arguments.output);
+      memprof::write_json(growing.profile(), arguments.output);
     } else {
-      memprof::write_trace(trace, arguments.output);
+      growing.write(arguments.output);
     }
   } catch (const memprof::error& fault) {
     complain(fault.what());

@@ -63,6 +63,7 @@ int main(int argument_count, char** argument_values) {
   program.name("memprof");
   program.set_version_flag("--version", std::string{"memprof "} + memprof::version_string);
   program.require_subcommand(1);
+  program.footer(memprof_tool::exit_status_text);
   int status = memprof_tool::success;
   memprof_tool::add_analyze(program, status);
   memprof_tool::add_estimate(program, status);
@@ -79,6 +80,7 @@ int main(int argument_count, char** argument_values) {
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif
+  for (CLI::App* const command : program.get_subcommands({})) command->footer(memprof_tool::exit_status_text);
 
   if (argument_count > 1 && is_unknown_subcommand(program, argument_values[1])) {
     std::fprintf(stderr, "memprof: there is no subcommand '%s': --help lists them\n", argument_values[1]);

@@ -41,13 +41,6 @@ void check_is_file(std::FILE* file, const std::string& path) {
     raise_about_file("read", path, "it is a device; expected a recording");
 }
 
-/// Raises an error for what no reader can read, given how a file begins.
-void check_begin(std::string_view begin, const std::string& path) {
-  using memprof::detail::raise_about_file;
-  if (begin.starts_with("\xFF\xFE") || begin.starts_with("\xFE\xFF"))
-    raise_about_file("read", path, "byte 0: it is UTF-16; expected UTF-8: convert it with iconv -f UTF-16 -t UTF-8");
-}
-
 /// What comes through a pipe, in a file that can be read more than once. A stream of bytes that is neither text nor begins as a
 /// binary format does is refused at once: it may have no end.
 memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
@@ -80,12 +73,25 @@ memprof::detail::file_handle open_recording(const std::string& path) {
   if (!file) raise_about_file("read", path, reason_in_errno());
   check_is_file(file.get(), path);
   if (std::fseek(file.get(), 0, SEEK_CUR) != 0) file = copy_of(file.get(), path);
-  std::array<char, 2> begin{};
-  const std::size_t got = std::fread(begin.data(), 1, begin.size(), file.get());
-  if (std::ferror(file.get()) != 0) raise_about_file("read", path, reason_in_errno());
-  check_begin({begin.data(), got}, path);
-  std::rewind(file.get());
+  check_encoding(file.get(), path);
   return file;
+}
+
+void check_encoding(std::FILE* file, const std::string& path) {
+  using namespace memprof::detail;
+  using namespace std::string_view_literals;
+  std::array<char, 4> first{};
+  const std::size_t got = std::fread(first.data(), 1, first.size(), file);
+  if (std::ferror(file) != 0) raise_about_file("read", path, reason_in_errno());
+  std::rewind(file);
+  const std::string_view begin{first.data(), got};
+  // The mark of little-endian UTF-32 begins with that of UTF-16.
+  const char* const encoding = begin == "\xFF\xFE\0\0"sv || begin == "\0\0\xFE\xFF"sv               ? "UTF-32"
+                               : begin.starts_with("\xFF\xFE"sv) || begin.starts_with("\xFE\xFF"sv) ? "UTF-16"
+                                                                                                    : nullptr;
+  if (encoding == nullptr) return;
+  const std::string name = encoding;
+  raise_about_file("read", path, "byte 0: it is " + name + "; expected UTF-8: convert it with iconv -f " + name + " -t UTF-8");
 }
 
 void keep_input(const std::string& input, const std::string& output) {

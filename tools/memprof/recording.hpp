@@ -12,9 +12,12 @@
 
 namespace memprof_tool {
 
-/// Opens a file that can be read more than once: what comes through a pipe is put into one. "-" is the standard input. Throws
-/// `memprof::error` if it cannot be read.
+/// Opens a file that can be read more than once: what comes through a pipe is put into one, and a named one is waited for. "-" is
+/// the standard input. Throws `memprof::error` if it cannot be read.
 [[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
+
+/// Throws `memprof::error` if a file, which stands at its begin and does so afterwards, is a text in another encoding than UTF-8.
+void check_encoding(std::FILE* file, const std::string& path);
 
 /// Throws `memprof::error` if `output` is the file that is read: writing it would destroy what it is made of.
 void keep_input(const std::string& input, const std::string& output);

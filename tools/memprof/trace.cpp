@@ -124,6 +124,8 @@ class printer {
       line["operation"] = happened.address & 0xFFFF'FFFFU;
       const std::uint64_t other = happened.address >> 32U;
       if (other != 0) line[happened.kind == event_kind::scope_begin ? "within" : "of_thread"] = other;
+    } else if (happened.kind == event_kind::out_of_memory) {
+      if (happened.address != memprof::unknown_device_free) line["device_free"] = happened.address;
     } else if (happened.address != 0) {
       line["address"] = happened.address;
     }
@@ -140,7 +142,8 @@ class printer {
       return;
     }
     std::string text;
-    for (const char* key : {"space", "operation", "within", "of_thread", "address", "bytes", "name", "label", "category"}) {
+    for (const char* key :
+         {"space", "operation", "within", "of_thread", "address", "device_free", "bytes", "name", "label", "category"}) {
       if (!line.contains(key)) continue;
       const nlohmann::ordered_json& value = line[key];
       text += ' ' + std::string{key} + '=';
@@ -200,6 +203,7 @@ int run_trace(const trace_arguments& arguments) {
 #if MEMPROF_TOOL_ZSTD
 int run_repack(const trace_arguments& arguments) {
   try {
+    keep_input(arguments.file, arguments.output);
     const memprof::detail::file_handle file = open_recording(arguments.file);
     const progress shown{"memprof: " + std::string{arguments.packs ? "packing " : "unpacking "} + arguments.file, file.get()};
     memprof::repack_trace(file.get(), arguments.file, arguments.output, arguments.packs);

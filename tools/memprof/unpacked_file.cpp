@@ -134,17 +134,21 @@ class unpacking {
       const outcome made = unpacker_->unpack(in_, next, room);
       const bool has_moved = in_.size() + room != before;
       if (made == outcome::damaged) {
-        end("its packed data is damaged");
+        end("the packed data is damaged" + place());
       } else if (has_moved) {
         is_within_ = made == outcome::more;
         if (!is_within_) unpacker_->restart();
       } else if (!in_.empty()) {
-        end("its packed data is damaged");
+        end("the packed data is damaged" + place());
       } else if (!fill()) {
         break;
       }
     }
     position_ += next - out;
+    if (position_ > most_unpacked && position_ / most_ratio > taken_) {
+      end("unpacks to more than " + std::to_string(most_ratio) +
+          " times its size, as files do that are made to fill the memory; if it is a recording, unpack it first");
+    }
     return next - out;
   }
   /// As `lseek`, but only to the begin, or to where it stands.
@@ -153,6 +157,7 @@ class unpacking {
       std::rewind(file_);
       unpacker_->restart();
       in_ = {};
+      taken_ = 0;
       damage_.clear();
       is_done_ = false;
       is_within_ = true;
@@ -166,17 +171,24 @@ class unpacking {
  private:
   bool fill() {
     in_ = {buffer_.data(), std::fread(buffer_.data(), 1, buffer_.size(), file_)};
+    taken_ += static_cast<std::int64_t>(in_.size());
     if (std::ferror(file_) != 0) {
       end("it cannot be read further: " + memprof::detail::reason_in_errno());
     } else if (in_.empty() && is_within_) {
-      end("its packed data is cut off");
+      end("the packed data is cut off" + place());
     }
     return !in_.empty();
   }
+  [[nodiscard]] std::string place() const { return " at byte " + std::to_string(taken_ - static_cast<std::int64_t>(in_.size())); }
   void end(std::string reason) {
     is_done_ = true;
     damage_ = std::move(reason);
   }
+
+  // Recordings are packed to a tenth or a thirtieth, those of a program in a loop denser. A short file may not take memory
+  // and time without limit.
+  static constexpr std::int64_t most_unpacked = std::int64_t{64} << 20;
+  static constexpr std::int64_t most_ratio = 1000;
 
   std::FILE* file_;
   std::unique_ptr<unpacker> unpacker_;
@@ -184,6 +196,7 @@ class unpacking {
   bool is_done_ = false;
   bool is_within_ = true;  ///< a part has begun and not ended
   std::int64_t position_ = 0;
+  std::int64_t taken_ = 0;  ///< packed bytes that have been read from the file
   std::string_view in_;
   std::array<char, std::size_t{64} * 1024> buffer_{};
 };

@@ -99,7 +99,7 @@ class byte_reader {
     } else if (in.offset() - begin > most) {
       raise_about_file(
           "read", in.path(),
-          "line " + std::to_string(number) + ": it has more than " + std::to_string(most) + " bytes; this is no log");
+          "line " + std::to_string(number) + ": longer than " + std::to_string(most) + " bytes; this is not a log");
     }
   }
   return byte >= 0 || !line.empty();

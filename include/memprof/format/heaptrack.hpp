@@ -3,6 +3,7 @@
 #include <memprof/format/heaptrack_blocks.hpp>
 #include <memprof/format/heaptrack_stacks.hpp>
 #include <memprof/format/line_reader.hpp>
+#include <memprof/format/quoted_text.hpp>
 #include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -84,10 +85,11 @@ class heaptrack_open_stack {
   std::array<char, 32> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file);
   std::rewind(file);
-  const std::string_view first{begin.data(), got};
+  std::string_view first{begin.data(), got};
+  if (first.starts_with("\xEF\xBB\xBF")) first.remove_prefix(3);  // the reader then says what is wrong
   const std::size_t end = first.find('\n');
   if (end == first.npos || !first.starts_with("v ")) return false;
-  detail::heaptrack_numbers numbers{first.substr(2, end - 2)};
+  detail::heaptrack_numbers numbers{first.substr(2, end - 2 - (first[end - 1] == '\r' ? 1 : 0))};
   std::uint64_t heaptrack = 0;
   std::uint64_t version = 0;
   return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
@@ -102,8 +104,13 @@ class heaptrack_source {
  public:
   /// Reads the lines that say what was recorded. The file stays the caller's; `path` is its name for messages.
   heaptrack_source(std::FILE* file, const std::filesystem::path& path) : lines_(file, path, longest_line) {
-    if (!lines_.next() || lines_.is_cut() || !lines_.line().starts_with("v "))
-      detail::raise_about_file("read", path, "no recording of heaptrack: it does not begin with a line such as 'v 10400 3'");
+    const bool has_line = lines_.next();
+    if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
+      lines_.fail("begins with a byte order mark, which heaptrack does not write; an editor has changed the file");
+    if (!has_line || lines_.is_cut() || !lines_.line().starts_with("v "))
+      detail::raise_about_file("read", path, "not a recording of heaptrack: expected a first line such as 'v 10400 3'");
+    if (lines_.line().ends_with('\r'))
+      lines_.fail("ends with CR LF, where heaptrack writes LF alone: convert the file with dos2unix");
     read_version(lines_.line().substr(2));
     while ((has_line_ = lines_.next()) && !lines_.is_cut() && read_head(lines_.line())) {
     }
@@ -123,13 +130,13 @@ class heaptrack_source {
       if (line.starts_with("+ ")) {
         const std::uint64_t kind = kind_in(line);
         const std::uint64_t address = blocks_.allocate(kind);
-        if (address == 0) lines_.fail("more is live than there are addresses");
+        if (address == 0) lines_.fail("more bytes are live than an address space has");
         open.go_to(blocks_[kind].stack);
         writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
       } else if (line.starts_with("- ")) {
         const std::uint64_t kind = kind_in(line);
         const std::uint64_t address = blocks_.deallocate(kind);
-        if (address == 0) lines_.fail("nothing that was allocated so is live");
+        if (address == 0) lines_.fail("no live allocation is of this kind");
         open.close();  // who frees is not recorded
         writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
       } else if (line.starts_with("c ")) {
@@ -142,9 +149,9 @@ class heaptrack_source {
     open.close();
     writer.add_facts(to_table(std::vector{recording_}));
     if (lines_.is_cut()) {
-      damage_ = "line " + std::to_string(lines_.number()) + ": it is cut off";
+      damage_ = "line " + std::to_string(lines_.number()) + " is cut off";
     } else if (!is_whole_) {
-      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but not '# ips: ...', with which a recording ends";
+      damage_ = "line " + std::to_string(lines_.number()) + " is the last, but a recording ends with a line '# ips: ...'";
     }
   }
 
@@ -166,11 +173,11 @@ class heaptrack_source {
     std::uint64_t heaptrack = 0;
     std::uint64_t version = 0;
     if (!numbers.next(heaptrack) || (!numbers.rest().empty() && !numbers.next(version)) || !numbers.rest().empty())
-      lines_.fail("expected heaptrack's version and that of its format");
+      lines_.fail("expected the versions of heaptrack and of its format, such as 'v 10400 3'");
     constexpr std::uint64_t first_without_version = 0x010200;  // of version 1, before a second number stood there
     if (version == 0 && heaptrack == first_without_version) version = 1;
     if (version < oldest_version || version > newest_version)
-      lines_.fail("version " + std::to_string(version) + " of heaptrack's format; versions 1 to 3 can be read");
+      lines_.fail("version " + std::to_string(version) + " of heaptrack's format is not known; expected 1, 2 or 3");
     recording_.file_version = static_cast<std::int64_t>(version);
     recording_.heaptrack_version =
         std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);
@@ -193,7 +200,7 @@ class heaptrack_source {
     }
     if (line.starts_with("I ")) {
       const auto [page, pages] = numbers_in<2>(line);
-      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than a machine can have");
+      if (page > most_bytes || (page != 0 && pages > most_bytes / page)) lines_.fail("more memory than any machine has");
       page_bytes_ = page;
       recording_.system_memory_bytes = static_cast<std::int64_t>(page * pages);
       return true;
@@ -213,20 +220,20 @@ class heaptrack_source {
       fault = stacks_.add_stack(line.substr(2));
     } else if (line.starts_with("a ")) {
       const auto [bytes, stack] = numbers_in<2>(line);
-      if (bytes > most_bytes) lines_.fail("more bytes than a process can have");
-      if (!stacks_.contains(stack)) lines_.fail("a stack that is not known");
+      if (bytes > most_bytes) lines_.fail("more bytes than any process can have");
+      if (!stacks_.contains(stack)) lines_.fail("the stack is not defined above");
       blocks_.add_kind(bytes, stack);
     } else if (line.starts_with("R ")) {
       const std::uint64_t pages = numbers_in<1>(line)[0];
-      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than a process can have");
+      if (page_bytes_ != 0 && pages > most_bytes / page_bytes_) lines_.fail("more memory than any process can have");
       const auto bytes = static_cast<std::int64_t>(pages * page_bytes_);
       if (bytes > recording_.peak_rss_bytes) {
         recording_.peak_rss_bytes = bytes;
         recording_.peak_rss_at_ns = now_ms_ * ns_per_ms;
       }
     } else {
-      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import them one by one"
-                                         : "no line of heaptrack begins with '" + std::string{line.substr(0, 2)} + "'");
+      lines_.fail(line.starts_with("v ") ? "a second recording begins here; import each on its own"
+                                         : "unknown kind of line: " + detail::quoted(line));
     }
     if (fault != nullptr) lines_.fail(fault);
   }
@@ -236,7 +243,7 @@ class heaptrack_source {
     if (recording_.file_version < static_cast<std::int64_t>(version_of_sized_strings)) return stacks_.add_string(text);
     detail::heaptrack_numbers numbers{text};
     std::uint64_t size = 0;
-    if (!numbers.next(size) || size != numbers.rest().size()) return "the string is not as long as it says";
+    if (!numbers.next(size) || size != numbers.rest().size()) return "the string does not have the length that stands before it";
     return stacks_.add_string(numbers.rest());
   }
 
@@ -244,23 +251,26 @@ class heaptrack_source {
   [[nodiscard]] std::array<std::uint64_t, Count> numbers_in(std::string_view line) const {
     std::array<std::uint64_t, Count> values{};
     detail::heaptrack_numbers numbers{line.substr(2)};
+    constexpr const char* expected = Count == 1 ? "expected one hexadecimal number" : "expected two hexadecimal numbers";
+    static_assert(Count == 1 || Count == 2);
     for (std::uint64_t& value : values) {
-      if (!numbers.next(value)) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+      if (!numbers.next(value)) lines_.fail(expected);
     }
-    if (!numbers.rest().empty()) lines_.fail("expected " + std::to_string(Count) + " hexadecimal numbers");
+    if (!numbers.rest().empty()) lines_.fail(expected);
     return values;
   }
 
   [[nodiscard]] std::uint64_t kind_in(std::string_view line) const {
     const std::uint64_t index = numbers_in<1>(line)[0];
-    if (index >= blocks_.kinds()) lines_.fail("an allocation that is not known");
+    if (index >= blocks_.kinds()) lines_.fail("the allocation is not defined above");
     return index;
   }
 
   [[nodiscard]] std::int64_t time_in(std::string_view line) {
     const std::uint64_t ms = numbers_in<1>(line)[0];
     constexpr std::uint64_t most_ms = std::uint64_t{1} << 43;
-    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_) lines_.fail("the time is not that of the line before or later");
+    if (ms > most_ms || static_cast<std::int64_t>(ms) < now_ms_)
+      lines_.fail("the time is before that of the last 'c' line, or too large");
     return now_ms_ = static_cast<std::int64_t>(ms);
   }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <unordered_map>
 #include <vector>
 
@@ -68,7 +69,7 @@ class heaptrack_blocks {
   };
 
   std::vector<kind> kinds_;
-  std::vector<block> blocks_;
+  std::deque<block> blocks_;         ///< which grows without a copy of all
   std::vector<std::uint32_t> free_;  ///< by size: the first unused block's index plus one
   std::unordered_map<std::uint64_t, std::uint32_t> sizes_;
   std::uint64_t next_address_ = 0x10000;

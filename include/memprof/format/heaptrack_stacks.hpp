@@ -53,8 +53,9 @@ class heaptrack_stacks {
   // Each takes a line without its kind, and returns what is wrong with it; null: nothing is.
 
   [[nodiscard]] const char* add_string(std::string_view text) {
-    if (!has_room(strings_)) return "more strings than heaptrack can number";
-    strings_.emplace_back(text);
+    if (!has_room(string_ends_)) return "more strings than heaptrack can number";
+    strings_ += text;
+    string_ends_.push_back(strings_.size());
     return nullptr;
   }
   /// `ip module [function [file line [function file line]...]]`, the innermost frame first.
@@ -71,7 +72,7 @@ class heaptrack_stacks {
       std::uint64_t number = 0;
       if (!numbers.rest().empty() && !numbers.next(function)) return expected;
       if (!numbers.rest().empty() && (!numbers.next(file) || !numbers.next(number))) return expected;
-      if (module > strings_.size() || function > strings_.size() || file > strings_.size()) return "a string that is not known";
+      if (std::max({module, function, file}) > string_ends_.size()) return "a string is not defined above";
       if (!has_room(frames_) || ++added.count > most_frames) return "more frames than a stack can have";
       frames_.push_back(frame(text(function), file == 0 ? text(module) : text(file), file == 0 ? 0 : number));
     } while (!numbers.rest().empty());
@@ -86,8 +87,8 @@ class heaptrack_stacks {
     std::uint64_t around = 0;
     if (!numbers.next(pointer) || !numbers.next(around) || !numbers.rest().empty())
       return "expected an instruction pointer and a stack";
-    if (pointer > instructions_.size()) return "an instruction pointer that is not known";
-    if (around > calls_.size()) return "a stack that is not known";
+    if (pointer > instructions_.size()) return "the instruction pointer is not defined above";
+    if (around > calls_.size()) return "the stack is not defined above";
     const std::size_t frames =
         (around == 0 ? 0 : calls_[around - 1].frames) + (pointer == 0 ? 0 : instructions_[pointer - 1].count);
     // A call of an unknown address has no frame, but the stack is walked all the same.
@@ -143,7 +144,9 @@ class heaptrack_stacks {
   }
 
   [[nodiscard]] std::string_view text(std::uint64_t string) const noexcept {
-    return string == 0 ? std::string_view{} : std::string_view{strings_[string - 1]};
+    if (string == 0) return {};
+    const std::size_t begin = string == 1 ? 0 : string_ends_[string - 2];
+    return std::string_view{strings_}.substr(begin, string_ends_[string - 1] - begin);
   }
 
   /// The number of a frame's name, `function (file:line)`; without a file, `function (module)`.
@@ -158,7 +161,8 @@ class heaptrack_stacks {
     return known->second;
   }
 
-  std::vector<std::string> strings_;
+  std::string strings_;  ///< one behind the other: most are short, and there are many
+  std::vector<std::size_t> string_ends_;
   std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
   std::vector<instruction> instructions_;
   std::vector<call> calls_;

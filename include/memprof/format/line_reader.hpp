@@ -39,7 +39,7 @@ class line_reader {
       position_ += part.size() + (end == nullptr ? 0 : 1);
       if (carried_.size() + part.size() > longest_) {
         ++number_;
-        fail("it has more than " + std::to_string(longest_) + " bytes");
+        fail("longer than " + std::to_string(longest_) + " bytes");
       }
       if (end == nullptr || !carried_.empty()) carried_ += part;
       if (end == nullptr) continue;

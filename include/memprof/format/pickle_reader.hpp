@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -23,7 +24,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// Python's pickles are programs of a stack machine, and this is one. Whenever items have been added to a list, the handler may
 /// take them: `appended(reader, list)` after which it may `drop` what it has no more need for. So a file needs memory for what
 /// the handler leaves, 16 bytes for each object that the pickle numbers, and no more. No recursion, every size is checked
-/// against what is left of the file, and what is not yet in a container is bounded.
+/// against what is left of the file, what is not yet in a container is bounded, and a file that would take more than 16 times
+/// its size is refused.
 template <class Handler>
 class pickle_reader {
  public:
@@ -40,12 +42,14 @@ class pickle_reader {
       if (opcode < 0) return fail("it ends at byte " + std::to_string(at) + ", before the pickle does");
       if (opcode == '.')
         return stack_.size() == 1 || fail("byte " + std::to_string(at) + ": the pickle ends with no value or several");
-      if (stack_.size() > most_values)
+      if (kept_bytes_ > most_kept_bytes_)
+        return fail("byte " + std::to_string(at) + ": its values take more memory than those of a snapshot of this size can");
+      if (stack_.size() > most_values || marks_.size() > most_values)
         return fail("byte " + std::to_string(at) + ": more than " + std::to_string(most_values) + " values wait for their list");
       if (step(static_cast<unsigned char>(opcode), at)) continue;
       if (fault_.empty())
         fault_ = in_.has_run_out() ? "it ends within the value at byte " + std::to_string(at)
-                                   : "byte " + std::to_string(at) + ": not plain data of a pickle";
+                                   : "byte " + std::to_string(at) + ": not valid in a pickle of plain data";
       return false;
     }
   }
@@ -66,6 +70,7 @@ class pickle_reader {
   void drop(pickle_value value, std::uint32_t tag = 0) {
     container& gone = containers_[value.index];
     if (gone.is_dropped) return;
+    kept_bytes_ -= sizeof(container) + gone.items.size() * sizeof(pickle_value);
     gone.is_dropped = true;
     if (gone.memo != no_memo && gone.memo < memo_.size()) {
       memo_[gone.memo].kind = type::dropped;
@@ -76,7 +81,10 @@ class pickle_reader {
     unused_.push_back(value.index);
   }
   /// Empties a list whose items have been taken.
-  void clear(pickle_value list) { containers_[list.index].items = {}; }
+  void clear(pickle_value list) {
+    kept_bytes_ -= containers_[list.index].items.size() * sizeof(pickle_value);
+    containers_[list.index].items = {};
+  }
 
   // --- where a list stands, for handlers ----------------------------------------------------------------------------
 
@@ -132,7 +140,11 @@ class pickle_reader {
     if (!in_.next_number(size, size_bytes) || !in_.next(bytes, size)) return false;
     // Many are equal, but are not one object of Python's.
     const auto [found, is_new] = text_ids_.try_emplace(std::move(bytes), static_cast<std::uint32_t>(texts_.size()));
-    if (is_new) texts_.push_back(&found->first);
+    if (is_new) {
+      texts_.push_back(&found->first);
+      constexpr std::size_t node_bytes = 96;  // of the table, beside the text
+      kept_bytes_ += found->first.size() + node_bytes;
+    }
     push(type::text);
     stack_.back().index = found->second;
     return texts_.size() < no_memo;
@@ -153,6 +165,7 @@ class pickle_reader {
     return true;
   }
   void push_container(type kind, std::vector<pickle_value> items = {}) {
+    kept_bytes_ += sizeof(container) + items.size() * sizeof(pickle_value);
     push(kind);
     if (unused_.empty()) {
       stack_.back().index = static_cast<std::uint32_t>(containers_.size());
@@ -197,6 +210,7 @@ class pickle_reader {
     const pickle_value whole = stack_.back();
     std::vector<pickle_value>& known = containers_[whole.index].items;
     known.insert(known.end(), items.begin(), items.end());
+    kept_bytes_ += items.size() * sizeof(pickle_value);
     if (kind == type::list) handler_.appended(*this, whole);
     return true;
   }
@@ -212,7 +226,10 @@ class pickle_reader {
   bool memoize(std::uint64_t index) {
     // Python numbers objects in turn, so that no index can be much greater than the bytes that were read.
     if (stack_.size() <= floor() || index >= in_.offset()) return false;
-    if (index >= memo_.size()) memo_.resize(index + 1);
+    if (index >= memo_.size()) {
+      kept_bytes_ += (index + 1 - memo_.size()) * sizeof(pickle_value);
+      memo_.resize(index + 1);
+    }
     memo_[index] = stack_.back();
     const bool is_container = stack_.back().is(type::list) || stack_.back().is(type::tuple) || stack_.back().is(type::dictionary);
     if (is_container) containers_[stack_.back().index].memo = static_cast<std::uint32_t>(index);
@@ -230,7 +247,15 @@ class pickle_reader {
     return true;
   }
 
+  /// Whether the opcode numbers the value on top of the stack.
+  [[nodiscard]] static bool is_memoizing(unsigned char opcode) noexcept {
+    return opcode == 0x94 || opcode == 'q' || opcode == 'r';
+  }
+
   bool step(unsigned char opcode, std::uint64_t at) {
+    if (is_memoizing(opcode) && is_memoizing(std::exchange(last_opcode_, opcode)))
+      return fail("byte " + std::to_string(at) + ": numbers an object twice, which no program that writes pickles does");
+    last_opcode_ = opcode;
     std::uint64_t number = 0;
     std::string bytes;
     std::vector<pickle_value> items;
@@ -238,7 +263,8 @@ class pickle_reader {
       case 0x80:
         if (!in_.next_number(number, 1)) return false;
         return (number >= 2 && number <= 5) ||
-               fail("it is a pickle of protocol " + std::to_string(number) + "; 2 to 5 can be read");
+               fail("a pickle of protocol " + std::to_string(number) +
+                    "; protocols 2 to 5 can be read: write it again with pickle.dump(snapshot, file, protocol=4)");
       case 0x95: return in_.next_number(number, 8);
       case '(': return marks_.push_back(stack_.size()), true;
       case 'N': return push(type::none), true;
@@ -312,6 +338,9 @@ class pickle_reader {
 
   byte_reader& in_;
   Handler& handler_;
+  std::uint64_t most_kept_bytes_ = (std::uint64_t{16} << 20) + 16 * in_.size();
+  std::uint64_t kept_bytes_ = 0;  // by all but the stack
+  unsigned char last_opcode_ = 0;
   std::string fault_;
   std::vector<pickle_value> stack_;
   std::vector<std::size_t> marks_;
@@ -319,7 +348,7 @@ class pickle_reader {
   std::vector<std::uint32_t> unused_;
   std::unordered_map<std::string, std::uint32_t> text_ids_;
   std::vector<const std::string*> texts_;  // its keys, which stay where they are
-  std::vector<pickle_value> memo_;
+  std::deque<pickle_value> memo_;          // which grows without a copy of all
   std::uint64_t memo_size_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/byte_reader.hpp>
+#include <memprof/format/quoted_text.hpp>
 #include <memprof/format/recorded_event_writer.hpp>
 #include <memprof/trace/block_address.hpp>
 #include <memprof/trace/event.hpp>
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -48,15 +50,17 @@ class rmm_line_reader {
     if (!thread) return not_a(fields[0], "the number of a thread");
     if (!time) return not_a(fields[1], "a time such as 12:34:56.789012");
     if (!address) return not_a(fields[3], "an address such as 0x7f1c00000000");
-    if (!bytes) return not_a(fields[4], "a number of bytes");
+    if (!bytes || *bytes > most_bytes) return not_a(fields[4], "a number of bytes below 2^63");
     const bool is_allocation = fields[2] == "allocate";
     const bool is_failure = fields[2] == "allocate failure";
     if (!is_allocation && !is_failure && fields[2] != "free")
       return not_a(fields[2], "an action: allocate, allocate failure or free");
+    if (is_allocation && *bytes > most_bytes - allocated_) return "all allocations up to here have 2^63 bytes or more";
+    if (is_allocation) allocated_ += *bytes;
     writer_.at(since_begin(*time));
     writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
     if (is_failure) {
-      writer_.put_event({0, 0, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
+      writer_.put_event({0, unknown_device_free, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
     } else if (is_allocation) {
       writer_.allocate(space_, block_address{*address}, *bytes, {});
     } else {
@@ -66,9 +70,7 @@ class rmm_line_reader {
   }
 
  private:
-  [[nodiscard]] static std::string not_a(std::string_view text, const char* what) {
-    return "'" + std::string{text.substr(0, 64)} + "' is not " + what;
-  }
+  [[nodiscard]] static std::string not_a(std::string_view text, const char* what) { return detail::quoted(text) + " is not " + what; }
   [[nodiscard]] static std::optional<std::uint64_t> number(std::string_view text, int base) noexcept {
     if (base == 16 && text.starts_with("0x")) text.remove_prefix(2);
     if (base == 16 && text == "(nil)") return 0;  // as glibc prints a null pointer
@@ -101,8 +103,11 @@ class rmm_line_reader {
     return now - begin_;
   }
 
+  static constexpr auto most_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+
   Writer& writer_;
   space_id space_;
+  std::uint64_t allocated_ = 0;
   std::int64_t begin_ = -1;
   std::int64_t last_ = 0;
   std::int64_t days_ = 0;
@@ -111,13 +116,16 @@ class rmm_line_reader {
 
 }  // namespace detail
 
-/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does.
+/// Whether a file, which stands at its begin and does so afterwards, begins as RMM's log does, after a byte order mark or none.
 [[nodiscard]] inline bool is_rmm_log(std::FILE* file) {
   constexpr std::string_view head = "Thread,Time,Action,Pointer,Size,Stream";
-  std::array<char, head.size()> first{};
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  std::array<char, byte_order_mark.size() + head.size()> first{};
   const std::size_t got = std::fread(first.data(), 1, first.size(), file);
   std::rewind(file);
-  return std::string_view{first.data(), got} == head;
+  std::string_view begin{first.data(), got};
+  if (begin.starts_with(byte_order_mark)) begin.remove_prefix(byte_order_mark.size());
+  return begin.starts_with(head);
 }
 
 /// Tells a `trace_writer` what RMM's log has, as the memory space `gpu`; the end is the caller's. Takes the memory of a line.
@@ -135,20 +143,18 @@ template <recorded_event_writer Writer>
     int byte = in.next();
     for (; byte >= 0 && byte != '\n' && line.size() < longest_line; byte = in.next()) line += static_cast<char>(byte);
     if (line.ends_with('\r')) line.pop_back();
-    const std::string place = "line " + std::to_string(number) + ": ";
-    if (line.size() >= longest_line)
-      detail::raise("cannot read '" + path.string() + "': " + place + "longer than any line of RMM's log");
+    const std::string place = "line " + std::to_string(number);
+    if (line.size() >= longest_line) detail::raise_about_file("read", path, place + ": longer than any line of RMM's log");
     if (number == 1 && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // the byte order mark of UTF-8
     if (line.starts_with("Thread,")) {
       has_begun = true;
     } else if (!line.empty()) {
       const std::string fault = lines.read(line);
       has_begun = has_begun || fault.empty();
-      if (!fault.empty() && byte < 0 && has_begun) return place + "it is cut off";
-      if (!fault.empty())
-        detail::raise(std::string{"cannot read '"}.append(path.string()).append("': ").append(place).append(fault));
+      if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
+      if (!fault.empty()) detail::raise_about_file("read", path, place + ": " + fault);
     }
-    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty: expected the log of RMM");
+    if (byte < 0 && !has_begun) detail::raise_about_file("read", path, "it is empty; expected a log of RMM");
     if (byte < 0) return {};
   }
 }

@@ -196,8 +196,13 @@ class torch_snapshot_writer {
     out_.begin_items();
     out_.name("action");
     out_.name(action);
-    out_.name(action == "oom" ? "device_free" : "addr");
-    out_.integer(happened.address);
+    if (action != "oom") {
+      out_.name("addr");
+      out_.integer(happened.address);
+    } else if (happened.address != unknown_device_free) {
+      out_.name("device_free");
+      out_.integer(happened.address);
+    }
     out_.name("size");
     out_.integer(happened.bytes);
     out_.name("stream");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/error.hpp>
+#include <memprof/format/quoted_text.hpp>
 #include <memprof/format/torch_snapshot_facts.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
 #include <memprof/trace/label.hpp>
@@ -27,8 +28,10 @@ class torch_history {
   struct live_block {
     std::uint64_t bytes;
     std::uint32_t stack;
-    label stream;             ///< of `streams`
-    bool is_awaited = false;  ///< freed before the history, but still in use
+    label stream;                ///< of `streams`
+    bool is_awaited = false;     ///< freed before the history, but still in use
+    bool is_completed = false;   ///< the history has the end of its free
+    bool is_in_segment = false;  ///< and the segments have it
   };
   struct range {
     std::uint64_t bytes;
@@ -36,16 +39,21 @@ class torch_history {
   };
   struct device_state {
     std::uint64_t events = 0;
+    bool is_full = false;                        ///< the ring buffer of the history has lost older events
     std::map<std::uint64_t, live_block> before;  ///< blocks that were live before the history
     std::map<std::uint64_t, range> reserved_before;
 
    private:
     friend torch_history;
+    struct seen_block {
+      std::uint64_t bytes;
+      enum : std::uint8_t { live, requested, completed } state;
+    };
     bool has_requests_ = false;                  // of frees: without them a history of old tells only when frees were completed
     std::vector<std::uint64_t> completed_only_;  // addresses of blocks from before the history
-    std::unordered_map<std::uint64_t, std::uint64_t> live_;  // of blocks that the history has allocated: bytes by address
-    std::map<std::uint64_t, std::uint64_t> reserved_;        // likewise of segments
-    std::unordered_set<std::uint64_t> segments_;             // addresses of the snapshot's segments
+    std::unordered_map<std::uint64_t, seen_block> seen_;  // by address: the last block there that the history has allocated
+    std::map<std::uint64_t, std::uint64_t> reserved_;     // segments that it has: bytes by address
+    std::unordered_set<std::uint64_t> segments_;          // addresses of the snapshot's segments
   };
 
   explicit torch_history(std::filesystem::path path) : path_(std::move(path)) {}
@@ -79,21 +87,27 @@ class torch_history {
     ++on.events;
     note_time(happened.time_us);
     switch (happened.action) {
-      case action::alloc: on.live_[happened.address] = happened.bytes; break;
+      case action::alloc: note_allocation(on, number, happened); break;
       case action::free_requested:
         on.has_requests_ = true;
-        if (on.live_.count(happened.address) == 0) (void)add_before(on, happened);
+        note_free(on, number, happened, false);
         break;
-      case action::free_completed:
-        if (on.live_.erase(happened.address) == 0 && add_before(on, happened)) on.completed_only_.push_back(happened.address);
-        break;
+      case action::free_completed: note_free(on, number, happened, true); break;
       case action::segment_alloc: on.reserved_[happened.address] = happened.bytes; break;
       case action::segment_free:
         if (on.reserved_.erase(happened.address) == 0)
           on.reserved_before.try_emplace(happened.address, range{happened.bytes, stream_of(happened.stream, happened.pool)});
         break;
+      case action::other:
+        if (unknown_events++ == 0) unknown_action = stacks.name(happened.unknown_action);
+        has_other_unknown_ = has_other_unknown_ || unknown_action != stacks.name(happened.unknown_action);
+        break;
       default: break;
     }
+  }
+  /// The ring buffer of the device's history was full: older events are gone.
+  void overflowed(std::size_t number) {
+    if (number < most_devices) device(number).is_full = true;
   }
 
   /// Ends the reading: compares what the history has live with the segments. What only they have was live before.
@@ -102,30 +116,26 @@ class torch_history {
       device_state& on = device(static_cast<std::size_t>(segment.device));
       const label stream = stream_of(segment.stream, segment.pool);
       add_reserved(on, segment, stream);
-      for (const torch_block& block : segment.blocks) {
-        const auto found = on.live_.find(block.address);
-        if (found == on.live_.end()) {
-          const auto [known, is_new] =
-              on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream, block.is_awaited});
-          if (!is_new && known->second.stack == 0) known->second.stack = block.stack;  // its free is in the history
-        } else {
-          if (found->second != block.bytes) ++contradictions;
-          on.live_.erase(found);
-        }
-      }
+      for (const torch_block& block : segment.blocks) compare(on, segment, block, stream);
     }
     for (device_state& on : devices) {
-      if (!segments.empty()) contradictions += on.live_.size();
+      for (const auto& [address, block] : on.seen_) {
+        if (!segments.empty() && block.state != device_state::seen_block::completed) ++contradictions;
+      }
       if (on.has_requests_) {
         for (const std::uint64_t address : on.completed_only_) on.before.at(address).is_awaited = true;
       }
       on.completed_only_ = {};
-      on.live_ = {};
+      on.seen_ = {};
       on.reserved_ = {};
       on.segments_ = {};
       for (const auto& [address, block] : on.before) {
-        ++blocks_before;
-        bytes_before += block.bytes;
+        if (block.is_awaited) {
+          ++awaited_before;
+        } else {
+          ++blocks_before;
+          bytes_before += block.bytes;
+        }
       }
     }
     if (begin_us == std::numeric_limits<std::int64_t>::max()) begin_us = 0;
@@ -153,6 +163,30 @@ class torch_history {
     return rows;
   }
 
+  /// What a reader of the trace should know. If the file is cut off, its history has not all that the segments have.
+  [[nodiscard]] std::vector<std::string> remarks(bool is_cut_off) const {
+    std::vector<std::string> all;
+    if (blocks_before != 0) {
+      all.push_back("put " + counted(blocks_before, "block") + " (" + counted(bytes_before, "byte") +
+                    ") from before the history into the segment " + std::string{torch_before_segment} +
+                    (is_full() ? "; the history's ring buffer was full, and older events are gone" : "") +
+                    (is_cut_off ? "; some may have been allocated in the part that is missing" : ""));
+    }
+    if (impossible_events != 0) {
+      all.push_back(counted(impossible_events, "contradictory event") +
+                    "; numbers from there on may be wrong: " + first_impossible);
+    }
+    if (contradictions != 0 && !is_cut_off) {
+      all.push_back("history and segments disagree about " + counted(contradictions, "block") +
+                    ": live at the end in only one of them, or of different size");
+    }
+    if (unknown_events != 0) {
+      all.push_back("left out " + counted(unknown_events, "event") + " of unknown kinds, perhaps of a newer PyTorch: " +
+                    detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));
+    }
+    return all;
+  }
+
   torch_stacks stacks;
   label_table streams;
   std::vector<device_state> devices;
@@ -162,20 +196,92 @@ class torch_history {
   std::int64_t begin_us = std::numeric_limits<std::int64_t>::max();  ///< the earliest time
   std::uint64_t blocks_before = 0;
   std::uint64_t bytes_before = 0;
-  std::uint64_t contradictions = 0;  ///< blocks live at the history's end that the segments have not, or with other bytes
+  std::uint64_t awaited_before = 0;     ///< blocks that were freed before, but still in use
+  std::uint64_t contradictions = 0;     ///< blocks live at the history's end that the segments have not, or with other bytes
+  std::uint64_t impossible_events = 0;  ///< that contradict earlier ones
+  std::string first_impossible;         ///< what the first of them does
+  std::uint64_t unknown_events = 0;     ///< with an action of a newer PyTorch
+  std::string unknown_action;           ///< the first of them
 
  private:
+  // PyTorch has no more, and a file that names more must not take memory for them.
+  static constexpr std::size_t most_devices = 254;
+
+  [[nodiscard]] static std::string counted(std::uint64_t count, const char* noun) {
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  }
   [[noreturn]] void refuse(const std::string& fault) const { raise("cannot read '" + path_.string() + "': " + fault); }
 
   [[nodiscard]] device_state& device(std::size_t number) {
-    // PyTorch has no more, and a file that names more must not take memory for them.
-    constexpr std::size_t most = 254;
-    if (number >= most) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most));
+    if (number >= most_devices) refuse("device " + std::to_string(number) + " must be below " + std::to_string(most_devices));
     if (devices.size() <= number) devices.resize(number + 1);
     return devices[number];
   }
-  /// The history has lost the block's allocation: it was there before. After that the address may come again. False if one from
-  /// before is known at the address.
+  [[nodiscard]] bool is_full() const {
+    return std::any_of(devices.begin(), devices.end(), [](const device_state& each) { return each.is_full; });
+  }
+  void note_impossible(std::size_t number, const torch_event& happened, const std::string& what) {
+    if (impossible_events++ != 0) return;
+    first_impossible = "event " + std::to_string(devices[number].events - 1) + " of device " + std::to_string(number) + " " +
+                       what + " at address " + std::to_string(happened.address);
+  }
+  void note_allocation(device_state& on, std::size_t number, const torch_event& made) {
+    using state = typename device_state::seen_block;
+    const auto [found, is_new] = on.seen_.try_emplace(made.address, state{made.bytes, state::live});
+    if (is_new) return;
+    if (found->second.state != state::completed) note_impossible(number, made, "allocates where a block is live,");
+    found->second = {made.bytes, state::live};
+  }
+  void note_free(device_state& on, std::size_t number, const torch_event& freed, bool is_completed) {
+    using state = typename device_state::seen_block;
+    const auto found = on.seen_.find(freed.address);
+    if (found == on.seen_.end()) return note_free_before(on, number, freed, is_completed);
+    state& block = found->second;
+    if (block.state == state::completed || (!is_completed && block.state == state::requested)) {
+      note_impossible(number, freed, "frees what is free,");
+    } else if (block.bytes != freed.bytes) {
+      note_impossible(number, freed,
+                      "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
+      block.bytes = freed.bytes;
+    }
+    block.state = is_completed ? state::completed : block.state == state::completed ? state::completed : state::requested;
+  }
+  /// The history has not, or no longer, the allocation of the block: it was live before.
+  void note_free_before(device_state& on, std::size_t number, const torch_event& freed, bool is_completed) {
+    const bool is_new = add_before(on, freed);
+    live_block& block = on.before.at(freed.address);
+    if (is_new && is_completed) on.completed_only_.push_back(freed.address);
+    if (!is_new && (block.is_completed || !is_completed)) note_impossible(number, freed, "frees what is free,");
+    if (!is_new && block.bytes != freed.bytes) {
+      note_impossible(number, freed,
+                      "frees " + std::to_string(freed.bytes) + " bytes of a block of " + std::to_string(block.bytes));
+    }
+    block.is_completed = block.is_completed || is_completed;
+  }
+  /// A block as it is at the end, which the history may have or not.
+  void compare(device_state& on, const torch_segment& segment, const torch_block& block, label stream) {
+    const bool is_within = block.address >= segment.address && block.size <= segment.total_size &&
+                           block.address - segment.address <= segment.total_size - block.size;
+    if (!is_within || block.bytes > block.size) ++contradictions;
+    const auto found = on.seen_.find(block.address);
+    if (found != on.seen_.end() && found->second.state != device_state::seen_block::completed) {
+      const bool is_awaited = found->second.state == device_state::seen_block::requested;
+      if (found->second.bytes != block.bytes || (on.has_requests_ && is_awaited != block.is_awaited)) ++contradictions;
+      found->second.state = device_state::seen_block::completed;
+      return;
+    }
+    if (found != on.seen_.end()) {  // it was freed since, or is in the segments twice
+      ++contradictions;
+      return;
+    }
+    const auto [known, is_new] =
+        on.before.try_emplace(block.address, live_block{block.bytes, block.stack, stream, block.is_awaited});
+    if (!is_new && known->second.stack == 0) known->second.stack = block.stack;  // its free is in the history
+    const bool is_as_it_was = is_new || (!known->second.is_completed && known->second.bytes == block.bytes && block.is_awaited);
+    if (!is_as_it_was || known->second.is_in_segment) ++contradictions;
+    known->second.is_in_segment = true;
+  }
+  /// False if one from before is known at the address: after that block it may come again.
   [[nodiscard]] bool add_before(device_state& on, const torch_event& freed) {
     return on.before.try_emplace(freed.address, live_block{freed.bytes, 0, stream_of(freed.stream, freed.pool)}).second;
   }
@@ -195,6 +301,7 @@ class torch_history {
   }
 
   std::filesystem::path path_;
+  bool has_other_unknown_ = false;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

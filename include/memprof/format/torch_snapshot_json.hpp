@@ -2,12 +2,13 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/foreign_json.hpp>
-#include <memprof/format/json_text.hpp>
+#include <memprof/format/json_value_text.hpp>
+#include <memprof/format/torch_snapshot_fields.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
 #include <memprof/profile/json_value.hpp>
-#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -31,11 +32,18 @@ class torch_json_handler {
 
   void name(std::string_view key) {
     key_ = key;
-    if (!within_.empty() && within_.back() == part::snapshot) begin_section();
-    if (is_setting()) append_key();
+    if (within_.empty()) return;
+    switch (within_.back()) {
+      case part::snapshot: begin_section(); break;
+      case part::event: note(event_.seen, torch_event::keys); break;
+      case part::segment: note(segment_.seen, torch_segment::keys); break;
+      case part::block: note(block_.seen, torch_block_fields::keys); break;
+      default: break;
+    }
+    if (within_.back() == part::setting) setting_.key(key);
   }
   void open(json_kind kind) {
-    if (within_.size() == deepest) raise_about("it", "is nested too deep for a snapshot");
+    if (within_.size() == deepest) raise("cannot read '" + path_.string() + "': nested too deep for a snapshot");
     const part next = part_of(kind);
     begin(next, kind);
     within_.push_back(next);
@@ -48,14 +56,28 @@ class torch_json_handler {
   void take(const json_value& value) {
     if (within_.empty()) return;
     switch (within_.back()) {
-      case part::event: return set_event(field_of(value));
-      case part::segment: return set_segment(field_of(value));
-      case part::block: return set_block(field_of(value));
+      case part::event:
+      case part::segment:
+      case part::block:
+        if (value.kind != json_kind::null || !torch_may_be_null(key_)) set_field(field_of(value));
+        return;
+      case part::device:
+      case part::segments:
+      case part::blocks:
+      case part::traces: return refuse_item();
       case part::frame: return set_frame(field_of(value));
       case part::annotation: return set_annotation(field_of(value));
       case part::pool: return add_to_pool(field_of(value));
-      case part::settings: return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : text_of(value));
-      case part::setting: return append_element(text_of(value));
+      case part::overflowed:
+        if (value.truth) sink_.overflowed(device_);
+        ++device_;
+        return;
+      case part::snapshot:
+        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        return;
+      case part::settings:
+        return sink_.setting(key_, value.kind == json_kind::string ? std::string{value.text} : json_text_of(value));
+      case part::setting: return setting_.value(json_text_of(value));
       default: return;
     }
   }
@@ -84,6 +106,7 @@ class torch_json_handler {
     annotation,
     settings,
     setting,
+    overflowed,
     other,
   };
 
@@ -95,10 +118,11 @@ class torch_json_handler {
     switch (within_.back()) {
       case part::snapshot:
         if (is_object) return key_ == "allocator_settings" ? part::settings : part::other;
-        return key_ == "device_traces"          ? part::traces
-               : key_ == "segments"             ? part::segments
-               : key_ == "external_annotations" ? part::annotations
-                                                : part::other;
+        return key_ == "device_traces"            ? part::traces
+               : key_ == "segments"               ? part::segments
+               : key_ == "external_annotations"   ? part::annotations
+               : key_ == "trace_alloc_overflowed" ? part::overflowed
+                                                  : part::other;
       case part::traces: return is_object ? part::other : part::device;
       case part::device: return is_object ? part::event : part::other;
       case part::segments: return is_object ? part::segment : part::other;
@@ -121,6 +145,7 @@ class torch_json_handler {
   void begin(part next, json_kind kind) {
     switch (next) {
       case part::event: event_ = {}; break;
+      case part::blocks: blocks_ = 0; break;
       case part::segment:
         segment_ = {};
         has_address_ = false;
@@ -137,22 +162,32 @@ class torch_json_handler {
       case part::annotation: annotation_ = {}; break;
       case part::pool: pool_.clear(); break;
       case part::settings: break;
-      case part::setting: begin_setting(kind); break;
-      default: refuse_container(); break;
+      case part::setting:
+        if (within_.back() == part::settings) setting_name_ = key_;
+        setting_.open(kind);
+        break;
+      case part::other: refuse_container(); break;
+      default: break;
     }
   }
 
   void end(part ended) {
     switch (ended) {
       case part::device: ++device_; break;
-      case part::event: sink_.event(device_, event_); break;
+      case part::event: end_event(); break;
       case part::segment: end_segment(); break;
       case part::block: add_block(); break;
       case part::frame: labels_.push_back(stacks_.frame(frame_name_, frame_file_, frame_line_)); break;
       case part::frames: end_frames(); break;
-      case part::annotation: sink_.annotation(annotation_); break;
+      case part::annotation:
+        ++annotations_;
+        sink_.annotation(annotation_);
+        break;
       case part::pool: end_pool(); break;
-      case part::setting: end_setting(); break;
+      case part::setting:
+        setting_.close();
+        if (within_.back() == part::settings) sink_.setting(setting_name_, setting_.take());
+        break;
       default: break;
     }
   }
@@ -171,54 +206,94 @@ class torch_json_handler {
   // --- fields -------------------------------------------------------------------------------------------------------
 
   [[nodiscard]] torch_field field_of(const json_value& value) const {
-    torch_field field{key_, {}, {}};
+    torch_field field{key_, {}, {}, {}};
     constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (value.kind == json_kind::string) field.text = value.text;
-    if (value.kind == json_kind::boolean) field.integer = value.truth ? 1 : 0;
+    if (value.kind == json_kind::boolean) field.truth = value.truth;
     if (value.kind == json_kind::integer) field.integer = value.integer;
     if (value.kind == json_kind::natural && value.natural <= most) field.integer = static_cast<std::int64_t>(value.natural);
     return field;
   }
-  void set_event(const torch_field& field) {
-    if (set(event_, field, stacks_)) return;
-    raise_about("event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_), whole_number());
+  template <std::size_t Size>
+  void note(std::uint32_t& seen, const std::array<std::string_view, Size>& keys) {
+    if (!note_key(seen, keys, key_)) raise_about(here(), "'" + key_ + "' " + torch_only_once);
   }
-  void set_segment(const torch_field& field) {
-    if (!set(segment_, field)) raise_about("segment " + std::to_string(segments_), whole_number());
-    if (field.key != "address") return;
+  /// A value of the innermost record that is no list.
+  void set_field(const torch_field& field) {
+    torch_expectation fault = nullptr;
+    if (key_ == "frames" && within_.back() == part::segment) return;  // they are not needed
+    if (key_ == "frames" || key_ == "blocks") {
+      fault = torch_list;
+    } else if (key_ == "pool_id" || key_ == "segment_pool_id") {
+      fault = torch_two_numbers;
+    } else {
+      fault = within_.back() == part::event     ? set(event_, field, stacks_)
+              : within_.back() == part::segment ? set(segment_, field)
+                                                : block_.set(field);
+    }
+    if (fault != nullptr) raise_about(here(), "'" + key_ + "' " + fault);
+    if (within_.back() != part::segment || key_ != "address") return;
     has_address_ = true;
     if (next_address_ == 0) next_address_ = segment_.address;
   }
-  void set_block(const torch_field& field) {
-    if (!block_.set(field)) raise_about("a block of segment " + std::to_string(segments_), whole_number());
+  /// The innermost event, segment or block, or what is where one is expected.
+  [[nodiscard]] std::string here() const {
+    const std::string segment = "segment " + std::to_string(segments_);
+    switch (within_.back()) {
+      case part::event:
+      case part::device: return "event " + std::to_string(sink_.event_count(device_)) + " of device " + std::to_string(device_);
+      case part::block:
+      case part::blocks: return "block " + std::to_string(blocks_) + " of " + segment;
+      case part::traces: return "device " + std::to_string(device_);
+      default: return segment;
+    }
+  }
+  [[noreturn]] void refuse_item() const {
+    raise_about(here(), within_.back() == part::traces ? "expected a list of events" : "expected an object");
   }
   void set_frame(const torch_field& field) {
-    if (key_ == "name") frame_name_ = field.text;
-    if (key_ == "filename") frame_file_ = field.text;
+    if (key_ == "name") frame_name_ = field.text.value_or("");
+    if (key_ == "filename") frame_file_ = field.text.value_or("");
     if (key_ == "line") frame_line_ = field.integer.value_or(0);
   }
   void set_annotation(const torch_field& field) {
-    if (key_ == "name") annotation_.name = field.text;
+    if (key_ == "name") annotation_.name = field.text.value_or("");
     if (key_ == "stage") annotation_.is_begin = field.text == "START";
-    if (key_ == "time_us") annotation_.time_us = field.integer.value_or(0);
+    if (key_ != "time_us") return;
+    const torch_expectation fault = read_time_to(annotation_.time_us, field);
+    if (fault != nullptr) raise_about("annotation " + std::to_string(annotations_), std::string{"'time_us' "} + fault);
   }
-  /// An array or object in the place of a number.
+  /// An array or object in the place of something else.
   void refuse_container() {
     if (within_.empty()) return;
-    const torch_field nothing{key_, {}, {}};
-    if (within_.back() == part::event) set_event(nothing);
-    if (within_.back() == part::segment) set_segment(nothing);
-    if (within_.back() == part::block) set_block(nothing);
+    switch (within_.back()) {
+      case part::event:
+      case part::segment:
+      case part::block: return set_field({key_, {}, {}, {}});
+      case part::device:
+      case part::segments:
+      case part::blocks:
+      case part::traces: return refuse_item();
+      case part::snapshot:
+        if (key_ == "segments" || key_ == "device_traces") raise_about("'" + key_ + "'", "must be a list");
+        return;
+      default: return;
+    }
   }
 
   // --- parts of records ---------------------------------------------------------------------------------------------
 
+  void end_event() {
+    if (const torch_expectation lack = lack_of(event_); lack != nullptr) raise_about(here(), lack);
+    sink_.event(device_, event_);
+  }
   void add_to_pool(const torch_field& field) {
+    if (!field.integer) pool_.assign(3, 0);  // which is none
     if (pool_.size() < 3) pool_.push_back(field.integer.value_or(0));
   }
   void end_pool() {
-    torch_pool& of = within_.back() == part::event ? event_.pool : segment_.pool;
-    of = pool_.size() == 2 ? torch_pool{pool_[0], pool_[1]} : torch_pool{};
+    if (pool_.size() != 2) raise_about(here(), "'" + key_ + "' " + torch_two_numbers);
+    (within_.back() == part::event ? event_.pool : segment_.pool) = torch_pool{pool_[0], pool_[1]};
   }
   /// Innermost first, and stacks grow inwards.
   void end_frames() {
@@ -228,6 +303,8 @@ class torch_json_handler {
   }
   /// Old blocks have no address: they follow each other, perhaps before the segment says where it begins.
   void add_block() {
+    if (const torch_expectation lack = block_.lack(); lack != nullptr) raise_about(here(), lack);
+    ++blocks_;
     const std::size_t known = segment_.blocks.size();
     if (block_.has_address) has_address_ = true;
     block_.add_to(segment_, next_address_);
@@ -239,50 +316,6 @@ class torch_json_handler {
     sink_.segment(segment_);
   }
 
-  // --- settings: texts as they are, all else as JSON ----------------------------------------------------------------
-
-  [[nodiscard]] bool is_setting() const { return !within_.empty() && within_.back() == part::setting; }
-  [[nodiscard]] static std::string text_of(const json_value& value) {
-    std::string out;
-    switch (value.kind) {
-      case json_kind::boolean: return value.truth ? "true" : "false";
-      case json_kind::integer: return std::to_string(value.integer);
-      case json_kind::natural: return std::to_string(value.natural);
-      case json_kind::real: return std::string{value.text};
-      case json_kind::string: append_json_string(out, value.text); return out;
-      default: return "null";
-    }
-  }
-  void begin_setting(json_kind kind) {
-    if (within_.back() == part::settings) {
-      setting_name_ = key_;
-      setting_.clear();
-      brackets_.clear();
-    }
-    const bool is_object = kind == json_kind::object;
-    append_element(is_object ? "{" : "[");
-    brackets_ += is_object ? '}' : ']';
-  }
-  void append_key() {
-    std::string text;
-    append_json_string(text, key_);
-    append_element(text + ':');
-  }
-  void append_element(std::string_view text) {
-    if (setting_.size() > max_fact_text) return;
-    const bool is_first = setting_.empty() || setting_.back() == '{' || setting_.back() == '[' || setting_.back() == ':';
-    if (!is_first) setting_ += ',';
-    setting_ += text;
-  }
-  void end_setting() {
-    if (setting_.size() <= max_fact_text) setting_ += brackets_.back();
-    brackets_.pop_back();
-    if (within_.back() == part::settings) sink_.setting(setting_name_, setting_);
-  }
-
-  [[nodiscard]] std::string whole_number() const {
-    return "'" + key_ + "' must be a whole number below 2^63, and where it is no time not below 0";
-  }
   [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
     raise("cannot read '" + path_.string() + "': " + what + ": " + fault);
   }
@@ -297,6 +330,8 @@ class torch_json_handler {
   bool has_traces_ = false;
   std::size_t device_ = 0;
   std::uint64_t segments_ = 0;
+  std::uint64_t blocks_ = 0;  // of the segment
+  std::uint64_t annotations_ = 0;
   torch_event event_;  // these while they are read
   torch_segment segment_;
   bool has_address_ = false;
@@ -310,8 +345,7 @@ class torch_json_handler {
   std::string frame_file_;
   std::int64_t frame_line_ = 0;
   std::string setting_name_;
-  std::string setting_;
-  std::string brackets_;  // that close it
+  json_value_text setting_;
 };
 
 /// Reads a snapshot from JSON, likewise. `file` stands at its begin.

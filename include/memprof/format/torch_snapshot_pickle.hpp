@@ -2,16 +2,15 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/format/byte_reader.hpp>
-#include <memprof/format/json_text.hpp>
 #include <memprof/format/pickle_reader.hpp>
+#include <memprof/format/pickle_text.hpp>
 #include <memprof/format/pickle_value.hpp>
+#include <memprof/format/torch_snapshot_fields.hpp>
 #include <memprof/format/torch_snapshot_records.hpp>
-#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,12 +34,16 @@ class torch_pickle_handler {
     const std::vector<pickle_value>& stack = from.stack();
     const std::size_t top = stack.size() - 1;
     if (!stack[0].is(type::dictionary) || top < 2) return;
-    if (from.text(stack[top - 1]) == "segments") return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    if (from.text(stack[top - 1]) == "segments") {
+      if (!from.items(list).empty()) note_taken(list, "segments");
+      return take(from, list, [&](pickle_value item) { add_segment(from, item); });
+    }
     // A list of a device lies on the list of all devices, or behind those before it and a mark.
     const bool is_alone = stack[top - 1].is(type::list) && from.text(stack[top - 2]) == "device_traces";
     const std::size_t outer = is_alone ? top - 1 : from.marks().empty() ? 0 : std::max<std::size_t>(from.marks().back(), 1) - 1;
     if (outer < 2 || outer >= top || !stack[outer].is(type::list) || from.text(stack[outer - 1]) != "device_traces") return;
     const std::size_t device = from.items(stack[outer]).size() + (top - 1 - outer);
+    if (!from.items(list).empty()) note_taken(list, "device " + std::to_string(device));
     take(from, list, [&](pickle_value item) { add_event(from, item, device); });
   }
 
@@ -48,21 +51,50 @@ class torch_pickle_handler {
   void finish(reader& from) {
     const pickle_value whole = from.result();
     if (!whole.is(type::dictionary)) raise(place() + "a snapshot is a dictionary, and this is none");
-    bool is_snapshot = false;
+    std::uint32_t seen = 0;
     for_each_field(from, whole, [&](std::string_view key, pickle_value value) {
-      is_snapshot = is_snapshot || key == "segments" || key == "device_traces";
-      if (key == "allocator_settings") {
+      if (!note_key(seen, sections, key)) raise(place() + "'" + std::string{key} + "' occurs twice in the snapshot");
+      if ((key == "segments" || key == "device_traces") && !value.is(type::list))
+        raise(place() + "'" + std::string{key} + "' must be a list");
+      if (key == "device_traces") {
+        check_devices(from, value);
+      } else if (key == "trace_alloc_overflowed") {
+        const std::vector<pickle_value>& items = from.items(value);
+        for (std::size_t device = 0; device < items.size(); ++device) {
+          if (items[device].is(type::boolean) && items[device].integer != 0) sink_.overflowed(device);
+        }
+      } else if (key == "allocator_settings") {
         for_each_field(from, value,
-                       [&](std::string_view name, pickle_value setting) { sink_.setting(name, text_of(from, setting)); });
+                       [&](std::string_view name, pickle_value setting) { sink_.setting(name, text_of_pickle(from, setting)); });
       } else if (key == "external_annotations") {
         for (const pickle_value item : from.items(value)) add_annotation(from, item);
       }
     });
-    if (!is_snapshot) raise(place() + "a snapshot has 'segments' and 'device_traces', and this has neither");
+    if ((seen & 3U) == 0) raise(place() + "a snapshot has 'segments' and 'device_traces', and this has neither");
   }
 
  private:
   [[nodiscard]] std::string place() const { return "cannot read '" + in_.path().string() + "': "; }
+
+  static constexpr std::array<std::string_view, 3> sections{"segments", "device_traces", "trace_alloc_overflowed"};
+
+  /// Two devices may not have one list: which of them its events are of is not known.
+  void note_taken(pickle_value list, const std::string& owner) {
+    const auto [found, is_new] = owners_.try_emplace(list.index, owner);
+    if (!is_new && found->second != owner) raise_about_sharing(found->second, owner);
+  }
+  void check_devices(const reader& from, pickle_value devices) {
+    std::size_t number = 0;
+    for (const pickle_value each : from.items(devices)) {
+      const std::string device = "device " + std::to_string(number++);
+      if (!each.is(type::list)) raise(place() + "the history of " + device + " must be a list");
+      const auto found = owners_.find(each.index);
+      if (found != owners_.end() && found->second != device) raise_about_sharing(found->second, device);
+    }
+  }
+  [[noreturn]] void raise_about_sharing(const std::string& one, const std::string& other) const {
+    raise(place() + one + " and " + other + " have the same list of the pickle; expected one for each");
+  }
 
   template <class Add>
   void take(reader& from, pickle_value list, Add&& add) {
@@ -71,6 +103,8 @@ class torch_pickle_handler {
     for (const pickle_value item : from.items(list)) {
       if (item.is(type::dictionary)) from.drop(item);
     }
+    for (const pickle_value read : read_) from.drop(read);
+    read_.clear();
     for (const auto& [index, stack] : known_stacks_) drop(from, type::list, index, stack);
     for (const auto& [index, frame] : known_frames_) drop(from, type::dictionary, index, frame);
     known_stacks_.clear();
@@ -91,117 +125,114 @@ class torch_pickle_handler {
     for (std::size_t index = 0; index + 1 < items.size(); index += 2) visit(from.text(items[index]), items[index + 1]);
   }
   [[nodiscard]] static torch_field field_of(const reader& from, std::string_view key, pickle_value value) {
-    torch_field field{key, {}, from.text(value)};
-    if (value.is(type::integer) || value.is(type::boolean)) field.integer = value.integer;
+    torch_field field{key, {}, {}, {}};
+    if (value.is(type::integer)) field.integer = value.integer;
+    if (value.is(type::boolean)) field.truth = value.integer != 0;
+    if (value.is(type::text)) field.text = from.text(value);
     return field;
   }
-  [[nodiscard]] static torch_pool pool_of(const reader& from, pickle_value value) {
+  [[nodiscard]] static torch_expectation read_to(torch_pool& pool, const reader& from, pickle_value value) {
     const std::vector<pickle_value>& items = from.items(value);
-    if (items.size() != 2 || !items[0].is(type::integer) || !items[1].is(type::integer)) return {};
-    return {items[0].integer, items[1].integer};
+    const bool is_pool = (value.is(type::tuple) || value.is(type::list)) && items.size() == 2 && items[0].is(type::integer) &&
+                         items[1].is(type::integer);
+    if (is_pool) pool = {items[0].integer, items[1].integer};
+    return is_pool ? nullptr : torch_two_numbers;
   }
-  /// A setting: text as it is, all else as JSON.
-  [[nodiscard]] static std::string text_of(const reader& from, pickle_value value) {
-    std::string out;
-    if (value.is(type::text)) return std::string{from.text(value)};
-    append_json(from, value, 0, out);
-    return out;
-  }
-  static void append_json(const reader& from, pickle_value value, int depth, std::string& out) {
-    constexpr int deepest = 8;  // a list of a hostile pickle may be within itself, more than once
-    if (out.size() > max_fact_text) return;
-    const bool is_dictionary = value.is(type::dictionary);
-    const std::vector<pickle_value>& items = from.items(value);
-    const std::size_t step = is_dictionary ? 2 : 1;
-    switch (value.kind) {
-      case type::text: return append_json_string(out, from.text(value));
-      case type::integer: out += std::to_string(value.integer); return;
-      case type::boolean: out += value.integer != 0 ? "true" : "false"; return;
-      case type::real: {
-        std::array<char, 32> digits{};
-        const std::string_view text{digits.data(), std::to_chars(digits.data(), digits.data() + digits.size(), value.real).ptr};
-        out += text;
-        if (text.find_first_of(".en") == text.npos) out += ".0";
-        return;
-      }
-      case type::list:
-      case type::tuple:
-      case type::dictionary:
-        out += is_dictionary ? '{' : '[';
-        for (std::size_t index = 0; index + step <= items.size() && depth < deepest; index += step) {
-          if (index != 0) out += ',';
-          append_json(from, items[index], depth + 1, out);
-          if (is_dictionary) append_json(from, items[index + 1], depth + 1, out += ':');
-        }
-        out += is_dictionary ? '}' : ']';
-        return;
-      default: out += "null"; return;
-    }
-  }
-
   void add_event(reader& from, pickle_value item, std::size_t device) {
     torch_event made;
-    const std::uint64_t number = sink_.event_count(device);
+    const auto what = [&] {
+      return "event " + std::to_string(sink_.event_count(device)) + " of device " + std::to_string(device);
+    };
+    if (!item.is(type::dictionary)) refuse_item(what(), item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
-      if (key == "frames") {
-        made.stack = stack_of(from, value);
-      } else if (key == "pool_id") {
-        made.pool = pool_of(from, value);
-      } else if (!set(made, field_of(from, key, value), stacks_)) {
-        raise_about("event " + std::to_string(number) + " of device " + std::to_string(device), key);
+      torch_expectation fault = note_key(made.seen, torch_event::keys, key) ? nullptr : torch_only_once;
+      if (value.is(type::none) && torch_may_be_null(key)) {
+        // as if the key were not there
+      } else if (fault == nullptr && key == "frames") {
+        made.stack = stack_of(from, value, fault);
+      } else if (fault == nullptr && key == "pool_id") {
+        fault = read_to(made.pool, from, value);
+      } else if (fault == nullptr) {
+        fault = set(made, field_of(from, key, value), stacks_);
       }
+      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
     });
+    if (const torch_expectation lack = lack_of(made); lack != nullptr) raise_about(what(), lack);
     sink_.event(device, made);
   }
   void add_segment(reader& from, pickle_value item) {
     torch_segment made;
     pickle_value blocks;
     const std::string what = "segment " + std::to_string(segments_++);
+    if (!item.is(type::dictionary)) refuse_item(what, item);
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
-      if (key == "blocks") {
+      torch_expectation fault = note_key(made.seen, torch_segment::keys, key) ? nullptr : torch_only_once;
+      if (fault == nullptr && key == "blocks") {
         blocks = value;
-      } else if (key == "segment_pool_id") {
-        made.pool = pool_of(from, value);
-      } else if (!set(made, field_of(from, key, value))) {
-        raise_about(what, key);
+        fault = value.is(type::list) ? nullptr : torch_list;
+      } else if (fault == nullptr && key == "segment_pool_id") {
+        fault = read_to(made.pool, from, value);
+      } else if (fault == nullptr) {
+        fault = set(made, field_of(from, key, value));
       }
+      if (fault != nullptr) raise_about(what, "'" + std::string{key} + "' " + fault);
     });
     std::uint64_t next = made.address;
-    for (const pickle_value block : from.items(blocks)) {
-      torch_block_fields fields;
-      for_each_field(from, block, [&](std::string_view key, pickle_value value) {
-        if (key == "frames") {
-          fields.block.stack = stack_of(from, value);
-        } else if (key == "history" && !from.items(value).empty()) {  // until 2023, in place of the frames
-          for_each_field(from, from.items(value).front(), [&](std::string_view name, pickle_value entry) {
-            if (name == "frames") fields.block.stack = stack_of(from, entry);
-            if (name == "real_size" && entry.is(type::integer) && entry.integer >= 0) {
-              fields.block.bytes = static_cast<std::uint64_t>(entry.integer);
-              fields.has_requested_size = true;
-            }
-          });
-        } else if (!fields.set(field_of(from, key, value))) {
-          raise_about("a block of " + what, key);
-        }
-      });
-      fields.add_to(made, next);
-    }
+    std::size_t number = 0;
+    for (const pickle_value block : from.items(blocks)) add_block(from, block, made, next, number++, what);
+    if (blocks.is(type::list)) read_.push_back(blocks);
     sink_.segment(made);
+  }
+  void add_block(reader& from, pickle_value block, torch_segment& to, std::uint64_t& next, std::size_t number,
+                 const std::string& segment) {
+    torch_block_fields fields;
+    const auto what = [&] { return "block " + std::to_string(number) + " of " + segment; };
+    if (!block.is(type::dictionary)) refuse_item(what(), block);
+    for_each_field(from, block, [&](std::string_view key, pickle_value value) {
+      torch_expectation fault = note_key(fields.seen, torch_block_fields::keys, key) ? nullptr : torch_only_once;
+      if (value.is(type::none) && torch_may_be_null(key)) {
+        // likewise
+      } else if (fault == nullptr && key == "frames") {
+        fields.block.stack = stack_of(from, value, fault);
+      } else if (fault == nullptr && key == "history") {
+        read_history(from, value, fields);
+      } else if (fault == nullptr) {
+        fault = fields.set(field_of(from, key, value));
+      }
+      if (fault != nullptr) raise_about(what(), "'" + std::string{key} + "' " + fault);
+    });
+    if (const torch_expectation lack = fields.lack(); lack != nullptr) raise_about(what(), lack);
+    fields.add_to(to, next);
+    read_.push_back(block);
+  }
+  /// What blocks had until 2023, in place of frames.
+  void read_history(reader& from, pickle_value history, torch_block_fields& fields) {
+    if (from.items(history).empty()) return;
+    torch_expectation ignored = nullptr;
+    for_each_field(from, from.items(history).front(), [&](std::string_view name, pickle_value entry) {
+      if (name == "frames") fields.block.stack = stack_of(from, entry, ignored);
+      if (name == "real_size")
+        fields.has_requested_size = read_bytes_to(fields.block.bytes, field_of(from, name, entry)) == nullptr;
+    });
   }
   void add_annotation(const reader& from, pickle_value item) {
     torch_annotation made;
+    torch_expectation fault = nullptr;
     for_each_field(from, item, [&](std::string_view key, pickle_value value) {
       if (key == "name") made.name = from.text(value);
       if (key == "stage") made.is_begin = from.text(value) == "START";
-      if (key == "time_us" && value.is(type::integer)) made.time_us = value.integer;
+      if (key == "time_us") fault = read_time_to(made.time_us, field_of(from, key, value));
     });
+    if (fault != nullptr) raise_about("annotation " + std::to_string(annotations_), std::string{"'time_us' "} + fault);
+    ++annotations_;
     sink_.annotation(made);
   }
 
   /// The stack of a list of frames, innermost first.
-  [[nodiscard]] std::uint32_t stack_of(const reader& from, pickle_value frames) {
+  [[nodiscard]] std::uint32_t stack_of(const reader& from, pickle_value frames, torch_expectation& fault) {
     if (frames.is(type::dropped)) return stacks_.contains(frames.index) ? frames.index : 0;
-    if (!frames.is(type::list)) return 0;
+    fault = frames.is(type::list) || frames.is(type::tuple) ? nullptr : torch_list;
+    if (fault != nullptr) return 0;
     const auto known = known_stacks_.find(frames.index);
     if (known != known_stacks_.end()) return known->second;
     std::uint32_t stack = 0;
@@ -225,15 +256,22 @@ class torch_pickle_handler {
     return known_frames_[frame.index] = stacks_.frame(name, file, line);
   }
 
-  [[noreturn]] void raise_about(const std::string& what, std::string_view key) const {
-    raise(place() + what + " (before byte " + std::to_string(in_.offset()) + "): '" + std::string{key} +
-          "' must be a whole number below 2^63, and where it is no time not below 0");
+  [[noreturn]] void raise_about(const std::string& what, const std::string& fault) const {
+    raise(place() + what + " (before byte " + std::to_string(in_.offset()) + "): " + fault);
+  }
+  /// What lies in a list where a dictionary should be.
+  [[noreturn]] void refuse_item(const std::string& what, pickle_value item) const {
+    raise_about(what, item.is(type::dropped) ? "expected a dictionary of its own; this one was in the file before"
+                                             : "expected a dictionary");
   }
 
   byte_reader& in_;
   torch_stacks& stacks_;
   Sink& sink_;
   std::uint64_t segments_ = 0;
+  std::uint64_t annotations_ = 0;
+  std::unordered_map<std::uint32_t, std::string> owners_;          // of lists whose items have been taken
+  std::vector<pickle_value> read_;                                 // blocks of segments, which nobody needs again
   std::unordered_map<std::uint32_t, std::uint32_t> known_stacks_;  // by list, until the items that may share them are read
   std::unordered_map<std::uint32_t, label> known_frames_;          // by dictionary
 };

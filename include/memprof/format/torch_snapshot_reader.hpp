@@ -19,6 +19,7 @@
 #include <memprof/version.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -44,10 +45,12 @@ class torch_history_writer {
   void setting(std::string_view, const std::string&) {}
   void annotation(const torch_annotation&) {}
   void segment(const torch_segment&) {}
+  void overflowed(std::size_t) {}
   void event(std::size_t number, const torch_event& happened) {
     if (number >= counts_.size()) return;  // the file has changed since
     ++counts_[number];
-    if (happened.action == torch_event::action_type::other) return;
+    using action = torch_event::action_type;
+    if (happened.action == action::other || happened.action == action::nothing) return;
     if (is_merged_) {
       merged_.push_back({number, happened});
     } else {
@@ -84,7 +87,7 @@ class torch_history_writer {
       enter(0);
       writer_.end_operation(before);
     }
-    if (self_.blocks_before != 0) writer_.end_segment(torch_before_segment);
+    if (self_.blocks_before + self_.awaited_before != 0) writer_.end_segment(torch_before_segment);
   }
 
   void finish() {
@@ -167,7 +170,7 @@ class torch_history_writer {
       case action::segment_free: put(event_kind::release, number, happened.address, happened.bytes, stream); break;
       case action::oom:
         enter(happened.stack);
-        put(event_kind::out_of_memory, number, happened.address, happened.bytes, 0);
+        put(event_kind::out_of_memory, number, happened.device_free.value_or(unknown_device_free), happened.bytes, 0);
         break;
       default: break;
     }
@@ -251,12 +254,14 @@ class torch_snapshot_source {
     if (!damage_.empty() && history_.devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
   }
 
-  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does.
+  /// Whether a file, which stands at its begin and does so afterwards, begins as a pickle does; protocols 0 and 1, which are
+  /// refused, have no mark of their own, but all begin their dictionary in one way.
   [[nodiscard]] static bool is_pickle(std::FILE* file) {
-    const int first = std::fgetc(file);
-    const int second = std::fgetc(file);
+    std::array<char, 3> first{};
+    const std::size_t got = std::fread(first.data(), 1, first.size(), file);
     std::rewind(file);
-    return first == 0x80 && second >= 2 && second <= 5;
+    const std::string_view begin{first.data(), got};
+    return is_old_pickle(begin) || (begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
   }
 
   /// What a trace of it says of itself.
@@ -268,12 +273,9 @@ class torch_snapshot_source {
   }
   /// Why only the beginning could be read, as a sentence without its stop; empty: all was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
-  /// Blocks and bytes that were live before the history begins.
-  [[nodiscard]] std::uint64_t blocks_before() const noexcept { return history_.blocks_before; }
-  [[nodiscard]] std::uint64_t bytes_before() const noexcept { return history_.bytes_before; }
-  /// Blocks that the history has live at its end and the segments have not, or not with as many bytes: the snapshot contradicts
-  /// itself.
-  [[nodiscard]] std::uint64_t contradictions() const noexcept { return history_.contradictions; }
+  /// What is to be said of it beside that, each a sentence without its stop: what was live before the history begins, and where
+  /// the snapshot contradicts itself or is newer than this reader.
+  [[nodiscard]] std::vector<std::string> remarks() const { return history_.remarks(!damage_.empty()); }
 
   /// Tells everything to a `trace_writer`, but for the end: that is `writer.finish(` what this returns `)`. Reads the file for
   /// the second time.
@@ -287,10 +289,22 @@ class torch_snapshot_source {
   }
 
  private:
+  [[nodiscard]] static bool is_old_pickle(std::string_view begin) noexcept {
+    return begin == "(dp" || begin == "(lp" || begin.starts_with("}q") || begin.starts_with("]q");
+  }
+
   template <class Sink>
   [[nodiscard]] std::string read(Sink& sink) {
     std::rewind(file_);
-    if (!is_pickle(file_)) return detail::read_torch_json(file_, path_, history_.stacks, sink);
+    std::array<char, 3> first{};
+    const std::string_view begin{first.data(), std::fread(first.data(), 1, first.size(), file_)};
+    std::rewind(file_);
+    if (is_old_pickle(begin)) {
+      detail::raise_about_file("read", path_,
+                               "a pickle of protocol 0 or 1; protocols 2 to 5 can be read: write it again with "
+                               "pickle.dump(snapshot, file, protocol=4)");
+    }
+    if (!begin.starts_with('\x80')) return detail::read_torch_json(file_, path_, history_.stacks, sink);
     detail::byte_reader in{file_, path_};
     return detail::read_torch_pickle(in, history_.stacks, sink);
   }

@@ -86,23 +86,43 @@ struct torch_pool {
 
 /// An entry of `device_traces`.
 struct torch_event {
-  enum class action_type : std::uint8_t { other, alloc, free_requested, free_completed, segment_alloc, segment_free, oom };
+  /// `other` is one of a newer PyTorch, `nothing` one that says nothing about memory.
+  enum class action_type : std::uint8_t {
+    absent,
+    other,
+    nothing,
+    alloc,
+    free_requested,
+    free_completed,
+    segment_alloc,
+    segment_free,
+    oom
+  };
 
-  action_type action = action_type::other;
-  std::uint64_t address = 0;  ///< of `oom`: bytes free on the device
-  std::uint64_t bytes = 0;    ///< of blocks: as they were asked for
+  action_type action = action_type::absent;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;                   ///< of blocks: as they were asked for
+  std::optional<std::uint64_t> device_free;  ///< of `oom`: bytes free on the device
   std::int64_t stream = 0;
   std::int64_t time_us = 0;
   torch_pool pool;
   optional_category category;
   std::uint32_t stack = 0;
   label metadata = 0;
+  label unknown_action = 0;  ///< the name of one that is `other`
+  std::uint32_t seen = 0;    ///< a bit for each key of `torch_event_keys`
+
+  static constexpr std::array<std::string_view, 10> keys{"action",  "addr",    "size",          "frames",   "stream",
+                                                         "time_us", "pool_id", "user_metadata", "category", "device_free"};
+  [[nodiscard]] bool has_address() const noexcept { return (seen & 2U) != 0; }
+  [[nodiscard]] bool has_size() const noexcept { return (seen & 4U) != 0; }
 };
 
 /// A block of a segment; those that are free are left out.
 struct torch_block {
   std::uint64_t address = 0;
   std::uint64_t bytes = 0;  ///< as they were asked for
+  std::uint64_t size = 0;   ///< rounded up
   std::uint32_t stack = 0;
   bool is_awaited = false;  ///< freed, and streams may still use it
 };
@@ -120,6 +140,11 @@ struct torch_segment {
   torch_pool pool;
   bool is_expandable = false;
   std::vector<torch_block> blocks;
+  std::uint32_t seen = 0;  ///< a bit for each key
+
+  static constexpr std::array<std::string_view, 11> keys{"device",          "address",        "total_size", "allocated_size",
+                                                         "active_size",     "requested_size", "stream",     "segment_type",
+                                                         "segment_pool_id", "is_expandable",  "blocks"};
 };
 
 /// An entry of `external_annotations`.
@@ -127,87 +152,6 @@ struct torch_annotation {
   std::string name;
   std::int64_t time_us = 0;
   bool is_begin = false;
-};
-
-/// One value under a key, of whatever encoding.
-struct torch_field {
-  std::string_view key;
-  std::optional<std::int64_t> integer;
-  std::string_view text;
-
-  /// False if the value must be a number of this kind and is not. An address may be any; others are not less than 0.
-  [[nodiscard]] bool to(std::uint64_t& out) const noexcept {
-    if (integer && *integer >= 0) out = static_cast<std::uint64_t>(*integer);
-    return integer && *integer >= 0;
-  }
-  [[nodiscard]] bool to(std::int64_t& out) const noexcept {
-    if (integer) out = *integer;
-    return integer.has_value();
-  }
-};
-
-[[nodiscard]] inline torch_event::action_type action_of(std::string_view name) noexcept {
-  using type = torch_event::action_type;
-  if (name == "alloc") return type::alloc;
-  if (name == "free_requested") return type::free_requested;
-  if (name == "free_completed" || name == "free") return type::free_completed;
-  if (name == "segment_alloc" || name == "segment_map") return type::segment_alloc;
-  if (name == "segment_free" || name == "segment_unmap") return type::segment_free;
-  return name == "oom" ? type::oom : type::other;
-}
-
-/// False if the field must be of another type. Keys that mean nothing here are taken as they are; `frames` and pools are not
-/// fields, since they are no single values.
-[[nodiscard]] inline bool set(torch_event& event, const torch_field& field, torch_stacks& names) {
-  if (field.key == "addr" || field.key == "device_free") return field.to(event.address);
-  if (field.key == "size") return field.to(event.bytes);
-  if (field.key == "stream") return field.to(event.stream);
-  if (field.key == "time_us") return field.to(event.time_us);
-  if (field.key == "action") event.action = action_of(field.text);
-  if (field.key == "category") event.category = category_from_string(field.text);
-  if (field.key == "user_metadata" && !field.text.empty()) event.metadata = names.name_of(field.text);
-  return true;
-}
-
-[[nodiscard]] inline bool set(torch_segment& segment, const torch_field& field) {
-  if (field.key == "device") return field.to(segment.device);
-  if (field.key == "address") return field.to(segment.address);
-  if (field.key == "total_size") return field.to(segment.total_size);
-  if (field.key == "allocated_size") return field.to(segment.allocated_size);
-  if (field.key == "active_size") return field.to(segment.active_size);
-  if (field.key == "requested_size") return field.to(segment.requested_size);
-  if (field.key == "stream") return field.to(segment.stream);
-  if (field.key == "segment_type") segment.type = field.text;
-  if (field.key == "is_expandable") segment.is_expandable = field.integer.value_or(0) != 0;
-  return true;
-}
-
-/// A block while it is read: old snapshots have neither its address nor what was asked for.
-struct torch_block_fields {
-  torch_block block;
-  std::uint64_t size = 0;
-  bool has_address = false;
-  bool has_requested_size = false;
-  bool is_active = false;
-
-  [[nodiscard]] bool set(const torch_field& field) {
-    if (field.key == "address") return has_address = true, field.to(block.address);
-    if (field.key == "size") return field.to(size);
-    if (field.key == "requested_size") return has_requested_size = true, field.to(block.bytes);
-    if (field.key == "state") {
-      is_active = field.text != "inactive";
-      // The second is what PyTorch's documentation calls it.
-      block.is_awaited = field.text == "active_pending_free" || field.text == "active_awaiting_free";
-    }
-    return true;
-  }
-  /// Adds the block to its segment; `next` is where it begins if it does not say, and then where the next one does.
-  void add_to(torch_segment& segment, std::uint64_t& next) {
-    if (!has_address) block.address = next;
-    next = block.address + size;
-    if (!has_requested_size) block.bytes = size;
-    if (is_active) segment.blocks.push_back(block);
-  }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -293,7 +293,7 @@ struct frame_parts {
     state.rows(part.kept_, [&](auto& row) {
       // What the program asked for, and what the device had, may be anything.
       state.numbers(row.requested, row.device_free);
-      state.require(row.requested >= 0 && row.device_free >= 0);
+      state.require(row.requested >= 0 && row.device_free >= -1);
       state.amounts(row.live, row.reserved, row.segment);
       state.number(row.stamp);
       operation(state, row.operation, operation_count);

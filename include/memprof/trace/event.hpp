@@ -27,7 +27,8 @@ enum class event_kind : std::uint8_t {
   allocate_on_stream,     ///< as `allocate`, with the label of a `stream_and_pool`
   deallocate_on_stream,   ///< as `deallocate`, with the label of its `allocate_on_stream`; tag 1: streams may still use
                           ///< the block, until its `complete_deallocation`
-  out_of_memory,          ///< bytes: asked for, address: bytes free on the device, space: it had no memory for a block
+  out_of_memory,          ///< bytes: asked for, address: bytes free on the device or `unknown_device_free`, space: it had no
+                          ///< memory for a block
   segment_end,            ///< label: the name of the segment that ends
   clock_reading,          ///< address: nanoseconds since the capture began, when the clock of the stamps showed `stamp`
   lost_events,            ///< so far; address: dropped ones; bytes: those of signal handlers; tag: 1 if there are others
@@ -87,6 +88,9 @@ inline constexpr std::uint8_t cpu_space = 0;
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
+
+/// The address of an `out_of_memory` of which the device's free bytes are not known.
+inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
 
 /// The id of no memory space: `annotate` with it asks all of them.
 inline constexpr std::uint8_t any_space = 255;

@@ -153,7 +153,7 @@ TEST_CASE("heaptrack: strings have their length before them since version 3", "[
   CHECK(read("v 10400 3\ns 7 /a b.so\ns b f(int, int)\n" + rest).paths() == std::multiset<std::string>{"f (a b.so)"});
   CHECK(read("v 10200\ns /a b.so\ns f(int, int)\n" + rest).paths() == std::multiset<std::string>{"f (a b.so)"});  // is version 1
   CHECK_THROWS_MATCHES(read("v 10400 3\ns 8 /a b.so\n" + rest), memprof::error,
-                       MessageMatches(ContainsSubstring("line 2: the string is not as long as it says")));
+                       MessageMatches(ContainsSubstring("line 2: the string does not have the length")));
 }
 
 TEST_CASE("heaptrack: addresses are used again by blocks of the same size, and live blocks do not overlap", "[format]") {
@@ -189,10 +189,10 @@ TEST_CASE("heaptrack: a stack deeper than the ledger keeps apart has its outermo
 TEST_CASE("heaptrack: a recording that is cut off gives what comes before", "[format]") {
   const std::string whole = "v 10000 1\n" + tables + "+ 0\n+ 1\n";  // 24 lines
   const reading no_ending = read(whole);
-  CHECK_THAT(no_ending.damage, ContainsSubstring("line 25 is the last, but not '# ips: ...'"));
+  CHECK_THAT(no_ending.damage, ContainsSubstring("line 25 is the last, but a recording ends with"));
   CHECK(no_ending.cpu().cumulative_current == 116);
   const reading cut = read(whole.substr(0, whole.size() - 1));
-  CHECK(cut.damage == "line 25: it is cut off");
+  CHECK(cut.damage == "line 25 is cut off");
   CHECK(cut.cpu().cumulative_current == 100);
   // Wherever it ends, there is a word about it.
   for (std::size_t size = 10; size < whole.size(); ++size) CHECK_FALSE(read(whole.substr(0, size)).damage.empty());
@@ -202,35 +202,39 @@ TEST_CASE("heaptrack: what is no line of heaptrack is an error with its number",
   const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
   const auto fault = [](const std::string& lines) { (void)read("v 10000 1\n" + lines + ending); };
   for (const char* const other : {"", "v", "v 10000 1", "x 10000 1\n", "Thread,Time\n"})
-    CHECK_THROWS_MATCHES(read(other), memprof::error, says("'app.heaptrack': no recording of heaptrack"));
-  CHECK_THROWS_MATCHES(read("v 10000 4\n"), memprof::error, says("line 1: version 4 of heaptrack's format; versions 1 to 3"));
+    CHECK_THROWS_MATCHES(read(other), memprof::error, says("'app.heaptrack': not a recording of heaptrack"));
+  CHECK_THROWS_MATCHES(read("v 10000 4\n"), memprof::error,
+                       says("line 1: version 4 of heaptrack's format is not known; expected 1, 2 or 3"));
   CHECK_THROWS_MATCHES(read("v 900\n"), memprof::error, says("line 1: version 0 of heaptrack's format"));
-  CHECK_THROWS_MATCHES(read("v zz 1\n"), memprof::error, says("line 1: expected heaptrack's version"));
+  CHECK_THROWS_MATCHES(read("v zz 1\n"), memprof::error, says("line 1: expected the versions of heaptrack"));
   CHECK_THROWS_MATCHES(fault("x /bin/app\n"), memprof::error, says("line 2: the recording is raw"));
   CHECK_THROWS_MATCHES(fault("s a\nm 1 x 0\n"), memprof::error, says("line 3: the recording is raw"));
   CHECK_THROWS_MATCHES(fault("v 10000 1\n"), memprof::error, says("line 2: a second recording begins here"));
-  CHECK_THROWS_MATCHES(fault("? 1\n"), memprof::error, says("line 2: no line of heaptrack begins with '? '"));
-  CHECK_THROWS_MATCHES(fault("+\n"), memprof::error, says("line 2: no line of heaptrack begins with '+'"));
-  CHECK_THROWS_MATCHES(fault("+ 0\n"), memprof::error, says("line 2: an allocation that is not known"));
-  CHECK_THROWS_MATCHES(fault("a 1 0\n+ 0 0\n"), memprof::error, says("line 3: expected 1 hexadecimal numbers"));
-  CHECK_THROWS_MATCHES(fault("a 1 0\n+ -0\n"), memprof::error, says("line 3: expected 1 hexadecimal numbers"));
-  CHECK_THROWS_MATCHES(fault("a 1 0\n- 0\n"), memprof::error, says("line 3: nothing that was allocated so is live"));
-  CHECK_THROWS_MATCHES(fault("a 1\n"), memprof::error, says("line 2: expected 2 hexadecimal numbers"));
-  CHECK_THROWS_MATCHES(fault("a 1 1\n"), memprof::error, says("line 2: a stack that is not known"));
-  CHECK_THROWS_MATCHES(fault("a ffffffffffffffff 0\n"), memprof::error, says("line 2: more bytes than a process can have"));
-  CHECK_THROWS_MATCHES(fault("a 11111111111111111 0\n"), memprof::error, says("line 2: expected 2 hexadecimal numbers"));
-  CHECK_THROWS_MATCHES(fault("t 1 0\n"), memprof::error, says("line 2: an instruction pointer that is not known"));
-  CHECK_THROWS_MATCHES(fault("t 0 1\n"), memprof::error, says("line 2: a stack that is not known"));
-  CHECK_THROWS_MATCHES(fault("i 1 1\n"), memprof::error, says("line 2: a string that is not known"));
+  CHECK_THROWS_MATCHES(fault("? 1\n"), memprof::error, says("line 2: unknown kind of line: '? 1'"));
+  CHECK_THROWS_MATCHES(fault(std::string{"\x01\0?", 3} + std::string(70, 'y') + "\n"), memprof::error,
+                       says(("'\\x01\\x00?" + std::string(61, 'y') + "...'").c_str()));
+  CHECK_THROWS_MATCHES(read("v 10000 1\r\n"), memprof::error, says("line 1: ends with CR LF"));
+  CHECK_THROWS_MATCHES(read("\xEF\xBB\xBFv 10000 1\n"), memprof::error, says("line 1: begins with a byte order mark"));
+  CHECK_THROWS_MATCHES(fault("+\n"), memprof::error, says("line 2: unknown kind of line: '+'"));
+  CHECK_THROWS_MATCHES(fault("+ 0\n"), memprof::error, says("line 2: the allocation is not defined above"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n+ 0 0\n"), memprof::error, says("line 3: expected one hexadecimal number"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n+ -0\n"), memprof::error, says("line 3: expected one hexadecimal number"));
+  CHECK_THROWS_MATCHES(fault("a 1 0\n- 0\n"), memprof::error, says("line 3: no live allocation is of this kind"));
+  CHECK_THROWS_MATCHES(fault("a 1\n"), memprof::error, says("line 2: expected two hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("a 1 1\n"), memprof::error, says("line 2: the stack is not defined above"));
+  CHECK_THROWS_MATCHES(fault("a ffffffffffffffff 0\n"), memprof::error, says("line 2: more bytes than any process can have"));
+  CHECK_THROWS_MATCHES(fault("a 11111111111111111 0\n"), memprof::error, says("line 2: expected two hexadecimal numbers"));
+  CHECK_THROWS_MATCHES(fault("t 1 0\n"), memprof::error, says("line 2: the instruction pointer is not defined above"));
+  CHECK_THROWS_MATCHES(fault("t 0 1\n"), memprof::error, says("line 2: the stack is not defined above"));
+  CHECK_THROWS_MATCHES(fault("i 1 1\n"), memprof::error, says("line 2: a string is not defined above"));
   CHECK_THROWS_MATCHES(fault("s a\ni 1 1 1 1\n"), memprof::error, says("line 3: expected an address, a module"));
   CHECK_THROWS_MATCHES(fault("i 1\n"), memprof::error, says("line 2: expected an address, a module"));
-  CHECK_THROWS_MATCHES(fault("c 5\nc 4\n"), memprof::error, says("line 3: the time is not that of the line before or later"));
+  CHECK_THROWS_MATCHES(fault("c 5\nc 4\n"), memprof::error, says("line 3: the time is before that of the last 'c' line"));
   CHECK_THROWS_MATCHES(fault("c ffffffffffffffff\n"), memprof::error, says("line 2: the time"));
-  CHECK_THROWS_MATCHES(fault("I 1000 ffffffffffffffff\n"), memprof::error, says("line 2: more memory than a machine can have"));
+  CHECK_THROWS_MATCHES(fault("I 1000 ffffffffffffffff\n"), memprof::error, says("line 2: more memory than any machine has"));
   CHECK_THROWS_MATCHES(fault("I 1000 1\nR ffffffffffffffff\n"), memprof::error,
-                       says("line 3: more memory than a process can have"));
-  CHECK_THROWS_MATCHES(fault("s " + std::string(std::size_t{17} << 20, 'x') + "\n"), memprof::error,
-                       says("line 2: it has more than"));
+                       says("line 3: more memory than any process can have"));
+  CHECK_THROWS_MATCHES(fault("s " + std::string(std::size_t{17} << 20, 'x') + "\n"), memprof::error, says("line 2: longer than"));
   std::string deep = "i 1 0\n";
   for (unsigned depth = 0; depth < 4097; ++depth) {
     char line[32];
@@ -250,6 +254,8 @@ TEST_CASE("heaptrack: its recordings are known by their first line", "[format]")
   };
   CHECK(is("v 10400 3\nX a\n"));
   CHECK(is("v 10200\n"));
+  CHECK(is("v 10400 3\r\n"));  // the reader says what is wrong with it
+  CHECK(is("\xEF\xBB\xBFv 10400 3\n"));
   CHECK_FALSE(is("v 10400 3"));
   CHECK_FALSE(is(""));
   CHECK_FALSE(is("v 10400 3 1\n"));

@@ -50,7 +50,7 @@ TEST_CASE("line reader: a line may be longer than the buffer, but not than the l
     CHECK(lines_of(first + "\nshort\n") == std::vector<std::string>{first, "short"});
     CHECK(lines_of(first + "\nshort\n", size).size() == 2);
     CHECK_THROWS_MATCHES(lines_of("short\n" + first + "\n", size - 1), memprof::error,
-                         MessageMatches(ContainsSubstring("cannot read 'text': line 2: it has more than")));
+                         MessageMatches(ContainsSubstring("cannot read 'text': line 2: longer than")));
     CHECK_THROWS_AS(lines_of(first, size - 1), memprof::error);
   }
 }

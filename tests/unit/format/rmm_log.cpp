@@ -95,9 +95,43 @@ TEST_CASE("rmm log: what is no line is an error with its number, and the last ma
   CHECK_THROWS_MATCHES(fault("1,10:00:00.000000,free,zz,1,0x0"), memprof::error, says("'zz' is not an address"));
   CHECK_THROWS_MATCHES(fault("1,10:00:00.000000,free,0x10,-1,0x0"), memprof::error, says("'-1' is not a number of bytes"));
   CHECK_THROWS_MATCHES(fault(std::string(5000, 'x')), memprof::error, says("line 2: longer than any line"));
+  // A zero byte does not end the message.
+  CHECK_THROWS_MATCHES(fault(std::string{"1,10:00:00.000000,fr\0ee,0x10,1,0x0", 35}), memprof::error,
+                       says("'fr\\x00ee' is not an action: allocate, allocate failure or free"));
   const rmm_reading cut = read(std::string{head} + "1,10:00:00.000000,allocate,0x10,1,0x0\n1,10:00:00.0");
-  CHECK(cut.ended_by == "line 3: it is cut off");
+  CHECK(cut.ended_by == "line 3 is cut off");
   CHECK(cut.events.size() == 1);
+}
+
+TEST_CASE("rmm log: bytes that no sum can hold are an error with the line") {
+  const auto says = [](const char* text) { return MessageMatches(ContainsSubstring(text)); };
+  const auto line = [](const char* bytes) { return std::string{"1,10:00:00.000000,allocate,0x10,"} + bytes + ",0x0\n"; };
+  CHECK_THROWS_MATCHES(read(head + line("9223372036854775808")), memprof::error,
+                       says("line 2: '9223372036854775808' is not a number of bytes below 2^63"));
+  CHECK_THROWS_MATCHES(read(head + line("9223372036854775807") + line("1")), memprof::error,
+                       says("line 3: all allocations up to here have 2^63 bytes or more"));
+  CHECK(read(head + line("9223372036854775806") + line("1")).events.size() == 2);
+}
+
+TEST_CASE("rmm log: how much was free when an allocation failed is not in it") {
+  const rmm_reading got = read(std::string{head} + "7,10:00:00.000004,allocate failure,(nil),1024,0x0\n");
+  REQUIRE(got.events.size() == 1);
+  CHECK(got.events[0].address == memprof::unknown_device_free);
+}
+
+TEST_CASE("rmm log: it is known by its head, after a byte order mark or none") {
+  const memprof_tests::scratch_folder folder;
+  const auto is = [&](const std::string& text) {
+    const std::string path = folder.file("any");
+    std::ofstream{path, std::ios::binary} << text;
+    const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
+    return memprof::is_rmm_log(file.get()) && std::ftell(file.get()) == 0;
+  };
+  CHECK(is(head));
+  CHECK(is(std::string{"\xEF\xBB\xBF"} + head));
+  CHECK_FALSE(is("Thread,Time,Action"));
+  CHECK_FALSE(is(""));
+  CHECK(read(std::string{"\xEF\xBB\xBF"} + head + "1,10:00:00.000000,free,0x10,1,0x0\n").events.size() == 1);
 }
 
 }  // namespace

@@ -73,7 +73,7 @@ function fit(model: Model, space: Space): Answer {
     answer.value = `Out of memory, ${failures === 1 ? 'once' : `${count(failures)} times`}`;
     answer.mood = 'bad';
     const first = space.out_of_memory[0];
-    if (first) answer.lines.push(`requested ${bytes(first.requested)} with ${bytes(first.device_free)} free, at ${time(first.time_ns)}`);
+    if (first) answer.lines.push(`requested ${bytes(first.requested)}${first.device_free < 0 ? '' : ` with ${bytes(first.device_free)} free`}, at ${time(first.time_ns)}`);
     return answer;
   }
   if (space.capacity === 0) {

@@ -445,6 +445,7 @@ export interface Stream {
 
 export interface OutOfMemory {
   requested: number;
+  /** -1: it is not known. */
   device_free: number;
   live_bytes: number;
   reserved_bytes: number;

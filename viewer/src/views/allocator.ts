@@ -108,7 +108,7 @@ function failures(store: Store, rows: Failure[], further: number): HTMLElement[]
     columns: [
       { title: 'Operation', value: (row) => (row.operation === null ? outside : shown(row.operation)) },
       { title: 'Requested', value: (row) => row.requested, text: (row) => bytes(row.requested), exact: (row) => exactBytes(row.requested) },
-      { title: 'Free on the device', value: (row) => row.device_free, text: (row) => bytes(row.device_free), exact: (row) => exactBytes(row.device_free) },
+      { title: 'Free on the device', value: (row) => row.device_free, text: (row) => (row.device_free < 0 ? 'unknown' : bytes(row.device_free)), exact: (row) => (row.device_free < 0 ? 'unknown' : exactBytes(row.device_free)) },
       { title: 'Live', value: (row) => row.live_bytes, text: (row) => bytes(row.live_bytes), exact: (row) => exactBytes(row.live_bytes) },
       { title: 'Reserved', value: (row) => row.reserved_bytes, text: (row) => bytes(row.reserved_bytes), exact: (row) => exactBytes(row.reserved_bytes) },
       { title: 'Time', value: (row) => row.time_ns, text: (row) => time(row.time_ns), exact: (row) => `${row.time_ns} ns` },

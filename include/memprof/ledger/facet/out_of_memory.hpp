@@ -22,7 +22,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// An allocation that failed because the device had no memory for it, all as it was known at that moment.
 struct out_of_memory_failure {
   std::int64_t requested = 0;       ///< bytes, rounded up if the allocator rounds
-  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported
+  std::int64_t device_free = 0;     ///< bytes free on the device, as the allocator reported; -1: it did not
   std::int64_t live_bytes = 0;      ///< of the space, since the capture began
   std::int64_t reserved_bytes = 0;  ///< that the allocator held of the device; live ones are part of them
   std::string operation;            ///< path of the operation that asked, empty if none was open
@@ -44,7 +44,7 @@ template <>
 inline constexpr auto nullable_fields<out_of_memory_failure> = std::to_array<std::string_view>({"operation"});
 
 template <>
-inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"segment", "time_ns",
+inline constexpr auto signed_fields<out_of_memory_failure> = std::to_array<std::string_view>({"device_free", "segment", "time_ns",
                                                                                               "segment_number"});
 
 using out_of_memory_structs = type_list<out_of_memory_failure>;
@@ -56,7 +56,7 @@ struct frame_parts;
 /// An allocation that a device had no memory for, and what was held then; bytes.
 struct out_of_memory_record {
   std::int64_t requested;
-  std::int64_t device_free;
+  std::int64_t device_free;  ///< -1: not known
   std::int64_t live;
   std::int64_t reserved;
   std::uint64_t stamp;
@@ -88,10 +88,12 @@ class out_of_memory_ledger {
 /// Applies such an event. False if it must be rejected.
 [[nodiscard]] inline bool note_out_of_memory(auto& run, const event& recorded, std::uint64_t stamp) noexcept {
   constexpr auto greatest = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (recorded.bytes > greatest || recorded.address > greatest) return false;
+  const bool is_free_known = recorded.address != unknown_device_free;
+  if (recorded.bytes > greatest || (is_free_known && recorded.address > greatest)) return false;
+  const std::int64_t device_free = is_free_known ? static_cast<std::int64_t>(recorded.address) : -1;
   auto& space = *run.space;
-  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), static_cast<std::int64_t>(recorded.address), space.live(),
-                             space.reserved().current(), stamp, space.segment(), run.scopes.operation()});
+  space.out_of_memory().add({static_cast<std::int64_t>(recorded.bytes), device_free, space.live(), space.reserved().current(),
+                             stamp, space.segment(), run.scopes.operation()});
   return true;
 }
 

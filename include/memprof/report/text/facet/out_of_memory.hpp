@@ -21,8 +21,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   page_line line;
   line.add("out of memory", emphasis::alarm).add(" requesting " + short_bytes(failed.requested));
   add_place(line, source, steps, failed.time_ns, failed.segment, failed.operation);
-  line.add("; " + short_bytes(failed.device_free) + " free on the device, " + short_bytes(failed.reserved_bytes) + " reserved, " +
-           short_bytes(failed.live_bytes) + " of it live");
+  line.add("; ");
+  if (failed.device_free >= 0) line.add(short_bytes(failed.device_free) + " free on the device, ");
+  // Nothing was ever reserved where nobody reported it.
+  if (space.reserved.peak != 0) {
+    line.add(short_bytes(failed.reserved_bytes) + " reserved, " + short_bytes(failed.live_bytes) + " of it live");
+  } else {
+    line.add(short_bytes(failed.live_bytes) + " live");
+  }
   const std::int64_t further =
       add_saturating(static_cast<std::int64_t>(space.out_of_memory.size()) - 1, space.further_out_of_memory.count);
   if (further > 0) line.add("; " + grouped(further, "more failure", "more failures"));

@@ -1,0 +1,152 @@
+#include "growing_trace.hpp"
+
+#include <memprof/detail/error.hpp>
+#include <memprof/detail/file_io.hpp>
+#include <memprof/profile/trace_profile.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/crc32c.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/file_layout.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/trace_file.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <system_error>
+
+namespace memprof_tool {
+namespace {
+
+/// Writes a chunk as trace files have it; false if that fails.
+bool put_chunk(std::FILE* file, const unsigned char* bytes, std::size_t size, std::uint32_t number) {
+  memprof::detail::chunk_header header;
+  header.bytes = static_cast<std::uint32_t>(size);
+  header.number = number;
+  header.checksum = memprof::detail::crc32c::extend(0, bytes, size);
+  return memprof::detail::write_text(file, memprof::detail::as_text(header.encode())) &&
+         memprof::detail::write_text(file, {reinterpret_cast<const char*>(bytes), size});
+}
+
+/// Writes what follows in a file to another one; false if that fails.
+bool copy_rest(std::FILE* from, std::FILE* to) {
+  std::array<char, std::size_t{64} * 1024> buffer{};
+  while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), from)) {
+    if (!memprof::detail::write_text(to, {buffer.data(), got})) return false;
+  }
+  return std::ferror(from) == 0;
+}
+
+}  // namespace
+
+/// The chunks that are in the temporary file, and the names and facts that come before those in memory.
+class growing_trace::older_part final : public memprof::detail::trace_head {
+ public:
+  void info(const memprof::capture_info& info) override { definitions_.info(info); }
+  void name(memprof::label id, std::string_view text) noexcept override { definitions_.name(id, text); }
+  void space(const memprof::space_definition& space) noexcept override { definitions_.space(space); }
+  void facts(memprof::fact_table&& table) override { definitions_.facts(table); }
+  [[nodiscard]] std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
+    definitions_.for_each_chunk([this](const unsigned char* part, std::size_t part_size) { put(part, part_size); });
+    definitions_ = memprof::trace{};
+    put(bytes, size);
+    return 0;  // they are not lost
+  }
+  [[nodiscard]] std::uint64_t dropped() const noexcept override { return 0; }
+  void write(memprof::trace& beginning) override {
+    struct copier {
+      memprof::trace& to;
+      void info(const memprof::capture_info& info) { to.info(info); }
+      void name(memprof::label id, std::string_view text) { to.name(id, text); }
+      void space(const memprof::space_definition& space) { to.space(space); }
+      void facts(const memprof::fact_table& table, bool) { to.facts(table); }
+      void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
+    } copy{beginning};
+    definitions_.visit(copy);
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept override { return definitions_.bytes(); }
+  void destroy() noexcept override {}  // its owner does that
+
+  [[nodiscard]] bool empty() const noexcept { return chunks_ == 0; }
+
+  /// Writes all of a trace, of which the newer part is in memory, as a file; false if that fails.
+  bool write_with(const memprof::trace& newer, std::FILE* out) const {
+    memprof::trace tail;
+    if (newer.left_out() != 0) {
+      const memprof::event gap{0, 0, newer.left_out(), 0, memprof::event_kind::gap, memprof::any_space, 0};
+      tail.events(&gap, &gap + 1, memprof::no_ring_id);
+    }
+    const auto for_each_chunk = [&](auto&& visit) {
+      newer.for_each_chunk(visit);
+      tail.for_each_chunk(visit);
+    };
+    memprof::detail::trace_file_header header;
+    header.chunks = chunks_;
+    header.bytes = memprof::detail::trace_file_header::size + bytes_;
+    for_each_chunk([&](const unsigned char*, std::size_t size) {
+      ++header.chunks;
+      header.bytes += memprof::detail::chunk_header::size + size;
+    });
+    std::rewind(file_.get());
+    bool is_written = memprof::detail::write_text(out, memprof::detail::as_text(header.encode())) && copy_rest(file_.get(), out);
+    std::uint32_t number = chunks_;
+    for_each_chunk(
+        [&](const unsigned char* bytes, std::size_t size) { is_written = is_written && put_chunk(out, bytes, size, number++); });
+    return is_written;
+  }
+  /// Raises an error if what should be in the temporary file is not.
+  void check(const std::string& path) const {
+    if (error_ == 0) return;
+    memprof::detail::raise_about_file(
+        "write", path, "no room for a temporary file: " + std::error_code(error_, std::generic_category()).message());
+  }
+
+ private:
+  void put(const unsigned char* bytes, std::size_t size) noexcept {
+    if (error_ != 0) return;
+    if (!file_) file_.reset(std::tmpfile());
+    if (file_ && put_chunk(file_.get(), bytes, size, chunks_)) {
+      ++chunks_;
+      bytes_ += memprof::detail::chunk_header::size + size;
+    } else {
+      error_ = errno;
+    }
+  }
+
+  memprof::trace definitions_;
+  memprof::detail::file_handle file_;
+  std::uint32_t chunks_ = 0;
+  std::uint64_t bytes_ = 0;
+  int error_ = 0;  ///< errno of what stopped the writing
+};
+
+growing_trace::growing_trace() : older_{std::make_unique<older_part>()} {
+  constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
+  constexpr std::size_t bytes_in_memory = std::size_t{64} << 20;
+  target_.keep_newest(bytes_in_memory, chunk_bytes, older_.get());
+}
+growing_trace::~growing_trace() = default;
+
+void growing_trace::write(const std::string& path) const {
+  older_->check(path);
+  if (older_->empty()) return memprof::write_trace(target_, path);
+  memprof::detail::replace_file(path, [this](std::FILE* file) { return older_->write_with(target_, file); });
+}
+
+memprof::profile growing_trace::profile() const {
+  constexpr const char* name = "a temporary file";
+  older_->check(name);
+  if (older_->empty()) return memprof::profile_of(target_);
+  const memprof::detail::file_handle file{std::tmpfile()};
+  if (!file || !older_->write_with(target_, file.get()) || std::fflush(file.get()) != 0)
+    memprof::detail::raise_about_file("write", name, memprof::detail::reason_in_errno());
+  std::rewind(file.get());
+  memprof::trace_file_status status;
+  return memprof::profile_of(file.get(), name, status);
+}
+
+}  // namespace memprof_tool
