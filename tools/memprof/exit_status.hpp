@@ -11,7 +11,9 @@ enum exit_status : int {
 
 /// The same for people.
 inline constexpr const char* exit_status_text =
-    "Exit status: 0 if all went well; 1 if the output cannot be written, or another thing outside failed; 2 if an argument is "
-    "wrong, or a file cannot be read to its end.";
+    "Exit status: 0 if all went well; 1 if the output cannot be written, or another program failed; 2 if an argument is wrong, "
+    "or "
+    "an input cannot be read to its end. For report, plot, analyze and trace --pack, an output file that cannot be written is a "
+    "wrong argument: 2.";
 
 }  // namespace memprof_tool

@@ -69,8 +69,8 @@ void check_is_foreign(std::FILE* file, const std::string& path) {
     memprof::detail::raise("'" + path + "' is a memprof trace already: use memprof show, analyze, report or export with it");
   std::array<char, 4096> begin{};
   const std::string_view text{begin.data(), std::fread(begin.data(), 1, begin.size(), file)};
-  std::rewind(file);
   if (text.empty()) memprof::detail::raise_about_file("read", path, "it is empty");
+  std::rewind(file);
   if (text.find("\"memprof-profile\"") != text.npos && text.find_first_not_of("\xEF\xBB\xBF \t\r\n") == text.find('{'))
     memprof::detail::raise("'" + path + "' is a memprof profile already: use memprof show, analyze, report or export with it");
 }
@@ -103,6 +103,7 @@ std::string_view format_of(std::FILE* file, const std::string& path) {
 /// The same of a packed file, by what is in it.
 std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) {
   if (memprof::is_heaptrack(unpacked)) return "heaptrack";
+  (void)std::fgetc(unpacked);  // so that damage at its begin is known, which is then what is said
   memprof::detail::raise("'" + path +
                          "' is packed, and what is in it is not a heaptrack recording; unpack files of other formats first");
 }

@@ -187,7 +187,7 @@ class unpacking {
 
   // Recordings are packed to a tenth or a thirtieth, those of a program in a loop denser. A short file may not take memory
   // and time without limit.
-  static constexpr std::int64_t most_unpacked = std::int64_t{64} << 20;
+  static constexpr std::int64_t most_unpacked = std::int64_t{32} << 20;
   static constexpr std::int64_t most_ratio = 1000;
 
   std::FILE* file_;

@@ -97,9 +97,8 @@ class byte_reader {
     if (line.size() < most_kept) {
       line += static_cast<char>(byte);
     } else if (in.offset() - begin > most) {
-      raise_about_file(
-          "read", in.path(),
-          "line " + std::to_string(number) + ": longer than " + std::to_string(most) + " bytes; this is not a log");
+      raise_about_file("read", in.path(),
+                       "line " + std::to_string(number) + ": longer than " + std::to_string(most) + " bytes; this is not a log");
     }
   }
   return byte >= 0 || !line.empty();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/record/hidden_blocks.hpp>
+#include <memprof/record/phantom_addresses.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 
