@@ -102,7 +102,7 @@ class tt_log_lines {
   [[nodiscard]] std::string end_of(const rank_state& rank) const {
     if (rank.header && views_of(rank.state) < rank.usual_views)
       return "it ends within the memory state that begins in line " + std::to_string(rank.header_line);
-    if (rank.waiting && rank.has_states)
+    if (!rank.header && rank.waiting && rank.has_states)
       return "it ends before the memory state of '" + rank.waiting->name() + "' in line " + std::to_string(rank.waiting->line);
     if (rank.programs.empty() || rank.has_failed) return {};
     return "it ends within the program '" + rank.programs.front() + "', which begins in line " +

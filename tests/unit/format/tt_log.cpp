@@ -222,8 +222,9 @@ TEST_CASE("tt log: a state that no device has is left out and said, and the numb
     INFO(numbers);
     CHECK(got.profile.spaces[0].cumulative_peak == 4 << 20);
     CHECK_FALSE(got.profile.exact);
-    REQUIRE(got.remarks.size() == 2);
-    CHECK_THAT(got.remarks[1], ContainsSubstring("left out: 1, the first line 6: ") && ContainsSubstring(fault));
+    REQUIRE(got.remarks.size() == 3);
+    CHECK_THAT(got.remarks[1], ContainsSubstring("operations without a state before them: 1, the first 'a.c'"));
+    CHECK_THAT(got.remarks[2], ContainsSubstring("left out: 1, the first line 6: ") && ContainsSubstring(fault));
   }
   std::string other_banks = text;
   other_banks.replace(other_banks.find("99.000"), 6, "1.500");
