@@ -24,6 +24,7 @@ if(MEMPROF_TORCH)
   # Only what needs libtorch: the rest is built by the other presets.
   add_subdirectory(examples/torch_gpt)
   add_subdirectory(tests/torch)
+  add_subdirectory(tests/torch_step)
   include(tests/documents.cmake)
   add_subdirectory(tests/torch_cuda)
   if(MEMPROF_BENCHMARKS)

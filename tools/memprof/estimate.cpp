@@ -28,6 +28,7 @@
 #include <optional>
 #include <string>
 #include <system_error>
+#include <vector>
 
 namespace memprof_tool {
 namespace {
@@ -158,7 +159,10 @@ void add_estimate(CLI::App& program, int& status) {
   command.add_option("--json-out", arguments->json, "write the numbers to this file, too")->type_name("FILE");
 
   CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
+  const std::size_t options_before = command.get_options().size();
   arguments->training.add(command);
+  const std::vector<CLI::Option*> options = command.get_options();
+  for (std::size_t index = options_before; index < options.size(); ++index) options[index]->needs(step);
   command
       .add_option("--device", arguments->training.device,
                   "of the step: preset, JSON file or size (80GB): its capacity, and how tensors are padded")

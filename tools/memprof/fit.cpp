@@ -180,6 +180,8 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     const nlohmann::ordered_json document = document_of(setup.device, arguments.seeks_sequence, rows, confirmations, presets);
     memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   }
+  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    memprof::detail::raise("cannot write the answers: " + memprof::detail::reason_in_errno());
   return status;
 }
 

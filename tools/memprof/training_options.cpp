@@ -44,6 +44,20 @@ void add_choice(CLI::App& command, const std::string& option, const std::array<s
       ->type_name("NAME");
 }
 
+/// Only decimal: "010" would else be eight.
+std::string fault_of_number(const std::string& text) {
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  const std::string_view digits = std::string_view{text}.substr(sign);
+  const bool is_decimal = !digits.empty() && digits.find_first_not_of("0123456789") == std::string_view::npos &&
+                          (digits.size() == 1 || digits.front() != '0');
+  return is_decimal ? "" : "'" + text + "' is not a whole decimal number";
+}
+
+template <class Number>
+void add_number(CLI::App& command, const std::string& option, Number& target, const std::string& meaning) {
+  command.add_option(option, target, meaning)->check(CLI::Validator{fault_of_number, ""});
+}
+
 bool is_file(const std::string& path) {
   std::error_code ignored;
   return std::filesystem::exists(path, ignored);
@@ -85,14 +99,14 @@ chosen_decoder published(const decoder_options& options, const CLI::App& command
 }  // namespace
 
 void decoder_options::add(CLI::App& command) {
-  command.add_option("--batch-size", shape.batch_size, "sequences in a batch (64; of a published decoder 1)");
-  command.add_option("--seq-len", shape.seq_len,
-                     "tokens in a sequence (1024; of a published decoder as many as it was made for)");
-  command.add_option("--d-model", shape.d_model, "width of the residual stream (768)");
-  command.add_option("--n-heads", shape.n_heads, "attention heads; must divide the width (8)");
-  command.add_option("--layers", shape.layers, "blocks (12)");
-  command.add_option("--base-vocab-size", shape.base_vocab_size, "tokens without special ones (33280)");
-  command.add_option("--num-special-tokens", shape.num_special_tokens, "special tokens (3)");
+  add_number(command, "--batch-size", shape.batch_size, "sequences in a batch (64; of a published decoder 1)");
+  add_number(command, "--seq-len", shape.seq_len,
+             "tokens in a sequence (1024; of a published decoder as many as it was made for)");
+  add_number(command, "--d-model", shape.d_model, "width of the residual stream (768)");
+  add_number(command, "--n-heads", shape.n_heads, "attention heads; must divide the width (8)");
+  add_number(command, "--layers", shape.layers, "blocks (12)");
+  add_number(command, "--base-vocab-size", shape.base_vocab_size, "tokens without special ones (33280)");
+  add_number(command, "--num-special-tokens", shape.num_special_tokens, "special tokens (3)");
   std::string known;
   for (const memprof::named_decoder& decoder : memprof::named_decoders)
     known += (known.empty() ? "" : ", ") + std::string{decoder.name};
@@ -107,8 +121,8 @@ void decoder_options::add(CLI::App& command) {
 }
 
 chosen_decoder choose_decoder(const decoder_options& options, const CLI::App& command) {
-  if (!options.run_config.empty()) return read_config(options.run_config, options.shape);
-  if (options.config.empty()) return {options.shape, model_of(options.shape), 0};
+  if (command.count("--run-config") > 0) return read_config(options.run_config, options.shape);
+  if (command.count("--config") == 0) return {options.shape, model_of(options.shape), 0};
   return is_file(options.config) ? read_config(options.config, options.shape) : published(options, command);
 }
 
@@ -125,13 +139,13 @@ void setup_options::add(CLI::App& command) {
   command.add_flag("--recompute", setup.recompute_blocks, "blocks keep only their input and run twice");
   command.add_flag_callback(
       "--torch", [this] { setup.layers = memprof::torch_layers; }, "layers as of eager PyTorch, not as of examples/nano_gpt");
-  command.add_option("--micro-batches", setup.micro_batches, "batches in a step, whose gradients add up (1)");
-  command.add_option("--tensor-parallel", setup.parallel.tensor, "devices that divide each layer (1)");
-  command.add_option("--pipeline-parallel", setup.parallel.pipeline, "stages of consecutive layers (1)");
-  command.add_option("--pipeline-stage", setup.pipeline_stage, "the one to estimate (that with the greatest peak)");
-  command.add_option("--data-parallel", setup.parallel.data, "replicas (1)");
-  command.add_option("--zero", setup.parallel.zero_stage,
-                     "what replicas divide: 1 optimizer state, 2 also gradients, 3 also parameters (0)");
+  add_number(command, "--micro-batches", setup.micro_batches, "batches in a step, whose gradients add up (1)");
+  add_number(command, "--tensor-parallel", setup.parallel.tensor, "devices that divide each layer (1)");
+  add_number(command, "--pipeline-parallel", setup.parallel.pipeline, "stages of consecutive layers (1)");
+  add_number(command, "--pipeline-stage", setup.pipeline_stage, "the one to estimate (that with the greatest peak)");
+  add_number(command, "--data-parallel", setup.parallel.data, "replicas (1)");
+  add_number(command, "--zero", setup.parallel.zero_stage,
+             "what replicas divide: 1 optimizer state, 2 also gradients, 3 also parameters (0)");
 }
 
 memprof::training_estimate estimate_with_trace(const memprof::decoder_model& model, memprof::training_setup setup,

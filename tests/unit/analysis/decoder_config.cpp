@@ -100,4 +100,30 @@ TEST_CASE("decoder config: what cannot be is named with file and key") {
              ContainsSubstring("/head_dim 32 is not hidden_size / num_attention_heads"));
 }
 
+TEST_CASE("decoder config: Hugging Face's zeros are no defaults, and layers that are not modelled are refused") {
+  const auto llama = [](const std::string& key, const std::string& value) {
+    nlohmann::ordered_json document = nlohmann::ordered_json::parse(R"({"model_type": "mixtral", "hidden_size": 64,
+        "intermediate_size": 64, "num_attention_heads": 4, "num_key_value_heads": 2, "num_hidden_layers": 1, "vocab_size": 8,
+        "max_position_embeddings": 8, "num_local_experts": 4, "num_experts_per_tok": 2, "attention_bias": false})");
+    document[key] = nlohmann::ordered_json::parse(value);
+    return error_of(document.dump());
+  };
+  CHECK(llama("num_key_value_heads", "null") == "no error");
+  for (const std::string key : {"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads", "vocab_size",
+                                "num_hidden_layers", "max_position_embeddings", "num_local_experts", "num_experts_per_tok"}) {
+    CHECK_THAT(llama(key, "0"), Equals(start + "/" + key + " is 0, but must be at least 1"));
+    CHECK_THAT(llama(key, "-8"), Equals(start + "/" + key + " is -8, but must be at least 1"));
+    CHECK_THAT(llama(key, "\"8\""), Equals(start + "/" + key + " must be a whole number, not \"8\""));
+  }
+  CHECK_THAT(llama("attention_bias", "true"), Equals(start + "/attention_bias is true: this is not modelled"));
+  CHECK_THAT(llama("mlp_bias", "true"), Equals(start + "/mlp_bias is true: this is not modelled"));
+  CHECK_THAT(error_of(R"({"model_type": "gpt2", "n_positions": 4, "n_layer": 1, "n_embd": 8, "n_head": 2, "n_inner": 0,
+      "vocab_size": 8})"),
+             Equals(start + "/n_inner is 0, but must be at least 1"));
+  for (const std::string family : {"qwen2", "gemma", "falcon", "phi"}) {
+    CHECK_THAT(error_of("{\"model_type\": \"" + family + "\"}"),
+               Equals(start + "/model_type is '" + family + "'; known are gpt2 llama mistral mixtral"));
+  }
+}
+
 }  // namespace memprof_tests::analysis_decoder_config

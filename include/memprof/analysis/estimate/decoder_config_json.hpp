@@ -70,8 +70,18 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return found->get<std::int64_t>();
 }
 
-[[nodiscard]] inline std::int64_t number_of(const nlohmann::ordered_json& object, const json_place& place, std::string_view key) {
+/// At least 1: a zero in a `decoder_model` would stand for a default.
+[[nodiscard]] inline std::optional<std::int64_t> find_size(const nlohmann::ordered_json& object, const json_place& place,
+                                                           std::string_view key) {
   const std::optional<std::int64_t> number = find_number(object, place, key);
+  if (number && *number < 1) {
+    raise_about_document(place.source, place[key].pointer() + " is " + std::to_string(*number) + ", but must be at least 1");
+  }
+  return number;
+}
+
+[[nodiscard]] inline std::int64_t size_of(const nlohmann::ordered_json& object, const json_place& place, std::string_view key) {
+  const std::optional<std::int64_t> number = find_size(object, place, key);
   if (!number) raise_about_document(place.source, place[key].pointer() + " is missing");
   return *number;
 }
@@ -124,36 +134,44 @@ inline void refuse_unknown_keys(const nlohmann::ordered_json& object, const json
   return found->get<bool>();
 }
 
+inline void refuse_flag(const nlohmann::ordered_json& document, const json_place& root, std::string_view key) {
+  if (flag_of(document, root, key, false))
+    raise_about_document(root.source, root[key].pointer() + " is true: this is not modelled");
+}
+
 /// Of gpt2 only; the other families share their keys.
 [[nodiscard]] inline decoder_config read_gpt2(const nlohmann::ordered_json& document, const json_place& root) {
+  refuse_flag(document, root, "add_cross_attention");
   decoder_config result;
-  result.longest_sequence = number_of(document, root, "n_positions");
-  result.model = decoder_model{.layers = number_of(document, root, "n_layer"),
-                               .d_model = number_of(document, root, "n_embd"),
-                               .heads = number_of(document, root, "n_head"),
-                               .mlp_width = find_number(document, root, "n_inner").value_or(0),
-                               .vocabulary = number_of(document, root, "vocab_size"),
+  result.longest_sequence = size_of(document, root, "n_positions");
+  result.model = decoder_model{.layers = size_of(document, root, "n_layer"),
+                               .d_model = size_of(document, root, "n_embd"),
+                               .heads = size_of(document, root, "n_head"),
+                               .mlp_width = find_size(document, root, "n_inner").value_or(0),
+                               .vocabulary = size_of(document, root, "vocab_size"),
                                .positions = result.longest_sequence,
                                .tied_output = flag_of(document, root, "tie_word_embeddings", true)};
   return result;
 }
 
 [[nodiscard]] inline decoder_config read_llama(const nlohmann::ordered_json& document, const json_place& root, bool has_experts) {
+  refuse_flag(document, root, "attention_bias");
+  refuse_flag(document, root, "mlp_bias");
   decoder_config result;
-  result.longest_sequence = number_of(document, root, "max_position_embeddings");
+  result.longest_sequence = size_of(document, root, "max_position_embeddings");
   result.model = decoder_model{.family = decoder_family::llama,
-                               .layers = number_of(document, root, "num_hidden_layers"),
-                               .d_model = number_of(document, root, "hidden_size"),
-                               .heads = number_of(document, root, "num_attention_heads"),
-                               .kv_heads = find_number(document, root, "num_key_value_heads").value_or(0),
-                               .mlp_width = number_of(document, root, "intermediate_size"),
-                               .vocabulary = number_of(document, root, "vocab_size"),
+                               .layers = size_of(document, root, "num_hidden_layers"),
+                               .d_model = size_of(document, root, "hidden_size"),
+                               .heads = size_of(document, root, "num_attention_heads"),
+                               .kv_heads = find_size(document, root, "num_key_value_heads").value_or(0),
+                               .mlp_width = size_of(document, root, "intermediate_size"),
+                               .vocabulary = size_of(document, root, "vocab_size"),
                                .tied_output = flag_of(document, root, "tie_word_embeddings", false)};
   if (has_experts) {
-    result.model->experts = number_of(document, root, "num_local_experts");
-    result.model->experts_per_token = number_of(document, root, "num_experts_per_tok");
+    result.model->experts = size_of(document, root, "num_local_experts");
+    result.model->experts_per_token = size_of(document, root, "num_experts_per_tok");
   }
-  const std::int64_t head_width = find_number(document, root, "head_dim").value_or(0);
+  const std::int64_t head_width = find_size(document, root, "head_dim").value_or(0);
   if (head_width != 0 && (result.model->heads < 1 || head_width * result.model->heads != result.model->d_model)) {
     raise_about_document(root.source, "/head_dim " + std::to_string(head_width) +
                                           " is not hidden_size / num_attention_heads: such heads are not modelled");
