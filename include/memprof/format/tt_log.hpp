@@ -219,7 +219,8 @@ class tt_log_source {
     add(rows);
     add(survey_.missing);
     if (status_.states != 0)
-      add(std::vector<source_limit>{{"the log has MB of a bank, and of each operation what it left", survey_.rounding, 0}});
+      add(std::vector<source_limit>{
+          {"states stand between operations: a peak within one is not in the log", survey_.rounding, 0}});
   }
 
   [[noreturn]] void raise_without_states() const {

@@ -192,7 +192,7 @@ struct tally_of_spaces {
   std::vector<page_line> further = estimates(source);
   const bool is_estimated = !further.empty();
   faults.insert(faults.end(), further.begin(), further.end());
-  for (const std::string& remark : source.provenance.remarks) faults.push_back(page_line{}.add_name(remark));
+  for (const std::string& remark : source.provenance.remarks) faults.emplace_back(on_one_line(remark));
   further = anomalies(source);
   faults.insert(faults.end(), further.begin(), further.end());
 
