@@ -827,8 +827,19 @@ describe('a waterfall', () => {
   });
 
   it('fits a narrow window', async () => {
-    await on('waterfall-narrow', differing(), { width: 360 }, async (page) => {
-      assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
-    });
+    for (const [width, scheme] of [[360, 'light'], [400, 'dark'], [900, 'light'], [1400, 'dark']]) {
+      await on('waterfall-narrow', differing(), { width, scheme }, async (page) => {
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+        await shot(page, `waterfall-${width}-${scheme}`);
+        // Bars of three colours at least, for peaks, more and less, besides the background and the smoothed text.
+        const colours = await page.locator('.waterfall canvas').evaluate((canvas) => {
+          const pixels = new Uint32Array(canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.buffer);
+          const count = new Map();
+          for (const pixel of pixels) count.set(pixel, (count.get(pixel) ?? 0) + 1);
+          return [...count.values()].filter((number) => number > 100).length;
+        });
+        assert.ok(colours >= 4, `${colours} colours at ${width} pixels`);
+      });
+    }
   });
 });
