@@ -123,6 +123,11 @@ def check_samples(into, data):
         if file.stat().st_size < 2**20:
             assert into.profile(into.write(snapshot, "sample.json")) == profile, file
         assert into.profile(into.write(snapshot, protocol=2)) == profile, file
+        # A ring buffer that was smaller has lost older events, and contradicts nothing.
+        for kept in (1, 100, 1501):
+            cut = {**snapshot, "device_traces": [snapshot["device_traces"][0][-kept:], *snapshot["device_traces"][1:]], "trace_alloc_overflowed": [True]}
+            compare(into.profile(into.write(cut)), cut)
+            assert "ring buffer was full" in into.said and into.said.count("\n") == 1, into.said
         # There and back again.
         into.profile(file)
         again = into.folder / "again.pickle"
